@@ -1,0 +1,46 @@
+# The commands a person types. Each creates what it needs: a fresh clone is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+GUARANTEE ?= exactly_once_v2
+BROKER ?= embedded
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test ci bench gates unit conformance integration clean
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/installed  ## word count on real input with kills: GUARANTEE=at_least_once, BROKER=host:port
+	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER)
+
+test: $(VENV)/installed gates unit conformance integration  ## gates and every test, under 10 minutes
+
+gates: $(VENV)/installed  ## lint, format, types, who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/installed  ## unit tests
+	$(BIN)/pytest -q tests/unit
+
+conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
+	$(BIN)/pytest -q tests/conformance
+
+integration: $(VENV)/installed  ## real processes and kill -9
+	$(BIN)/pytest -q tests/integration
+
+bench: $(VENV)/installed  ## records a second beside a hand-written loop
+	$(BIN)/python -m benchmarks.throughput
+
+ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
+	$(BIN)/python -m tests.ci
+
+clean:  ## remove what the commands created
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka

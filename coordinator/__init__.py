@@ -1,0 +1,1 @@
+"""An embedded broker that speaks the Kafka protocol."""

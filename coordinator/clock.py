@@ -1,0 +1,32 @@
+"""Time as an argument: everything in the broker that asks for the time or waits is given a Clock.
+
+The system clock is the only place in `coordinator` that reads real time; a simulation passes a
+clock of its own and moves it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the broker knows of time."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch: what is written into records and responses."""
+        ...
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that never go back: what deadlines and time-outs are measured with."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

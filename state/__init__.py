@@ -1,0 +1,1 @@
+"""Transactional state stores, their changelogs and recovery. Knows no Kafka client."""

@@ -1,0 +1,1 @@
+"""Topologies, the DSL and the exactly-once runtime."""
