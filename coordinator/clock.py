@@ -7,6 +7,7 @@ clock of its own and moves it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -30,3 +31,15 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+
+class Timer(Protocol):
+    """A call that was scheduled and can be called off."""
+
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """What the broker knows of waiting: one call, later, on the broker's own thread."""
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
