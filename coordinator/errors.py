@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Refused(Exception):  # noqa: N818  a refusal is an answer, not a failure
+class Refused(Exception):
     """The request can't be granted; `code` goes to the client, the message to the log."""
 
     def __init__(self, code: Code, message: str = "") -> None:

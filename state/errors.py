@@ -1,0 +1,11 @@
+"""What can go wrong with state, named by what happens next."""
+
+from __future__ import annotations
+
+
+class StateError(Exception):
+    """The state directory or a store can't be used; the message says which and what to do."""
+
+
+class DirectoryLocked(StateError):  # noqa: N818  a condition that passes: try again
+    """Another process holds the directory. It will be free when that process closes it or dies."""

@@ -1,0 +1,174 @@
+"""A store whose writes take part in a transaction: the overlay that a task reads through.
+
+Theory of operation. A store is at any time in one of these phases:
+
+    OPEN      reads see the overlay first, then the disk; writes go to the overlay
+    DRAINED   each dirty key has been serialised once, for the changelog; nothing more is written
+              until the outcome of the transaction is known
+
+    phase     operation     next      what becomes true
+    OPEN      put, delete   OPEN      the overlay has the key
+    OPEN      drain         DRAINED   the entries for the changelog exist; the disk is untouched
+    DRAINED   commit        OPEN      the disk has the entries and the checkpoint after them
+    any       rollback      OPEN      the overlay is gone, with every object user code was handed
+
+Values are kept as objects while the transaction runs, keyed by the serialised key (a key need not
+be hashable). Since user code may change an object in place, nothing that a transaction read or
+wrote outlives it.
+
+On disk a value is the record's timestamp (int64, big-endian) and the value; in the changelog it is
+the plain value, with the timestamp in the record: the layout of Kafka Streams' timestamped stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from state.store import ChangelogEntry, Checkpoint, Disk, latest_by_key
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TIMESTAMP_BYTES = 8
+
+
+class Entry(NamedTuple, Generic[K, V]):
+    """A key's current value in the transaction; `value` None is a deletion."""
+
+    key: K
+    value: V | None
+    timestamp_ms: int
+
+
+class TransactionalStore(Generic[K, V]):
+    """A key-value store with read-your-writes, one serialisation a dirty key, and rollback.
+
+    `encode_*` and `decode_*` turn keys and values to bytes and back; whatever they raise passes
+    through `get`, `put` and `drain` and leaves the store as it was.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disk: Disk,
+        *,
+        encode_key: Callable[[K], bytes],
+        decode_key: Callable[[bytes], K],
+        encode_value: Callable[[V], bytes],
+        decode_value: Callable[[bytes], V],
+    ) -> None:
+        self.name = name
+        self._disk = disk
+        self._encode_key = encode_key
+        self._decode_key = decode_key
+        self._encode_value = encode_value
+        self._decode_value = decode_value
+        self._overlay: dict[bytes, Entry[K, V]] = {}
+        self._drained: list[ChangelogEntry] | None = None
+
+    def entry(self, key: K) -> Entry[K, V] | None:
+        """The value of `key` and the timestamp of the record that wrote it, or None."""
+        encoded = self._encode_key(key)
+        held = self._overlay.get(encoded)
+        if held is not None:
+            return None if held.value is None else held
+        stored = self._disk.get(encoded)
+        if stored is None:
+            return None
+        timestamp_ms = int.from_bytes(stored[:_TIMESTAMP_BYTES], "big", signed=True)
+        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms)
+
+    def get(self, key: K) -> V | None:
+        """The value of `key` as this transaction sees it, or None."""
+        entry = self.entry(key)
+        return None if entry is None else entry.value
+
+    def put(self, key: K, value: V | None, timestamp_ms: int) -> None:
+        """Set `key`; None deletes it. Raises RuntimeError between `drain` and the outcome."""
+        if self._drained is not None:
+            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
+        self._overlay[self._encode_key(key)] = Entry(key, value, timestamp_ms)
+
+    def delete(self, key: K, timestamp_ms: int) -> None:
+        self.put(key, None, timestamp_ms)
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Every key and value as this transaction sees them, in the order of the encoded keys.
+
+        A snapshot of the overlay is taken at the first step: writing while iterating is allowed,
+        and not seen.
+        """
+        overlay = dict(sorted(self._overlay.items()))
+        fresh = iter(overlay.items())
+        pending = next(fresh, None)
+        for encoded, stored in self._disk.items():
+            while pending is not None and pending[0] < encoded:
+                if pending[1].value is not None:
+                    yield pending[1].key, pending[1].value
+                pending = next(fresh, None)
+            if encoded not in overlay:
+                yield self._decode_key(encoded), self._decode_value(stored[_TIMESTAMP_BYTES:])
+        while pending is not None:
+            if pending[1].value is not None:
+                yield pending[1].key, pending[1].value
+            pending = next(fresh, None)
+
+    @property
+    def uncommitted_keys(self) -> int:
+        """How many keys the running transaction has written."""
+        return len(self._overlay)
+
+    def dirty(self) -> list[Entry[K, V]]:
+        """The keys written in this transaction, in the order of their first write."""
+        return list(self._overlay.values())
+
+    def drain(self) -> list[ChangelogEntry]:
+        """Serialise each dirty key once, for the changelog. The same list until the outcome."""
+        if self._drained is None:
+            encode = self._encode_value
+            self._drained = [
+                ChangelogEntry(key, None if value is None else encode(value), timestamp_ms)
+                for key, (_, value, timestamp_ms) in self._overlay.items()
+            ]
+        return self._drained
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
+        if self._drained is None:
+            raise RuntimeError(f"store {self.name!r}: commit before drain")
+        if self._drained:
+            self._write(self._drained, checkpoint)
+        self.rollback()
+
+    def rollback(self) -> None:
+        """Forget the transaction. The disk was never touched by it."""
+        self._overlay = {}
+        self._drained = None
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Where the committed state stands in the changelog; None for a store never written."""
+        return self._disk.checkpoint()
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        self._write(latest_by_key(entries).values(), checkpoint)
+
+    def clear(self) -> None:
+        """Forget everything, committed state included: only for a store that could lie."""
+        self.rollback()
+        self._disk.clear()
+
+    def close(self) -> None:
+        """Release the disk. What was not committed is forgotten."""
+        self.rollback()
+        self._disk.close()
+
+    def _write(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        changes = {
+            key: None
+            if value is None
+            else timestamp_ms.to_bytes(_TIMESTAMP_BYTES, "big", signed=True) + value
+            for key, value, timestamp_ms in entries
+        }
+        self._disk.write(changes, checkpoint)

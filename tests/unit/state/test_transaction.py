@@ -1,0 +1,212 @@
+"""The overlay: read your writes, drain once, commit with the checkpoint, roll back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from state.memory import MemoryDisk
+from state.rocksdb import RocksDisk
+from state.store import ChangelogEntry, Checkpoint, Disk
+from state.transaction import TransactionalStore
+
+Store = TransactionalStore[str, Any]
+
+
+def store_on(disk: Disk) -> Store:
+    return TransactionalStore(
+        "counts",
+        disk,
+        encode_key=str.encode,
+        decode_key=bytes.decode,
+        encode_value=orjson.dumps,
+        decode_value=orjson.loads,
+    )
+
+
+@pytest.fixture(params=["memory", "rocksdb"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    disk: Disk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
+    yield disk
+    disk.close()
+
+
+def commit(store: Store, position: int) -> None:
+    store.drain()
+    store.commit(Checkpoint(position, "topic"))
+
+
+def test_a_transaction_reads_its_own_writes_before_anything_is_on_disk(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=10)
+    assert store.get("a") == 1
+    assert list(disk.items()) == []
+    assert store.checkpoint() is None
+
+
+def test_drain_serialises_each_dirty_key_once_with_its_last_value(disk: Disk) -> None:
+    store = store_on(disk)
+    for count in (1, 2, 3):
+        store.put("a", count, timestamp_ms=count)
+    store.delete("b", timestamp_ms=9)
+    expected = [ChangelogEntry(b"a", b"3", 3), ChangelogEntry(b"b", None, 9)]
+    assert store.drain() == expected
+    assert store.drain() is store.drain()
+
+
+def test_commit_makes_data_and_checkpoint_durable_together(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=10)
+    store.put("gone", 1, timestamp_ms=10)
+    commit(store, 2)
+    store.delete("gone", timestamp_ms=11)
+    commit(store, 3)
+    assert store.get("a") == 1
+    assert store.get("gone") is None
+    assert list(disk.items()) == [(b"a", (10).to_bytes(8, "big") + b"1")]
+    assert store.checkpoint() == Checkpoint(3, "topic")
+    entry = store.entry("a")
+    assert entry is not None
+    assert entry.timestamp_ms == 10
+
+
+def test_rollback_forgets_writes_and_objects_that_were_changed_in_place(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", {"n": 1}, timestamp_ms=1)
+    commit(store, 1)
+    value = store.get("a")
+    assert value is not None
+    value["n"] = 99
+    store.put("a", value, timestamp_ms=2)
+    store.drain()
+    store.rollback()
+    assert store.get("a") == {"n": 1}
+    assert store.checkpoint() == Checkpoint(1, "topic")
+
+
+def test_an_object_read_but_not_written_is_not_kept_when_it_is_changed_in_place(
+    disk: Disk,
+) -> None:
+    store = store_on(disk)
+    store.put("a", {"n": 1}, timestamp_ms=1)
+    commit(store, 1)
+    value = store.get("a")
+    assert value is not None
+    value["n"] = 99
+    assert store.get("a") == {"n": 1}
+
+
+def test_a_write_between_drain_and_the_outcome_is_refused(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=1)
+    store.drain()
+    with pytest.raises(RuntimeError, match="after drain"):
+        store.put("b", 1, timestamp_ms=1)
+
+
+def test_commit_without_drain_is_refused(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=1)
+    with pytest.raises(RuntimeError, match="before drain"):
+        store.commit(Checkpoint(1, "topic"))
+
+
+def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: Disk) -> None:
+    store = store_on(disk)
+    for key in ("b", "d", "f"):
+        store.put(key, 1, timestamp_ms=1)
+    commit(store, 3)
+    store.put("a", 2, timestamp_ms=2)
+    store.put("d", 2, timestamp_ms=2)
+    store.delete("f", timestamp_ms=2)
+    store.put("z", 2, timestamp_ms=2)
+    assert list(store.items()) == [("a", 2), ("b", 1), ("d", 2), ("z", 2)]
+
+
+def test_replaying_the_changelog_twice_gives_the_same_state(disk: Disk) -> None:
+    store = store_on(disk)
+    entries = [ChangelogEntry(b"a", b"1", 1), ChangelogEntry(b"b", b"2", 2)]
+    entries += [ChangelogEntry(b"a", b"3", 3), ChangelogEntry(b"b", None, 4)]
+    for _ in range(2):
+        store.replay(entries, Checkpoint(4, "topic"))
+        assert list(store.items()) == [("a", 3)]
+
+
+def test_more_changes_than_one_batch_holds_arrive_whole(disk: Disk) -> None:
+    store = store_on(disk)
+    for number in range(12_345):
+        store.put(f"{number:06}", number, timestamp_ms=number)
+    commit(store, 12_345)
+    assert sum(1 for _ in disk.items()) == 12_345
+    assert store.checkpoint() == Checkpoint(12_345, "topic")
+
+
+def test_clear_forgets_state_and_checkpoint(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=1)
+    commit(store, 1)
+    store.clear()
+    assert store.get("a") is None
+    assert store.checkpoint() is None
+
+
+def test_a_value_that_cannot_be_encoded_leaves_the_transaction_as_it_was(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", 1, timestamp_ms=1)
+    store.put("b", object(), timestamp_ms=1)
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            store.drain()
+    assert store.get("a") == 1
+
+
+def test_a_store_that_is_reopened_has_what_was_committed_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    store = store_on(RocksDisk(path))
+    store.put("a", 1, timestamp_ms=1)
+    commit(store, 7)
+    store.put("a", 2, timestamp_ms=2)
+    store.close()
+    reopened = store_on(RocksDisk(path))
+    assert reopened.get("a") == 1
+    assert reopened.checkpoint() == Checkpoint(7, "topic")
+    reopened.close()
+
+
+def test_a_crash_between_batches_leaves_the_old_checkpoint(tmp_path: Path) -> None:
+    class Crash(Exception):
+        pass
+
+    def changes(count: int) -> dict[bytes, bytes | None]:
+        return {b"%06d" % n: b"x" * 9 for n in range(count)}
+
+    class FailsOnSecondWrite:
+        def __init__(self, write: Callable[[Any], None]) -> None:
+            self._write = write
+            self._left = 1
+
+        def __call__(self, batch: Any) -> None:
+            if not self._left:
+                raise Crash
+            self._left -= 1
+            self._write(batch)
+
+    disk = RocksDisk(tmp_path / "db")
+    disk.write(changes(1), Checkpoint(1, "topic"))
+    database = disk._database
+
+    class Database:
+        write = staticmethod(FailsOnSecondWrite(database.write))
+
+    disk._database = Database()  # type: ignore[assignment]
+    with pytest.raises(Crash):
+        disk.write(changes(12_000), Checkpoint(12_000, "topic"))
+    disk._database = database
+    assert disk.checkpoint() == Checkpoint(1, "topic")
+    disk.write(changes(12_000), Checkpoint(12_000, "topic"))
+    assert disk.checkpoint() == Checkpoint(12_000, "topic")
+    disk.close()
