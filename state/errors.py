@@ -7,5 +7,5 @@ class StateError(Exception):
     """The state directory or a store can't be used; the message says which and what to do."""
 
 
-class DirectoryLocked(StateError):  # noqa: N818  a condition that passes: try again
+class DirectoryLocked(StateError):
     """Another process holds the directory. It will be free when that process closes it or dies."""
