@@ -5,8 +5,8 @@ The log treats a batch as a header of 61 bytes and an opaque rest. A produced ba
 and later to consumers as they are, so its cost does not depend on the number of records in it.
 The broker opens only batches of its own making: `encode_batch`, `encode_marker`, `Batch.records`.
 
-    base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32, not under the crc
-    attributes int16 | last offset delta int32 | base, max timestamp int64
+    base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
+    from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
     producer id int64 | producer epoch int16 | base sequence int32 | record count int32 | records
 
 `length` counts what follows it. Trace of a Produce: api/produce -> log/partition -> here.
@@ -159,7 +159,7 @@ def parse_header(data: bytes | memoryview, at: int = 0) -> Batch:
     fields = HEADER.unpack_from(data, at)
     size = PREFIX_BYTES + fields[1]
     own = data if at == 0 and len(data) == size else data[at : at + size]
-    return Batch(*fields, own)
+    return Batch._make((*fields, own))
 
 
 def batches(data: bytes) -> Iterator[Batch]:
