@@ -7,5 +7,9 @@ class StateError(Exception):
     """The state directory or a store can't be used; the message says which and what to do."""
 
 
+class Refused(StateError):
+    """A store's serde refused a key or a value; the message names the store."""
+
+
 class DirectoryLocked(StateError):
     """Another process holds the directory. It will be free when that process closes it or dies."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
+from state.errors import Refused
 from state.store import ChangelogEntry, Checkpoint, Disk, latest_by_key
 
 K = TypeVar("K")
@@ -44,8 +45,8 @@ class Entry(NamedTuple, Generic[K, V]):
 class TransactionalStore(Generic[K, V]):
     """A key-value store with read-your-writes, one serialisation a dirty key, and rollback.
 
-    `encode_*` and `decode_*` turn keys and values to bytes and back; whatever they raise passes
-    through `get`, `put` and `drain` and leaves the store as it was.
+    `encode_*` and `decode_*` turn keys and values to bytes and back. What they refuse
+    is reported as Refused by `get`, `put` or `drain`, and leaves the store as it was.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class TransactionalStore(Generic[K, V]):
 
     def entry(self, key: K) -> Entry[K, V] | None:
         """The value of `key` and the timestamp of the record that wrote it, or None."""
-        encoded = self._encode_key(key)
+        try:
+            encoded = self._encode_key(key)
+        except Exception as error:
+            raise self._refused("key", key, error) from error
         held = self._overlay.get(encoded)
         if held is not None:
             return None if held.value is None else held
@@ -88,7 +92,10 @@ class TransactionalStore(Generic[K, V]):
         """Set `key`; None deletes it. Raises RuntimeError between `drain` and the outcome."""
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
-        self._overlay[self._encode_key(key)] = Entry(key, value, timestamp_ms)
+        try:
+            self._overlay[self._encode_key(key)] = Entry(key, value, timestamp_ms)
+        except Exception as error:
+            raise self._refused("key", key, error) from error
 
     def delete(self, key: K, timestamp_ms: int) -> None:
         self.put(key, None, timestamp_ms)
@@ -127,10 +134,14 @@ class TransactionalStore(Generic[K, V]):
         """Serialise each dirty key once, for the changelog. The same list until the outcome."""
         if self._drained is None:
             encode = self._encode_value
-            self._drained = [
-                ChangelogEntry(key, None if value is None else encode(value), timestamp_ms)
-                for key, (_, value, timestamp_ms) in self._overlay.items()
-            ]
+            drained = []
+            for key, (_, value, timestamp_ms) in self._overlay.items():
+                try:
+                    encoded = None if value is None else encode(value)
+                except Exception as error:
+                    raise self._refused("value", value, error) from error
+                drained.append(ChangelogEntry(key, encoded, timestamp_ms))
+            self._drained = drained
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
@@ -163,6 +174,9 @@ class TransactionalStore(Generic[K, V]):
         """Release the disk. What was not committed is forgotten."""
         self.rollback()
         self._disk.close()
+
+    def _refused(self, what: str, given: object, error: Exception) -> Refused:
+        return Refused(f"store {self.name!r} can't take {what} {given!r:.200}: {error}")
 
     def _write(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         changes = {

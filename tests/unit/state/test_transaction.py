@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from state.errors import Refused
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store import ChangelogEntry, Checkpoint, Disk
@@ -159,7 +160,7 @@ def test_a_value_that_cannot_be_encoded_leaves_the_transaction_as_it_was(disk: D
     store.put("a", 1, timestamp_ms=1)
     store.put("b", object(), timestamp_ms=1)
     for _ in range(2):
-        with pytest.raises(TypeError):
+        with pytest.raises(Refused, match="store 'counts' can't take value <object"):
             store.drain()
     assert store.get("a") == 1
 

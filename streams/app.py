@@ -1,0 +1,153 @@
+"""App: where a person describes an application and starts it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+from streams.config import StreamsConfig, load_config
+from streams.dsl.builder import Builder
+from streams.dsl.stream import Stream
+from streams.errors import ConfigError, TopologyError, UserError
+from streams.running import RunningApp
+from streams.runtime.commit import Step
+from streams.serdes import Serde
+from streams.topology.build import Topology, build
+from streams.topology.nodes import SourceNode
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+
+
+class App:
+    """One application: its topology and its settings.
+
+    `application_id` names the group, the internal topics and the directory of the state. Settings
+    come from defaults, environment variables, `config` and `overrides`, in rising order, and then
+    from `configure` (see `StreamsConfig`). Raises ConfigError for a bad id or setting.
+    """
+
+    def __init__(
+        self, application_id: str, *, config: StreamsConfig | None = None, **overrides: Any
+    ) -> None:
+        if not _LEGAL_NAME.fullmatch(application_id):
+            raise ConfigError(
+                f"application id {application_id!r}: topics are named after it, so it may have "
+                "letters, digits, '.', '_' and '-' only, at most 200"
+            )
+        self.application_id = application_id
+        self._given = {**(config.model_dump(exclude_unset=True) if config else {}), **overrides}
+        self.config = load_config(**self._given)
+        self._builder = Builder(application_id)
+
+    def configure(self, file: Path | None, **flags: Any) -> None:
+        """Settings from the command line: `file` below, `flags` above all that was given so far."""
+        self.config = load_config(file, **{**self._given, **flags})
+
+    def stream(
+        self,
+        topic: str,
+        *,
+        key: Serde[K],
+        value: Serde[V],
+        name: str | None = None,
+    ) -> Stream[K, V]:
+        """The records of a topic, which must exist when the application starts."""
+        graph = self._builder.graph
+        step = graph.name("KSTREAM-SOURCE", name)
+        for what, serde in (("key", key), ("value", value)):
+            if not isinstance(serde, Serde):
+                raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
+        node = SourceNode(name=step, topic=topic, key=key, value=value)
+        graph.add(node)
+        return Stream(self._builder, node, key, value)
+
+    def topology(self) -> Topology:
+        """The finished topology. Raises TopologyError naming the step that is wrong."""
+        return build(self.application_id, self._builder.graph)
+
+    def describe(self) -> str:
+        """The topology as text: sub-topologies, steps, stores and topics."""
+        return self.topology().describe()
+
+    def start(self, *, reached: Callable[[Step], None] = lambda step: None) -> RunningApp:
+        """Run in the background. `reached` is told each step of each commit."""
+        return RunningApp(self.topology(), self.config, reached=reached)
+
+    def run(self, workers: int = 1) -> None:
+        """Run until SIGTERM or SIGINT, then commit and leave. Ends the process with status 2 and
+        one line on standard error where something is wrong that a person can put right."""
+        try:
+            if workers < 1:
+                raise ConfigError(f"workers must be at least 1, not {workers}")
+            if workers == 1:
+                self._run_here()
+            else:
+                self._run_workers(workers)
+        except UserError as error:
+            sys.exit(report(error))
+
+    def _run_here(self) -> None:
+        stopped = threading.Event()
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            stopped.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        running = self.start()
+        while not stopped.wait(0.2):
+            if running.state == "ERROR":
+                break
+        running.close()
+
+    def _run_workers(self, workers: int) -> None:
+        """One process a worker; the first that fails ends the others."""
+        self.topology()
+        children = [self._fork() for _ in range(workers)]
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            for child in children:
+                os.kill(child, signal.SIGTERM)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        status = 0
+        while children:
+            child, ended = os.wait()
+            children.remove(child)
+            code = os.waitstatus_to_exitcode(ended)
+            if code != 0:
+                status = status or (code if code > 0 else 1)
+                stop(signal.SIGTERM, None)
+        if status:
+            sys.exit(status)
+
+    def _fork(self) -> int:
+        child = os.fork()
+        if child:
+            return child
+        try:
+            self.run()
+        except SystemExit as exit_:
+            os._exit(exit_.code if isinstance(exit_.code, int) else 1)
+        except BaseException:
+            logging.exception("a worker ended")
+            os._exit(1)
+        os._exit(0)
+
+
+def report(error: UserError) -> int:
+    """Print one clear message and return the exit status for it."""
+    sys.stderr.write(f"millrace: {error}\n")
+    return 2

@@ -1,0 +1,103 @@
+"""The command `millrace`: run an application, run a broker."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streams.app import App, report
+from streams.embedded import broker_command
+from streams.errors import ConfigError, UserError
+
+cli = typer.Typer(
+    help="Stream processing in Python, exactly once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
+]
+
+
+@cli.command()
+def run(
+    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Where state is kept.")] = None,
+    processing_guarantee: Annotated[
+        str | None, typer.Option(help="exactly_once_v2 or at_least_once.")
+    ] = None,
+    settings: Settings = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
+) -> None:
+    """Run an application until SIGTERM or SIGINT, then commit and leave."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.ERROR,
+        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
+    )
+    flags: dict[str, Any] = {
+        "bootstrap_servers": bootstrap_servers,
+        "state_dir": state_dir,
+        "processing_guarantee": processing_guarantee,
+    }
+    try:
+        found = find_app(app)
+        given = {name: value for name, value in flags.items() if value is not None}
+        found.configure(config, **given, **_settings(settings or []))
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    found.run(workers)
+
+
+@cli.command()
+def broker(
+    data: Annotated[Path, typer.Option(help="The directory of topics; made if missing.")],
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    settings: Settings = None,
+) -> None:
+    """Run a broker that any Kafka client can use, until SIGTERM."""
+    command = broker_command(data, port, host, settings or [])
+    os.execv(command[0], command)
+
+
+def find_app(reference: str) -> App:
+    """The App that `module:variable` names. Raises ConfigError saying which part is wrong."""
+    module_name, _, variable = reference.partition(":")
+    if not module_name or not variable:
+        raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}, wanted for {reference!r}") from error
+    found = getattr(module, variable, None)
+    if not isinstance(found, App):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise ConfigError(f"{variable!r} in {module_name!r} is {what} and not an App")
+    return found
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def main() -> None:
+    """The entry point of the command."""
+    cli()

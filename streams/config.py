@@ -1,0 +1,179 @@
+"""Settings of an application, from all the places that they come from.
+
+In rising order: defaults, a TOML file (`--config`), `MILLRACE_*` environment variables, keyword
+arguments of `App`, command-line flags. Names are Kafka Streams' with underscores.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from streams.errors import ConfigError
+
+EMBEDDED = "embedded"
+
+_CLIENT_SETTINGS_KEPT = {
+    "bootstrap.servers": "set bootstrap_servers",
+    "group.id": "it is the application id",
+    "group.instance.id": "workers are static members by the id in their state directory",
+    "enable.auto.commit": "offsets are committed with the transaction",
+    "enable.auto.offset.store": "offsets are committed with the transaction",
+    "auto.offset.reset": "set auto_offset_reset",
+    "isolation.level": "the guarantee needs read_committed",
+    "transactional.id": "it is made of the application id and the worker's id",
+    "enable.idempotence": "the guarantee needs it",
+    "transaction.timeout.ms": "set transaction_timeout_ms",
+    "acks": "the guarantee needs all",
+}
+
+
+class StreamsConfig(BaseSettings):
+    """Settings of one application; every one is checked when it is made. Durations are in ms."""
+
+    model_config = SettingsConfigDict(env_prefix="MILLRACE_", extra="forbid", frozen=True)
+
+    bootstrap_servers: str = EMBEDDED
+    """`embedded`, or addresses of a Kafka cluster as host:port,host:port."""
+    processing_guarantee: Literal["exactly_once_v2", "at_least_once"] = "exactly_once_v2"
+    commit_interval_ms: int | None = None
+    """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
+    num_stream_threads: int = 1
+    state_dir: Path = Path("~/.local/state/millrace")
+    replication_factor: int = -1
+    """Of internal topics; -1 takes the broker's default."""
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    """Where to start on an input partition for which nothing has been committed."""
+    transaction_timeout_ms: int = 10_000
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    """How long the group waits for a member in a rebalance."""
+    task_timeout_ms: int = 300_000
+    """How long recoverable errors may go on without one commit before the thread gives up."""
+    request_timeout_ms: int = 30_000
+    max_poll_records: int = 1_000
+    """Records taken from the consumer at a time: the most that are processed between two looks
+    at the commit interval and the group."""
+    consumer: dict[str, Any] = {}
+    producer: dict[str, Any] = {}
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def commit_every_ms(self) -> int:
+        """The commit interval in force."""
+        if self.commit_interval_ms is not None:
+            return self.commit_interval_ms
+        return 100 if self.exactly_once else 30_000
+
+    @field_validator("state_dir")
+    @classmethod
+    def _expanded(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _addresses(cls, servers: str) -> str:
+        for server in servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            if servers != EMBEDDED and not (host and port.isdigit() and int(port) < 65536):
+                raise ValueError(
+                    f"{server!r} is not host:port (or 'embedded' for a broker of ours)"
+                )
+        return servers
+
+    @field_validator("consumer", "producer")
+    @classmethod
+    def _none_that_breaks_the_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        for name in settings:
+            if name in _CLIENT_SETTINGS_KEPT:
+                raise ValueError(f"{name} can't be set: {_CLIENT_SETTINGS_KEPT[name]}")
+        return settings
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StreamsConfig:
+        for name in ("num_stream_threads", "max_poll_records", "task_timeout_ms"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.commit_every_ms < 0:
+            raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
+        if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:
+            raise ValueError(
+                f"commit_interval_ms ({self.commit_every_ms}) must be below "
+                f"transaction_timeout_ms ({self.transaction_timeout_ms})"
+            )
+        if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be between 0 and "
+                f"session_timeout_ms ({self.session_timeout_ms})"
+            )
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+
+def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
+    """Settings from all sources, `overrides` first. Raises ConfigError with one clear message."""
+    if file is not None and not file.is_file():
+        raise ConfigError(f"config file {str(file)!r} does not exist")
+
+    class FromFile(StreamsConfig):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    unknown = {
+        name.removeprefix("MILLRACE_").lower(): value
+        for name, value in os.environ.items()
+        if name.startswith("MILLRACE_")
+    }.keys() - StreamsConfig.model_fields.keys()
+    if unknown:
+        raise ConfigError(
+            "; ".join(_unknown(f"MILLRACE_{name.upper()}", name) for name in sorted(unknown))
+        )
+    try:
+        found = FromFile(**overrides)
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from None
+    except ValueError as error:  # a TOML file that is none
+        raise ConfigError(f"config file {str(file)!r}: {error}") from None
+    return StreamsConfig.model_construct(**found.model_dump())
+
+
+def _unknown(given: str, name: str) -> str:
+    close = difflib.get_close_matches(name, StreamsConfig.model_fields, n=1)
+    return f"unknown setting {given}" + (f"; did you mean {close[0]!r}?" if close else "")
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        name = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            lines.append(_unknown(f"{name} = {problem['input']!r}", name))
+        elif problem["type"] == "value_error":
+            message = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"setting {name!r}: {message}" if name else message)
+        else:
+            lines.append(f"setting {name!r} can't be {problem['input']!r}: {problem['msg']}")
+    return "; ".join(lines)

@@ -1,0 +1,55 @@
+"""What the steps of the DSL share: the graph they add to, and the rules of serdes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.errors import TopologyError
+from streams.serdes import Serde
+from streams.topology.nodes import Graph, Node, Operator, ProcessorNode, StoreSpec
+
+
+@dataclass(slots=True)
+class Builder:
+    """The graph of one application while it is described."""
+
+    application_id: str
+    graph: Graph = field(default_factory=Graph)
+
+    def step(
+        self,
+        kind: str,
+        parent: Node,
+        operator: Operator,
+        *,
+        name: str | None,
+        stores: Iterable[StoreSpec] = (),
+    ) -> ProcessorNode:
+        node = ProcessorNode(
+            name=self.graph.name(kind, name),
+            parents=(parent,),
+            operator=operator,
+            stores=tuple(stores),
+        )
+        self.graph.add(node)
+        return node
+
+
+def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
+    """`serde`, or a TopologyError that names the step which needs it."""
+    if serde is None:
+        raise TopologyError(
+            f"step {step!r} needs a {what} serde and none is known here: "
+            f"pass {what}=serdes.... on this step or on the one before"
+        )
+    if not isinstance(serde, Serde):
+        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
+    return serde
+
+
+def callable_for(step: str, function: object) -> None:
+    """Raises TopologyError, naming the step, if `function` can't be called."""
+    if not callable(function):
+        raise TopologyError(f"step {step!r} needs a function, got {function!r}")

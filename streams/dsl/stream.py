@@ -1,0 +1,165 @@
+"""Stream: an unbounded sequence of records, and the steps that make another of it.
+
+Functions take `(key, value)` where the key may change or matters, the value alone in `*_values`.
+Serdes flow: a step that keeps the key keeps its serde, `map` and `flat_map` keep neither, and
+`key=`, `value=` on any step override.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from streams.dsl.builder import Builder, callable_for, known
+from streams.dsl.grouped import Grouped
+from streams.operators.filter import drop, keep
+from streams.operators.flat_map import flat_map_pairs, flat_map_values
+from streams.operators.map import map_keys, map_pairs, map_values
+from streams.operators.peek import look
+from streams.serdes import Serde
+from streams.topology.nodes import Node, Operator, SinkNode
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Generic[K, V]):
+    """A step's output. `rekeyed` says that keys may not match partitions any more."""
+
+    _builder: Builder
+    _node: Node
+    _key: Serde[Any] | None
+    _value: Serde[Any] | None
+    _rekeyed: bool = False
+
+    def filter(
+        self, predicate: Callable[[K, V], object], *, name: str | None = None
+    ) -> Stream[K, V]:
+        """Keep the records for which `predicate(key, value)` is true."""
+        return self._keeping_both("KSTREAM-FILTER", predicate, keep(predicate), name)
+
+    def filter_not(
+        self, predicate: Callable[[K, V], object], *, name: str | None = None
+    ) -> Stream[K, V]:
+        """Drop the records for which `predicate(key, value)` is true."""
+        return self._keeping_both("KSTREAM-FILTER", predicate, drop(predicate), name)
+
+    def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> Stream[K, V]:
+        """Call `action(key, value)` for each record and pass the record on."""
+        return self._keeping_both("KSTREAM-PEEK", action, look(action), name)
+
+    def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
+        """Call `action(key, value)` for each record: the end of this branch."""
+        self._keeping_both("KSTREAM-FOREACH", action, look(action), name)
+
+    def map(
+        self,
+        mapper: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K2, V2]:
+        """One record from each: `mapper(key, value)` returns the new key and value."""
+        node = self._step("KSTREAM-MAP", mapper, map_pairs(mapper), name)
+        return Stream(self._builder, node, key, value, True)
+
+    def flat_map(
+        self,
+        mapper: Callable[[K, V], Iterable[tuple[K2, V2]]],
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K2, V2]:
+        """Any number of records from each: `mapper(key, value)` returns pairs."""
+        node = self._step("KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name)
+        return Stream(self._builder, node, key, value, True)
+
+    def map_values(
+        self,
+        mapper: Callable[[V], V2],
+        *,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V2]:
+        """A new value for each record; the value's serde stays unless `value` is given."""
+        node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name)
+        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+
+    def flat_map_values(
+        self,
+        mapper: Callable[[V], Iterable[V2]],
+        *,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V2]:
+        """Any number of values from each, all with its key."""
+        node = self._step("KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name)
+        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+
+    def select_key(
+        self,
+        selector: Callable[[K, V], K2],
+        *,
+        key: Serde[K2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K2, V]:
+        """A new key for each record."""
+        node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        return Stream(self._builder, node, key, self._value, True)
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], K2],
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+    ) -> Grouped[K2, V]:
+        """Group by a new key: what follows sees all records of a key in one task."""
+        node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        return Grouped(self._builder, node, key, value or self._value, True)
+
+    def group_by_key(
+        self, *, key: Serde[K] | None = None, value: Serde[V] | None = None
+    ) -> Grouped[K, V]:
+        """Group by the key that the records have."""
+        return Grouped(
+            self._builder, self._node, key or self._key, value or self._value, self._rekeyed
+        )
+
+    def to(
+        self,
+        topic: str,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Write to a topic, which must exist: the partition is chosen by the key."""
+        graph = self._builder.graph
+        step = graph.name("KSTREAM-SINK", name)
+        graph.add(
+            SinkNode(
+                name=step,
+                parents=(self._node,),
+                topic=topic,
+                key=known(key or self._key, "key", step),
+                value=known(value or self._value, "value", step),
+            )
+        )
+
+    def _keeping_both(
+        self, kind: str, function: object, operator: Operator, name: str | None
+    ) -> Stream[K, V]:
+        node = self._step(kind, function, operator, name)
+        return Stream(self._builder, node, self._key, self._value, self._rekeyed)
+
+    def _step(self, kind: str, function: object, operator: Operator, name: str | None) -> Node:
+        callable_for(self._builder.graph.name(kind, name), function)
+        return self._builder.step(kind, self._node, operator, name=name)

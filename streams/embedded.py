@@ -1,0 +1,104 @@
+"""Starts the embedded broker, or finds the one that another worker of this directory has started.
+
+The broker is a process of its own and outlives the worker that started it: the others go on. The
+first worker to need it holds a lock while it starts it; its address is written into a file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from streams.errors import ConfigError
+
+_START_S = 30.0
+
+
+def broker_command(data: Path, port: int, host: str, settings: list[str]) -> list[str]:
+    """The command that runs a broker, for those who start one in the foreground too."""
+    command = [sys.executable, "-m", "coordinator", "--data", str(data)]
+    command += ["--port", str(port), "--host", host]
+    for setting in settings:
+        command += ["--set", setting]
+    return command
+
+
+def embedded_broker(state_dir: Path) -> str:
+    """The address of this directory's broker, which is started if none answers.
+
+    Raises ConfigError if it doesn't start; the message ends with what it said.
+    """
+    directory = state_dir / "broker"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
+            "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
+        ) from error
+    address = directory / "address"
+    with open(directory / "starting.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = address.read_text().strip() if address.exists() else ""
+        if running and _answers(running):
+            return running
+        started = _start(directory, running)
+        fresh = address.with_suffix(".new")
+        fresh.write_text(started)
+        fresh.replace(address)
+        return started
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def _start(directory: Path, last: str) -> str:
+    """Start a broker, on its last port if that is free: clients that are still up find it again."""
+    data = directory / "data"
+    port = int(last.rpartition(":")[2]) if last else 0
+    for attempt in {port: None, 0: None}:
+        with open(directory / "broker.log", "a+b") as log:
+            process = subprocess.Popen(
+                broker_command(data, attempt, "127.0.0.1", []),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+            said = _first_line(process)
+        if said.startswith("listening on "):
+            return said.removeprefix("listening on ").strip()
+    why = (directory / "broker.log").read_text(errors="replace").strip().splitlines()[-1:]
+    raise ConfigError(
+        f"the embedded broker did not start in {data}: {' '.join(why) or 'no output'}"
+    )
+
+
+def _first_line(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout is not None
+    deadline = time.monotonic() + _START_S
+    said = b""
+    while b"\n" not in said and time.monotonic() < deadline:
+        ready, _, _ = select.select([process.stdout], [], [], 0.1)
+        if ready:
+            chunk = os.read(process.stdout.fileno(), 4096)
+            if not chunk:
+                break
+            said += chunk
+    if b"\n" not in said:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    return said.decode(errors="replace")

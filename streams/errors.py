@@ -1,0 +1,42 @@
+"""What can go wrong, each error named by what happens next.
+
+    error            who meets it            what happens
+    ConfigError      whoever starts an app   refused before anything runs
+    TopologyError    whoever builds one      refused at the step that is wrong
+    StreamsError     a running thread        the thread stops, nothing is committed
+    SerdeError       a running thread        the same, naming the step and the record
+    TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
+    OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
+
+The last two never reach a user: they name a recovery.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something that a person can put right; the message says what was wrong and what to do."""
+
+
+class ConfigError(UserError):
+    """A setting, an address or a directory that can't be used."""
+
+
+class TopologyError(UserError):
+    """The topology can't be built; the message names the step."""
+
+
+class StreamsError(UserError):
+    """Processing can't go on. Nothing of the running transaction was committed."""
+
+
+class SerdeError(StreamsError):
+    """A serde refused a key or a value; the message names the step and the record."""
+
+
+class TaskMigrated(Exception):
+    """Another member has, or will get, this thread's tasks: close without a commit and rejoin."""
+
+
+class OutcomeUnknown(Exception):
+    """A transaction call failed or timed out: whether it took effect must be read back."""

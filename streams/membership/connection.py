@@ -1,0 +1,122 @@
+"""The runtime's own connection to a group's coordinator: blocking, one request at a time.
+
+librdkafka has no custom assignor, so membership goes over this. kio is the codec; the version of
+each request is the highest that both the broker and kio's schemas have, up to what is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import itertools
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+_API_VERSIONS = 18
+_FRAME_BYTES_MAX = 100 * 1024 * 1024
+_WAKE_UP_S = 0.1
+
+
+class ConnectionLost(Exception):
+    """No answer: the broker is away, or the request was given up. It may have taken effect."""
+
+
+def build(entity: type[Any], **fields: Any) -> Any:
+    """An entity of any version: fields that this version doesn't have are left out."""
+    names = {field.name for field in dataclasses.fields(entity)}
+    return entity(**{name: value for name, value in fields.items() if name in names})
+
+
+class Connection:
+    """A connection to one address (host, port). Raises ConnectionLost for every network error."""
+
+    def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
+        self._client_id = client_id
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._correlation = itertools.count()
+        try:
+            self._socket = socket.create_connection(address, timeout=timeout_s)
+        except OSError as error:
+            raise ConnectionLost(f"{address[0]}:{address[1]}: {error}") from error
+        self._socket.settimeout(_WAKE_UP_S)
+        answer = self.request(load_request_schema(_API_VERSIONS, 0)())
+        self._versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
+
+    def version(self, api_key: int, wanted: int) -> int:
+        """The version to use. Raises ConnectionLost if the broker doesn't have the API."""
+        if api_key not in self._versions:
+            raise ConnectionLost(f"the broker doesn't serve API {api_key}")
+        return min(wanted, self._versions[api_key])
+
+    def request(
+        self,
+        request: Any,
+        *,
+        timeout_s: float | None = None,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """Send and wait for the answer, at most `timeout_s`, or until `given_up()` is true."""
+        with self._lock:
+            correlation = next(self._correlation)
+            wakes = round((self._timeout_s if timeout_s is None else timeout_s) / _WAKE_UP_S)
+            try:
+                self._socket.sendall(self._frame(request, correlation))
+                size = int.from_bytes(self._read(4, wakes, given_up), "big")
+                if size > _FRAME_BYTES_MAX:
+                    raise ConnectionLost(f"an answer of {size} bytes")
+                return self._parse(request, correlation, self._read(size, wakes, given_up))
+            except OSError as error:
+                self.close()
+                raise ConnectionLost(str(error) or "closed by the broker") from error
+            except ConnectionLost:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _frame(self, request: Any, correlation: int) -> bytes:
+        header_type = request.__header_schema__
+        header = build(
+            header_type,
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=correlation,
+            client_id=self._client_id,
+        )
+        buffer = io.BytesIO()
+        entity_writer(header_type)(buffer, header)
+        entity_writer(type(request))(buffer, request)
+        data = buffer.getvalue()
+        return len(data).to_bytes(4, "big") + data
+
+    def _parse(self, request: Any, correlation: int, data: bytes) -> Any:
+        response_type: Any = load_response_schema(request.__api_key__, request.__version__)
+        header, size = entity_reader(response_type.__header_schema__)(data, 0)
+        if header.correlation_id != correlation:
+            raise ConnectionLost(f"answer {header.correlation_id} to request {correlation}")
+        response, _ = entity_reader(response_type)(data, size)
+        return response
+
+    def _read(self, size: int, wakes: int, given_up: Callable[[], bool]) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < size:
+            try:
+                chunk = self._socket.recv(size - len(chunks))
+            except TimeoutError:
+                wakes -= 1
+                if given_up():
+                    raise ConnectionLost("given up") from None
+                if wakes <= 0:
+                    raise ConnectionLost("no answer in time") from None
+                continue
+            if not chunk:
+                raise ConnectionLost("closed by the broker")
+            chunks += chunk
+        return bytes(chunks)

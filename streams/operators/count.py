@@ -1,0 +1,43 @@
+"""Count: how many records each key has, kept in a store.
+
+Records without a key or without a value are not counted, as in Kafka Streams. With caching the
+result of a key goes downstream once a commit, with the value it has then; without, at each record.
+A result's timestamp is the largest of the records counted (KStreamAggregate).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.transaction import TransactionalStore
+from streams.topology.nodes import Context, Emit, Operator
+
+
+def count(store_name: str, *, caching: bool) -> Operator:
+    def bind(context: Context, downstream: Emit) -> Emit:
+        store: TransactionalStore[Any, int] = context.store(store_name)
+        entry, put = store.entry, store.put
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            if key is None or value is None:
+                return
+            counted = 1
+            before = entry(key)
+            if before is not None:
+                _, counted_before, latest_ms = before
+                counted += counted_before  # type: ignore[operator]  # an entry has a value
+                if latest_ms > timestamp_ms:
+                    timestamp_ms = latest_ms
+            put(key, counted, timestamp_ms)
+            if not caching:
+                downstream(key, counted, timestamp_ms)
+
+        def flush() -> None:
+            for key, counted, timestamp_ms in store.dirty():
+                downstream(key, counted, timestamp_ms)
+
+        if caching:
+            context.flushers.append(flush)
+        return process
+
+    return bind

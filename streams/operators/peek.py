@@ -1,0 +1,19 @@
+"""Peek: a function sees each record, which goes on unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.topology.nodes import Context, Emit, Operator
+
+
+def look(action: Callable[[Any, Any], object]) -> Operator:
+    def bind(context: Context, downstream: Emit) -> Emit:
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            action(key, value)
+            downstream(key, value, timestamp_ms)
+
+        return process
+
+    return bind

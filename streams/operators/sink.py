@@ -1,0 +1,39 @@
+"""Sink: key and value become bytes and go to a topic, with the record's timestamp and headers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.errors import SerdeError
+from streams.topology.nodes import Context, Emit, SinkNode
+
+_BY_KEY = -1
+"""librdkafka chooses the partition: murmur2 of the key, as Kafka's own producer does."""
+
+
+def write_topic(node: SinkNode, context: Context) -> Emit:
+    """Serialise each record once and hand it to the producer. Raises SerdeError naming the step."""
+    serialize_key = node.key.serialize
+    serialize_value = node.value.serialize
+    produce = context.produce
+    topic = node.topic
+
+    def send(key: Any, value: Any, timestamp_ms: int) -> None:
+        try:
+            key_bytes = None if key is None else serialize_key(key)
+            value_bytes = None if value is None else serialize_value(value)
+        except Exception as error:
+            raise SerdeError(
+                f"step {node.name!r} can't write to topic {topic!r} with serdes "
+                f"key={node.key.name} value={node.value.name}: {error}; "
+                f"key {key!r:.200}, value {value!r:.200}, from {context.origin()}"
+            ) from error
+        message = context.message
+        headers = None if message is None else message.headers()
+        try:
+            produce(topic, value_bytes, key_bytes, _BY_KEY, None, timestamp_ms, headers)
+        except BufferError:
+            context.make_room()
+            produce(topic, value_bytes, key_bytes, _BY_KEY, None, timestamp_ms, headers)
+
+    return send

@@ -1,0 +1,91 @@
+"""The leader's duty: internal topics as they must be, and every task given to one member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator.assignors.tasks import assign_tasks
+from streams.config import StreamsConfig
+from streams.errors import ConfigError, StreamsError
+from streams.membership.protocol import Assigned, Subscribed
+from streams.runtime.clients import Admin, Partition
+from streams.topology.build import Subtopology, Topology
+
+_CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+_REPARTITION = {
+    "cleanup.policy": "delete",
+    "segment.bytes": "52428800",
+    "retention.ms": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+
+
+def task_id(subtopology: Subtopology, partition: int) -> str:
+    """A task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
+    return f"{subtopology.number}_{partition}"
+
+
+def check_inputs(topology: Topology, counts: Mapping[str, int], servers: str) -> None:
+    """Raises ConfigError naming the input and output topics that don't exist."""
+    missing = [topic for topic in topology.input_topics if topic not in counts]
+    sinks = {s.topic for sub in topology.subtopologies for s in sub.sinks if not s.internal}
+    missing += sorted(sinks - counts.keys() - set(missing))
+    if missing:
+        raise ConfigError(
+            f"topic {', '.join(map(repr, missing))} does not exist on {servers}: "
+            "create it, or correct its name in the topology"
+        )
+
+
+class Planner:
+    """Makes the internal topics and assigns tasks, for the members that the group names."""
+
+    def __init__(self, topology: Topology, config: StreamsConfig, admin: Admin) -> None:
+        self._topology = topology
+        self._config = config
+        self._admin = admin
+
+    def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
+        """What each member gets. Raises StreamsError where a topic has the wrong partitions."""
+        tasks = self.tasks(self._prepare_topics())
+        previous = {member: subscribed.tasks for member, subscribed in members.items()}
+        return {
+            member: Assigned(tuple(mine), tuple(p for task in mine for p in tasks[task]))
+            for member, mine in assign_tasks(tasks, previous).items()
+        }
+
+    def tasks(self, counts: Mapping[str, int]) -> dict[str, list[Partition]]:
+        """Every task with the partitions that it reads."""
+        return {
+            task_id(sub, number): [
+                Partition(topic, number) for topic in sub.sources if number < counts[topic]
+            ]
+            for sub in self._topology.subtopologies
+            for number in range(max(counts[topic] for topic in sub.sources))
+        }
+
+    def _prepare_topics(self) -> dict[str, int]:
+        """Create what is missing; return the partition counts of all source topics."""
+        topology = self._topology
+        existing = self._admin.partition_counts()
+        missing = [topic for topic in topology.input_topics if topic not in existing]
+        if missing:
+            raise StreamsError(f"input topics {missing} do not exist any more: create them again")
+        counts = topology.partition_counts({t: existing[t] for t in topology.input_topics})
+        wanted = {topic: counts[topic] for topic in topology.repartition_topics}
+        settings = dict.fromkeys(wanted, _REPARTITION)
+        for sub in topology.subtopologies:
+            for store in sub.stores:
+                changelog = topology.changelog(store.name)
+                wanted[changelog] = max(counts[topic] for topic in sub.sources)
+                settings[changelog] = _CHANGELOG
+        for topic, partitions in wanted.items():
+            if existing.get(topic, partitions) != partitions:
+                raise StreamsError(
+                    f"internal topic {topic!r} has {existing[topic]} partitions and the topology "
+                    f"needs {partitions}: the inputs' partitions have changed; reset the "
+                    "application or restore their number"
+                )
+        new = {topic: count for topic, count in wanted.items() if topic not in existing}
+        self._admin.create_topics(new, settings, self._config.replication_factor)
+        return counts

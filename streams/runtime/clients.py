@@ -1,0 +1,366 @@
+"""confluent-kafka's clients as the runtime uses them: the only file that imports them.
+
+Every error that leaves this file is named by its recovery (`streams.errors`). Calls that wait are
+bounded by `request_timeout_ms`.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from streams.config import StreamsConfig
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
+
+log = logging.getLogger(__name__)
+
+_MIGRATED = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
+_HOPELESS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.OFFSET_METADATA_TOO_LARGE,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._AUTHENTICATION,
+}
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.number}]"
+
+
+class Committed(NamedTuple):
+    """A committed offset with its metadata."""
+
+    offset: int
+    metadata: str
+
+
+def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
+    """What `send_offsets_to_transaction` wants, for a membership that librdkafka doesn't hold.
+
+    The layout is rd_kafka_consumer_group_metadata_write's of librdkafka 2.16 (CGMDv2).
+    """
+    instance = b"\x01" if instance_id is None else b"\x00" + instance_id.encode() + b"\x00"
+    names = group.encode() + b"\x00" + member_id.encode() + b"\x00"
+    return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
+
+
+def recovery_from(error: KafkaException, doing: str) -> Exception:
+    """The error named by its recovery. Anything that isn't known to be final is unknown."""
+    cause: KafkaError = error.args[0]
+    what = f"{doing}: {cause.str()} ({cause.name()})"
+    if cause.code() in _MIGRATED:
+        return TaskMigrated(what)
+    if cause.code() in _HOPELESS:
+        return StreamsError(what)
+    return OutcomeUnknown(what)
+
+
+class DataConsumer:
+    """Reads assigned partitions, committed records only; a position is set, never guessed."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._consumer = Consumer(dict(settings), logger=log)
+
+    def add(self, positions: Mapping[Partition, int]) -> None:
+        """Begin to read each partition at its position."""
+        self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
+
+    def remove(self, partitions: Iterable[Partition]) -> None:
+        self._consumer.incremental_unassign([TopicPartition(*p) for p in partitions])
+
+    def take(self, records_max: int, timeout_s: float) -> list[Message]:
+        """Up to `records_max` records. Raises StreamsError where a position can't be read."""
+        messages: list[Message] = self._consumer.consume(records_max, timeout_s)
+        if any(message.error() is not None for message in messages):
+            return [message for message in messages if not self._failed(message)]
+        return messages
+
+    def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The next offset of each partition, past transaction markers; unread ones are left out."""
+        found = self._consumer.position([TopicPartition(*p) for p in partitions])
+        return {Partition(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    @staticmethod
+    def _failed(message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return False
+        where = f"{message.topic()}[{message.partition()}]"
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            raise StreamsError(f"{where}: the position is outside the topic: {error.str()}")
+        if error.code() in _HOPELESS:
+            raise StreamsError(f"{where} can't be read: {error.str()}")
+        log.warning("%s: %s; librdkafka goes on trying", where, error.str())
+        return True
+
+
+class DataProducer:
+    """One producer, transactional or not. After any error but StreamsError: `discard` it."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], *, transactional: bool, timeout_s: float
+    ) -> None:
+        self.transactional = transactional
+        self._timeout_s = timeout_s
+        self._undelivered: list[str] = []
+        self._producer = Producer(
+            {**settings, **({} if transactional else {"on_delivery": self._report})}, logger=log
+        )
+        self.produce: Callable[..., None] = self._producer.produce
+        self.poll: Callable[[float], int] = self._producer.poll
+        self._open = False
+        if transactional:
+            self._call("init_transactions", self._timeout_s)
+
+    def begin(self) -> None:
+        """Make sure that a transaction is open."""
+        if self.transactional and not self._open:
+            self._call("begin_transaction")
+            self._open = True
+
+    def make_room(self) -> None:
+        """Wait until the full queue takes records again. Raises OutcomeUnknown after a time."""
+        if self._producer.flush(self._timeout_s):
+            raise OutcomeUnknown(f"the producer's queue stayed full for {self._timeout_s:g} s")
+
+    def flush(self) -> None:
+        """All that was produced is delivered, or an error is raised."""
+        left = self._producer.flush(self._timeout_s)
+        if left or self._undelivered:
+            reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
+            raise OutcomeUnknown(f"{left + len(self._undelivered)} not delivered: {reasons}")
+
+    def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+        """Send the offsets into the transaction."""
+        sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
+        self._call("send_offsets_to_transaction", sent, group, self._timeout_s)
+
+    def end(self) -> None:
+        """Commit the transaction."""
+        self._call("commit_transaction", self._timeout_s)
+        self._open = False
+
+    def discard(self) -> None:
+        """Give the producer up with all that it holds. Its successor's epoch fences it."""
+        self._producer.purge()
+        self._producer.close()
+
+    def close(self) -> None:
+        """End in order: an open transaction is aborted, so that nobody waits for it."""
+        if self._open:
+            try:
+                self._call("abort_transaction", self._timeout_s)
+            except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
+                log.info("the open transaction is left to its time-out: %s", error)
+        self.discard()
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            getattr(self._producer, name)(*arguments)
+        except KafkaException as error:
+            raise recovery_from(error, name) from error
+
+    def _report(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._undelivered.append(error.str())
+
+
+class Admin:
+    """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers."""
+
+    def __init__(self, settings: Mapping[str, Any], servers: str, timeout_s: float) -> None:
+        self._admin = AdminClient(dict(settings), logger=log)
+        self._servers = servers
+        self._timeout_s = timeout_s
+
+    def check_broker(self, timeout_s: float) -> None:
+        """Raises ConfigError if no broker answers at the address."""
+        try:
+            self._admin.list_topics(timeout=timeout_s)
+        except KafkaException as error:
+            raise ConfigError(
+                f"no Kafka broker answers at bootstrap_servers={self._servers!r} within "
+                f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
+                "`millrace broker`"
+            ) from error
+
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of every topic."""
+        try:
+            found = self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as error:
+            raise recovery_from(error, "list topics") from error
+        return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The id of each topic, which tells it from one of the same name made later."""
+        if not topics:
+            return {}
+        answers = self._admin.describe_topics(TopicCollection(list(topics)))
+        found = {topic: self._result(a, f"describe {topic}") for topic, a in answers.items()}
+        return {topic: str(description.topic_id) for topic, description in found.items()}
+
+    def create_topics(
+        self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
+    ) -> None:
+        """Create topics; one that another worker has just made is fine."""
+        wanted = [
+            NewTopic(topic, count, factor, config=settings[topic])
+            for topic, count in partitions.items()
+        ]
+        if not wanted:
+            return
+        for topic, answer in self._admin.create_topics(wanted).items():
+            try:
+                answer.result(self._timeout_s)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise recovery_from(error, f"create topic {topic}") from error
+
+    def committed(self, group: str, partitions: Sequence[Partition]) -> CommittedOffsets:
+        """The group's stable offsets: what no open transaction may still change."""
+        wanted = [TopicPartition(*p) for p in partitions]
+        request = [ConsumerGroupTopicPartitions(group, wanted)]
+        answers = self._admin.list_consumer_group_offsets(request, require_stable=True)
+        found = self._result(answers[group], f"read the offsets of group {group}")
+        offsets: dict[Partition, Committed] = {}
+        pending: list[Partition] = []
+        for each in found.topic_partitions:
+            partition = Partition(each.topic, each.partition)
+            if each.error is not None and each.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+                pending.append(partition)
+            elif each.error is not None:
+                failure = KafkaException(each.error)
+                raise recovery_from(failure, f"read the offset of {partition}")
+            elif each.offset != OFFSET_INVALID:
+                # librdkafka sends metadata with its closing NUL.
+                metadata = (each.metadata or "").removesuffix("\x00")
+                offsets[partition] = Committed(each.offset, metadata)
+        return CommittedOffsets(offsets, pending)
+
+    def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The first offset of each partition that can be read."""
+        return self._offsets(partitions, OffsetSpec.earliest())
+
+    def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The high watermark of each partition: above every record, of open transactions too."""
+        return self._offsets(partitions, OffsetSpec.latest())
+
+    def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        if not partitions:
+            return {}
+        answers = self._admin.list_offsets(
+            {TopicPartition(*p): spec for p in partitions},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+        )
+        return {
+            Partition(p.topic, p.partition): self._result(a, f"offset of {p.topic}").offset
+            for p, a in answers.items()
+        }
+
+    def _result(self, answer: Any, doing: str) -> Any:
+        try:
+            return answer.result(self._timeout_s)
+        except KafkaException as error:
+            raise recovery_from(error, doing) from error
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error
+
+
+class CommittedOffsets(NamedTuple):
+    """Committed offsets, and the partitions for which a transaction is still open."""
+
+    offsets: dict[Partition, Committed]
+    pending: list[Partition]
+
+
+class Clients:
+    """Makes the clients of one stream thread."""
+
+    def __init__(self, application_id: str, config: StreamsConfig, servers: str) -> None:
+        self._application_id = application_id
+        self._config = config
+        self._servers = servers
+        self._timeout_s = config.request_timeout_ms / 1000
+
+    def admin(self) -> Admin:
+        return Admin(self._common("admin"), self._servers, self._timeout_s)
+
+    def consumer(self, name: str) -> DataConsumer:
+        """Reads committed records; an offset outside a topic is an error, not a jump."""
+        return DataConsumer(
+            {
+                "fetch.queue.backoff.ms": 5,
+                **self._common(name),
+                **self._config.consumer,
+                "group.id": self._application_id,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+            }
+        )
+
+    def producer(self, transactional_id: str) -> DataProducer:
+        settings: dict[str, Any] = {
+            "linger.ms": 100,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "partitioner": "murmur2_random",
+            **self._common(transactional_id),
+            **self._config.producer,
+            "enable.idempotence": True,
+        }
+        if self._config.exactly_once:
+            settings["transactional.id"] = transactional_id
+            settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
+        else:
+            settings["delivery.report.only.error"] = True
+        return DataProducer(
+            settings, transactional=self._config.exactly_once, timeout_s=self._timeout_s
+        )
+
+    def _common(self, name: str) -> dict[str, Any]:
+        return {"bootstrap.servers": self._servers, "client.id": f"{self._application_id}-{name}"}

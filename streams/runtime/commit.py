@@ -1,0 +1,100 @@
+"""Commit: the one order of steps in which a crash at any point loses and doubles nothing.
+
+    step           what it makes true                                 a crash after it
+    PRODUCED       outputs and changelogs are delivered, uncommitted  the transaction is aborted
+    OFFSETS_SENT   the inputs' offsets are in the transaction         the transaction is aborted
+    COMMITTED      all of it is visible at once                       stores catch up by replay
+    STORED         the stores are on disk with their positions        nothing to do
+
+At least once the same steps run without a transaction: a crash after PRODUCED doubles what was
+produced, which is what exactly once is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from enum import Enum, auto
+
+from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.membership.connection import ConnectionLost
+from streams.runtime.clients import Admin, Committed, DataConsumer, DataProducer, Partition
+from streams.runtime.task import Task
+
+
+class Step(Enum):
+    """The points of a commit that have a name, in their order."""
+
+    PROCESSED = auto()
+    PRODUCED = auto()
+    OFFSETS_SENT = auto()
+    COMMITTED = auto()
+    STORED = auto()
+
+
+Offsets = list[tuple[Partition, Committed]]
+
+
+class Committer:
+    """Commits the tasks of one thread.
+
+    `send` puts the offsets in the producer's transaction, or (at least once) commits them and
+    returns whether the group accepts them. `reached` is told each step: a test may end the process
+    there.
+    """
+
+    def __init__(
+        self,
+        consumer: DataConsumer,
+        admin: Admin,
+        *,
+        group: Callable[[], bytes],
+        commit_as_member: Callable[[Offsets], bool],
+        reached: Callable[[Step], None],
+    ) -> None:
+        self._consumer = consumer
+        self._admin = admin
+        self._group = group
+        self._commit_as_member = commit_as_member
+        self._reached = reached
+
+    def commit(self, tasks: Collection[Task], producer: DataProducer) -> int:
+        """Commit all that `tasks` did since the last time; how many had something to commit.
+
+        Raises TaskMigrated, OutcomeUnknown or StreamsError; then nothing of it may be used any
+        more: the tasks are to be closed.
+        """
+        dirty = [task for task in tasks if task.dirty]
+        if not dirty:
+            return 0
+        self._reached(Step.PROCESSED)
+        for task in dirty:
+            task.flush()
+        for task in dirty:
+            task.log_changes(producer)
+        producer.flush()
+        self._reached(Step.PRODUCED)
+        positions = self._consumer.positions(p for task in dirty for p in task.positions)
+        for task in dirty:
+            task.positions.update((p, positions[p]) for p in task.positions if p in positions)
+        if producer.transactional:
+            producer.commit([each for task in dirty for each in task.offsets()], self._group())
+            self._reached(Step.OFFSETS_SENT)
+            producer.end()
+        else:
+            self._commit_at_least_once(dirty)
+        self._reached(Step.COMMITTED)
+        for task in dirty:
+            task.committed()
+        self._reached(Step.STORED)
+        return len(dirty)
+
+    def _commit_at_least_once(self, dirty: list[Task]) -> None:
+        latest = self._admin.latest([p for task in dirty for p in task.changelogs()])
+        for task in dirty:
+            task.delivered(latest)
+        try:
+            accepted = self._commit_as_member([each for task in dirty for each in task.offsets()])
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"commit offsets: {error}") from error
+        if not accepted:
+            raise TaskMigrated("the group has moved on: offsets were refused")

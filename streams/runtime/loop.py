@@ -1,0 +1,258 @@
+"""The loop of one stream thread: membership, tasks, records, commits, and recovery.
+
+Each turn does what is next, in this order: have a producer; have a membership; have the tasks that
+it names; take records and process them; commit when it is time. Recovery is losing one of the
+first three: the next turns get it back.
+
+    raised             lost
+    OutcomeUnknown     producer, tasks       (the new producer's epoch fences the old)
+    TaskMigrated       producer, tasks, membership
+    StreamsError       everything: the thread ends and the error is reported
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from state.errors import StateError
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated, UserError
+from streams.membership.classic import ClassicMember, Signal
+from streams.membership.protocol import Assigned, Subscribed
+from streams.runtime.clients import Admin, DataConsumer, DataProducer, Partition, group_metadata
+from streams.runtime.commit import Committer, Step
+from streams.runtime.opening import Opener
+from streams.runtime.task import Task, TaskContext
+
+log = logging.getLogger(__name__)
+
+_TAKE_WAIT_S = 0.05
+_BACK_OFF_S = 0.2
+_NO_TASKS = Assigned((), ())
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a thread has done."""
+
+    records: int = 0
+    commits: int = 0
+    rebalances: int = 0
+    restored_records: int = 0
+    recoveries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a loop is made of: everything that could surprise comes in from outside."""
+
+    name: str
+    group: str
+    member: ClassicMember
+    consumer: DataConsumer
+    restore_consumer: DataConsumer
+    admin: Admin
+    opener: Opener
+    new_producer: Callable[[], DataProducer]
+    stop: threading.Event
+    commit_every_ms: int
+    records_max: int
+    task_timeout_ms: int
+    changed: Callable[[str], None]
+    """Is told REBALANCING and RUNNING."""
+    reached: Callable[[Step], None]
+
+
+class StreamLoop:
+    """Runs the tasks that the group gives to one thread. `run` returns after a stop."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.counters = Counters()
+        self.tasks: dict[str, Task] = {}
+        self._producer: DataProducer | None = None
+        self._assigned: Assigned | None = None
+        self._routes: dict[str, dict[int, tuple[Task, Callable[[Any], None]]]] = {}
+        self._commit_at = 0.0
+        self._trouble_since: float | None = None
+        self._committer = Committer(
+            parts.consumer,
+            parts.admin,
+            group=self._group_metadata,
+            commit_as_member=parts.member.commit_offsets,
+            reached=parts.reached,
+        )
+
+    def run(self) -> None:
+        """Until `stop` is set; then a last commit, and leave. Raises StreamsError, StateError."""
+        try:
+            while not self._parts.stop.is_set():
+                self._guarded(self._turn)
+            self._guarded(self._commit)
+        finally:
+            self._close()
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except (TaskMigrated, OutcomeUnknown) as error:
+            self._recover(error)
+
+    def _turn(self) -> None:
+        parts = self._parts
+        if self._producer is None:
+            self._producer = parts.new_producer()
+        self._keep_membership()
+        if self._assigned is None:
+            return
+        if len(self.tasks) < len(self._assigned.tasks):
+            self._open_tasks(self._producer)
+        if not self.tasks:
+            parts.stop.wait(_TAKE_WAIT_S)
+            return
+        now = time.monotonic()
+        messages = parts.consumer.take(
+            parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
+        )
+        if messages:
+            self._process(messages, self._producer)
+        self._producer.poll(0)
+        if time.monotonic() >= self._commit_at:
+            self._commit()
+
+    def _process(self, messages: list[Any], producer: DataProducer) -> None:
+        producer.begin()
+        routes = self._routes
+        context: TaskContext | None = None
+        try:
+            for message in messages:
+                try:
+                    task, receive = routes[message.topic()][message.partition()]
+                except KeyError:
+                    continue  # taken just before its partition was given away
+                task.dirty = True
+                context = task.context
+                context.message = message
+                receive(message)
+        except (UserError, TaskMigrated, OutcomeUnknown):
+            raise
+        except Exception as error:
+            where = context.origin() if context is not None else self._parts.name
+            reason = str(error) if isinstance(error, StateError) else repr(error)
+            raise StreamsError(f"record {where} can't be processed: {reason}") from error
+        self.counters.records += len(messages)
+
+    def _commit(self) -> None:
+        self._commit_at = time.monotonic() + self._parts.commit_every_ms / 1000
+        if self._producer is None:
+            return
+        try:
+            committed = self._committer.commit(self.tasks.values(), self._producer)
+        except StateError as error:
+            raise StreamsError(str(error)) from error
+        if committed:
+            self.counters.commits += 1
+            self._trouble_since = None
+
+    def _keep_membership(self) -> None:
+        member = self._parts.member
+        match member.signal():
+            case Signal.LOST:
+                raise TaskMigrated("the coordinator does not know this member any more")
+            case Signal.REBALANCE:
+                self._commit()
+                self._assigned = None
+        if self._assigned is None:
+            self._parts.changed("REBALANCING")
+            self.counters.rebalances += 1
+            before = member.current.generation
+            self._assigned = member.join(Subscribed(tuple(self.tasks)))
+            if self._assigned is not None:
+                # In a generation that we missed another member may have run a task of ours:
+                # what we hold of it is from before. The next turn reads it back.
+                mine = self._assigned.tasks if member.current.generation <= before + 1 else ()
+                self._close_tasks([name for name in self.tasks if name not in mine])
+                self._settled()
+
+    def _open_tasks(self, producer: DataProducer) -> None:
+        """Open what is assigned and not open yet; what is not to be had is tried again."""
+        parts = self._parts
+        assigned = self._assigned or _NO_TASKS
+        wanted: dict[str, list[Partition]] = {
+            name: [] for name in assigned.tasks if name not in self.tasks
+        }
+        for topic, number in assigned.partitions:
+            name = parts.opener.task_of(topic, number)
+            if name in wanted:
+                wanted[name].append(Partition(topic, number))
+        opened = parts.opener.open(wanted, producer, self._interrupted)
+        self.counters.restored_records += opened.replayed
+        positions: dict[Partition, int] = {}
+        for task in opened.tasks:
+            self.tasks[task.name] = task
+            positions |= task.positions
+            for partition in task.positions:
+                numbers = self._routes.setdefault(partition.topic, {})
+                numbers[partition.number] = (task, task.receivers[partition.topic])
+        if positions:
+            parts.consumer.add(positions)
+            log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.tasks)))
+        self._settled()
+
+    def _settled(self) -> None:
+        if self._assigned is not None and len(self.tasks) == len(self._assigned.tasks):
+            self._parts.changed("RUNNING")
+
+    def _interrupted(self) -> bool:
+        return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
+
+    def _close_tasks(self, names: list[str]) -> None:
+        if not names:
+            return
+        closed = [self.tasks.pop(name) for name in names]
+        partitions = [partition for task in closed for partition in task.positions]
+        for topic, number in partitions:
+            del self._routes[topic][number]
+        self._parts.consumer.remove(partitions)
+        for task in closed:
+            task.close()
+
+    def _recover(self, error: Exception) -> None:
+        """Roll back by closing every task, give the producer up, and say why."""
+        log.warning("%s starts over from what is committed: %s", self._parts.name, error)
+        self.counters.recoveries += 1
+        now = time.monotonic()
+        if self._trouble_since is None:
+            self._trouble_since = now
+        if now - self._trouble_since > self._parts.task_timeout_ms / 1000:
+            raise StreamsError(
+                f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
+            ) from error
+        self._close_tasks(list(self.tasks))
+        if self._producer is not None:
+            self._producer.discard()
+            self._producer = None
+        if isinstance(error, TaskMigrated):
+            self._assigned = None
+        self._parts.changed("REBALANCING")
+        self._parts.stop.wait(_BACK_OFF_S)
+
+    def _close(self) -> None:
+        """Nothing is committed here: what a failed thread did is rolled back."""
+        self._close_tasks(list(self.tasks))
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+        self._parts.member.leave()
+        self._parts.consumer.close()
+        self._parts.restore_consumer.close()
+
+    def _group_metadata(self) -> bytes:
+        generation, member_id = self._parts.member.current
+        return group_metadata(
+            self._parts.group, generation, member_id, self._parts.member.instance_id
+        )

@@ -1,0 +1,210 @@
+"""Opening tasks: own the directory, read the committed offsets, catch the stores up, compile.
+
+The order matters (decision 10): first this thread's producer has fenced its predecessor, then the
+offsets are read, stable, then the changelogs' high watermarks, then the changelogs up to them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from state.directory import Lock, StateDirectory
+from state.errors import DirectoryLocked
+from state.memory import MemoryDisk
+from state.rocksdb import RocksDisk
+from state.store import Disk
+from state.transaction import TransactionalStore
+from streams.config import StreamsConfig
+from streams.errors import TaskMigrated
+from streams.runtime.assignment import task_id
+from streams.runtime.clients import Admin, Committed, DataConsumer, DataProducer, Partition
+from streams.runtime.offsets import decode_metadata
+from streams.runtime.restore import restore
+from streams.runtime.task import LoggedStore, Task
+from streams.topology.build import Subtopology, Topology
+from streams.topology.nodes import StoreSpec
+
+log = logging.getLogger(__name__)
+
+_PENDING_WAIT_S = 0.02
+_PENDING_REPORT_S = 2.0
+
+
+class Opened(NamedTuple):
+    """Tasks that are ready to run, and how many changelog records that took."""
+
+    tasks: list[Task]
+    replayed: int
+
+
+class _Claimed(NamedTuple):
+    """A task on its way to be opened: what `release` gives back if it doesn't get there."""
+
+    name: str
+    subtopology: Subtopology
+    partitions: list[Partition]
+    lock: Lock
+    stores: dict[str, LoggedStore]
+
+    def release(self) -> None:
+        for logged in self.stores.values():
+            logged.store.close()
+        self.lock.release()
+
+
+class Opener:
+    """Opens tasks of one application for one thread."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        directory: StateDirectory,
+        admin: Admin,
+        restore_consumer: DataConsumer,
+    ) -> None:
+        self._topology = topology
+        self._config = config
+        self._directory = directory
+        self._admin = admin
+        self._consumer = restore_consumer
+
+    def task_of(self, topic: str, partition: int) -> str:
+        """The task that reads a partition."""
+        for subtopology in self._topology.subtopologies:
+            if topic in subtopology.sources:
+                return task_id(subtopology, partition)
+        raise TaskMigrated(f"the group's leader knows a source topic {topic!r} that we don't")
+
+    def open(
+        self,
+        wanted: Mapping[str, list[Partition]],
+        producer: DataProducer,
+        interrupted: Callable[[], bool],
+    ) -> Opened:
+        """Open those of `wanted` whose directory is free; none if interrupted: ask again."""
+        claimed: list[_Claimed] = []
+        try:
+            for name, partitions in wanted.items():
+                if (task := self._claim(name, partitions)) is not None:
+                    claimed.append(task)
+            partitions = [p for task in claimed for p in task.partitions]
+            committed = self._stable_offsets(partitions, interrupted)
+            if committed is None:
+                return self._none(claimed)
+            positions = self._positions(partitions, committed)
+            stores = [logged for task in claimed for logged in task.stores.values()]
+            replayed = restore(stores, self._consumer, self._admin, interrupted=interrupted)
+            if replayed is None:
+                return self._none(claimed)
+            self._check(claimed, committed)
+            opened = [
+                Task(
+                    task.name,
+                    task.subtopology,
+                    positions={p: positions[p] for p in task.partitions},
+                    stores=task.stores,
+                    producer=producer,
+                    lock=task.lock,
+                )
+                for task in claimed
+            ]
+        except BaseException:
+            self._none(claimed)
+            raise
+        return Opened(opened, replayed)
+
+    @staticmethod
+    def _none(claimed: Iterable[_Claimed]) -> Opened:
+        for task in claimed:
+            task.release()
+        return Opened([], 0)
+
+    def _claim(self, name: str, partitions: list[Partition]) -> _Claimed | None:
+        """None while another process on this machine still has the task's directory."""
+        number, partition = map(int, name.split("_"))
+        subtopology = self._topology.subtopologies[number]
+        try:
+            lock = self._directory.lock_task(name)
+        except DirectoryLocked as error:
+            log.info("task %s waits: %s", name, error)
+            return None
+        claimed = _Claimed(name, subtopology, partitions, lock, {})
+        try:
+            changelogs = [self._topology.changelog(spec.name) for spec in subtopology.stores]
+            ids = self._admin.topic_ids(changelogs)
+            for spec, topic in zip(subtopology.stores, changelogs, strict=True):
+                store = self._store(name, spec)
+                claimed.stores[spec.name] = LoggedStore(
+                    store, Partition(topic, partition), ids[topic], position=0
+                )
+        except BaseException:
+            claimed.release()
+            raise
+        return claimed
+
+    def _store(self, task: str, spec: StoreSpec) -> TransactionalStore[Any, Any]:
+        path = self._directory.store_path(task, spec.name)
+        disk: Disk = RocksDisk(path) if spec.persistent else MemoryDisk()
+        return TransactionalStore(
+            spec.name,
+            disk,
+            encode_key=spec.key.serialize,
+            decode_key=spec.key.deserialize,
+            encode_value=spec.value.serialize,
+            decode_value=spec.value.deserialize,
+        )
+
+    def _stable_offsets(
+        self, partitions: list[Partition], interrupted: Callable[[], bool]
+    ) -> dict[Partition, Committed] | None:
+        """The committed offsets once no open transaction may change them; None if interrupted.
+
+        An open transaction ends at the latest when the coordinator times it out.
+        """
+        if not partitions:
+            return {}
+        report_at = time.monotonic() + _PENDING_REPORT_S
+        while not interrupted():
+            found = self._admin.committed(self._topology.application_id, partitions)
+            if not found.pending:
+                return found.offsets
+            if time.monotonic() > report_at:
+                report_at = time.monotonic() + _PENDING_REPORT_S
+                waiting = ", ".join(map(str, found.pending))
+                log.info("waiting for an open transaction to end on %s", waiting)
+            time.sleep(_PENDING_WAIT_S)
+        return None
+
+    def _positions(
+        self, partitions: list[Partition], committed: Mapping[Partition, Committed]
+    ) -> dict[Partition, int]:
+        fresh = [p for p in partitions if p not in committed]
+        earliest = self._config.auto_offset_reset == "earliest"
+        # A repartition topic is ours: its records are never skipped.
+        internal = self._topology.repartition_topics
+        first = [p for p in fresh if earliest or p.topic in internal]
+        last = [p for p in fresh if p not in first]
+        positions = {p: each.offset for p, each in committed.items()}
+        return positions | self._admin.earliest(first) | self._admin.latest(last)
+
+    @staticmethod
+    def _check(claimed: Iterable[_Claimed], committed: Mapping[Partition, Committed]) -> None:
+        """Say it where a changelog ends before the position that the offsets were committed with:
+        records of it are gone, and the store can't be what it was."""
+        for task in claimed:
+            for partition in task.partitions:
+                if partition not in committed:
+                    continue
+                for store, position in decode_metadata(committed[partition].metadata).items():
+                    logged = task.stores.get(store)
+                    if logged is not None and logged.position < position:
+                        log.error(
+                            "store %r of task %s is at %d of %s, and the offsets of %s were "
+                            "committed at %d: the changelog has lost records",
+                            store, task.name, logged.position, logged.changelog, partition,
+                            position,
+                        )  # fmt: skip

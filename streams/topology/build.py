@@ -1,0 +1,146 @@
+"""From a graph of steps to a finished topology: checked as a whole, cut into sub-topologies.
+
+A sub-topology is what is connected without going through a topic. Each runs as tasks, one a
+partition; records go from one to another through repartition topics only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streams.errors import TopologyError
+from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """Steps that run in one task, in the order they were added (parents first)."""
+
+    number: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def sources(self) -> dict[str, SourceNode]:
+        """The sources by topic."""
+        return {node.topic: node for node in self.nodes if isinstance(node, SourceNode)}
+
+    @property
+    def sinks(self) -> tuple[SinkNode, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode))
+
+    @property
+    def stores(self) -> tuple[StoreSpec, ...]:
+        specs = (s for n in self.nodes if isinstance(n, ProcessorNode) for s in n.stores)
+        return tuple(specs)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A finished, immutable topology."""
+
+    application_id: str
+    subtopologies: tuple[Subtopology, ...]
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """All topics that are read, repartition topics included, sorted."""
+        return tuple(sorted(topic for sub in self.subtopologies for topic in sub.sources))
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """The topics that must exist before the application starts, sorted."""
+        internal = self.repartition_topics
+        return tuple(topic for topic in self.source_topics if topic not in internal)
+
+    @property
+    def repartition_topics(self) -> frozenset[str]:
+        sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
+        return frozenset(sink.topic for sink in sinks if sink.internal)
+
+    def changelog(self, store: str) -> str:
+        """The changelog topic of a store."""
+        return f"{self.application_id}-{store}-changelog"
+
+    def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
+        """How many partitions each source topic has: `inputs` as they are, repartition topics the
+        largest count of what is read upstream of them (Kafka Streams' rule)."""
+        counts = dict(inputs)
+        while missing := self.repartition_topics - counts.keys():
+            for sub in self.subtopologies:
+                if sub.sources.keys() <= counts.keys():
+                    widest = max(counts[topic] for topic in sub.sources)
+                    for topic in {s.topic for s in sub.sinks if s.internal} & missing:
+                        counts[topic] = widest
+            if missing == self.repartition_topics - counts.keys():
+                raise TopologyError(
+                    f"repartition topics {sorted(missing)} feed each other in a cycle: "
+                    "their number of partitions can't be derived"
+                )
+        return counts
+
+    def describe(self) -> str:
+        """Sub-topologies, steps, stores and topics as text."""
+        lines = [f"Topology: {self.application_id}"]
+        for sub in self.subtopologies:
+            lines.append(f"  Sub-topology: {sub.number}")
+            for node in sub.nodes:
+                lines += _describe(node, sub.nodes)
+        return "\n".join(lines)
+
+
+def _describe(node: Node, nodes: Iterable[Node]) -> Iterable[str]:
+    match node:
+        case SourceNode():
+            yield f"    Source: {node.name} (topic: {node.topic})"
+        case SinkNode():
+            yield f"    Sink: {node.name} (topic: {node.topic})"
+        case ProcessorNode():
+            yield f"    Processor: {node.name} (stores: [{', '.join(s.name for s in node.stores)}])"
+    after = [other.name for other in nodes if node in other.parents]
+    before = [parent.name for parent in node.parents]
+    if after:
+        yield f"      --> {', '.join(after)}"
+    if before:
+        yield f"      <-- {', '.join(before)}"
+
+
+def build(application_id: str, graph: Graph) -> Topology:
+    """Check the graph and cut it. Raises TopologyError naming the step."""
+    if not graph.nodes:
+        raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
+    _unique("step", (node.name for node in graph.nodes))
+    _unique(
+        "store", (s.name for n in graph.nodes if isinstance(n, ProcessorNode) for s in n.stores)
+    )
+    _unique("source topic", (n.topic for n in graph.nodes if isinstance(n, SourceNode)))
+    groups = _connected(graph.nodes)
+    subtopologies = tuple(Subtopology(number, nodes) for number, nodes in enumerate(groups))
+    return Topology(application_id, subtopologies)
+
+
+def _unique(kind: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise TopologyError(f"{kind} {name!r} is used twice: give one of them another name")
+        seen.add(name)
+
+
+def _connected(nodes: list[Node]) -> list[tuple[Node, ...]]:
+    """The connected components, in the order of their first step."""
+    group_of: dict[Node, list[Node]] = {}
+    for node in nodes:
+        group = [node]
+        for parent in node.parents:
+            other = group_of[parent]
+            if other is not group:
+                other.extend(group)
+                group = other
+            for member in group:
+                group_of[member] = group
+        group_of[node] = group
+    order = {node: index for index, node in enumerate(nodes)}
+    groups = {id(group): group for group in group_of.values()}
+    ordered = (tuple(sorted(group, key=order.__getitem__)) for group in groups.values())
+    return sorted(ordered, key=lambda group: order[group[0]])
