@@ -1,0 +1,167 @@
+"""The brokers that a test can be run against: the embedded one, real Kafka, or an address.
+
+`--broker` names them. To a test they look alike: an address, and for a process of ours `kill()` and
+`restart()` on the same port and data. Both processes are given the same settings, Kafka's names, so
+that a case means the same to either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from tests.kafka.server import RealKafka, missing
+from tests.processes import HOST, ServerProcess, answers
+
+START_TIMEOUT_S = 20.0
+# What both brokers are told: short waits, and few partitions of the internal topics.
+SETTINGS: Mapping[str, str] = {
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "auto.create.topics.enable": "true",
+}
+_LISTENING = re.compile(r"^listening on (\S+):(\d+)$", re.MULTILINE)
+_ADDRESS = re.compile(r"[^\s:,]+:\d+(,[^\s:,]+:\d+)*")
+
+
+class Unsupported(RuntimeError):
+    """A broker that the tests did not start can't be killed by them."""
+
+
+class Broker(Protocol):
+    """What a test sees of a broker."""
+
+    @property
+    def kind(self) -> str:
+        """`embedded`, `kafka` or `address`."""
+        ...
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the broker keeps its log; `Unsupported` for an address."""
+        ...
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None:
+        """kill -9; `Unsupported` for an address."""
+        ...
+
+    def restart(self) -> None:
+        """Start again on the same port and data; `Unsupported` for an address."""
+        ...
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def log_tail(self) -> str: ...
+
+
+class EmbeddedProcess(ServerProcess):
+    """`python -m coordinator` as a process."""
+
+    kind = "embedded"
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("embedded")
+        self._settings = dict(settings or {})
+        self.data_dir = self.directory / "data"
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start; port 0 at first, afterwards the port that the first start was given."""
+        command = [sys.executable, "-m", "coordinator"]
+        command += ["--data", str(self.data_dir), "--port", str(self.port)]
+        for name, value in self._settings.items():
+            command += ["--set", f"{name}={value}"]
+        begin = self.spawn(command, {"PYTHONUNBUFFERED": "1"})
+
+        def listening() -> bool:
+            found = _LISTENING.search(self.log_since(begin))
+            if found is None:
+                return False
+            self.port = int(found[2])
+            return answers(self.port)
+
+        self.wait_until_ready(listening, timeout_s=START_TIMEOUT_S)
+
+    def restart(self) -> None:
+        self.end(signal.SIGTERM)
+        self.start()
+
+
+class AddressedBroker:
+    """A broker that someone else runs."""
+
+    kind = "address"
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+
+    @property
+    def data_dir(self) -> Path:
+        raise Unsupported(f"the files of {self.bootstrap_servers} are not at hand")
+
+    def start(self) -> None:
+        pass
+
+    def kill(self) -> None:
+        raise Unsupported(f"{self.bootstrap_servers} was not started by the tests")
+
+    def restart(self) -> None:
+        raise Unsupported(f"{self.bootstrap_servers} was not started by the tests")
+
+    def stop(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def log_tail(self) -> str:
+        return f"(the log of {self.bootstrap_servers} is not at hand)"
+
+
+def choices(option: str) -> list[str]:
+    """The brokers that `--broker` names."""
+    if option == "both":
+        return ["embedded", "kafka"]
+    if option in ("embedded", "kafka") or _ADDRESS.fullmatch(option):
+        return [option]
+    raise ValueError(f"--broker={option}: give embedded, kafka, both, or HOST:PORT")
+
+
+def reason_to_skip(choice: str) -> str | None:
+    """Why this broker can't be had on this machine."""
+    return missing() if choice == "kafka" else None
+
+
+def in_ci() -> bool:
+    """In CI nothing that is missing goes unnoticed."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def make(choice: str, settings: Mapping[str, str] = SETTINGS) -> Broker:
+    """The broker of that name, not started yet."""
+    match choice:
+        case "embedded":
+            return EmbeddedProcess(settings)
+        case "kafka":
+            return RealKafka(settings)
+        case address:
+            return AddressedBroker(address)

@@ -1,0 +1,169 @@
+"""Record batches (v2) by hand, apart from the broker's own code: wrong on purpose if wanted.
+
+Layout: base offset i64, length i32, leader epoch i32, magic i8, crc u32 (of all that follows),
+attributes i16, last offset delta i32, first and last timestamp i64, producer id i64, epoch i16,
+base sequence i32, count i32, records.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+# Of now: a record much older than the one after it would make the log begin a new segment.
+TIMESTAMP_MS = time.time_ns() // 1_000_000
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_HEAD = struct.Struct(">qiibI")
+_BODY = struct.Struct(">hiqqqhii")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch as it was read."""
+
+    base_offset: int
+    leader_epoch: int
+    attributes: int
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: tuple[tuple[bytes | None, bytes | None], ...]
+    size: int
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def marker(self) -> str:
+        """`commit` or `abort`, of a control batch."""
+        key = self.records[0][0]
+        assert self.is_control
+        assert key is not None
+        return {0: "abort", 1: "commit"}[struct.unpack(">hh", key)[1]]
+
+
+def encode(
+    *values: bytes | tuple[bytes | None, bytes | None] | None,
+    producer_id: int = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+    timestamps_ms: Sequence[int] = (),
+    corrupt: bool = False,
+) -> bytes:
+    """A batch of these values, or (key, value) pairs; `corrupt` turns one bit of its checksum."""
+    pairs = [each if isinstance(each, tuple) else (None, each) for each in values]
+    times = list(timestamps_ms) or [TIMESTAMP_MS] * len(pairs)
+    records = b"".join(
+        _record(delta, time - times[0], *pair)
+        for delta, (time, pair) in enumerate(zip(times, pairs, strict=True))
+    )
+    body = _BODY.pack(
+        _TRANSACTIONAL if transactional else 0,
+        len(pairs) - 1,
+        times[0],
+        max(times),
+        producer_id,
+        epoch,
+        sequence,
+        len(pairs),
+    )
+    body += records
+    return _HEAD.pack(0, 9 + len(body), -1, 2, crc32c(body) ^ corrupt) + body
+
+
+def decode(data: bytes | None) -> list[Batch]:
+    """The whole batches in these bytes; a part of one at the end is left out."""
+    return list(_decode(data or b""))
+
+
+def _decode(data: bytes) -> Iterator[Batch]:
+    position = 0
+    while position + _HEAD.size <= len(data):
+        base_offset, length, leader_epoch, magic, crc = _HEAD.unpack_from(data, position)
+        end = position + 12 + length
+        if end > len(data):
+            return
+        body = data[position + _HEAD.size : end]
+        assert magic == 2
+        assert crc == crc32c(body), f"checksum of the batch at {base_offset}"
+        attributes, last, first_ms, max_ms, pid, epoch, sequence, count = _BODY.unpack_from(body)
+        assert attributes & 7 == 0, "compressed"
+        records = tuple(_records(body, _BODY.size, count))
+        assert last >= count - 1
+        yield Batch(
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            attributes=attributes,
+            first_timestamp_ms=first_ms,
+            max_timestamp_ms=max_ms,
+            producer_id=pid,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            records=records,
+            size=end - position,
+        )
+        position = end
+
+
+def values(data: bytes | None) -> list[bytes | None]:
+    """The values of all data records, in order; markers are left out."""
+    return [value for batch in decode(data) if not batch.is_control for _, value in batch.records]
+
+
+def _record(delta: int, time_delta_ms: int, key: bytes | None, value: bytes | None) -> bytes:
+    body = b"\0" + _varint(time_delta_ms) + _varint(delta) + _sized(key) + _sized(value)
+    body += _varint(0)
+    return _varint(len(body)) + body
+
+
+def _sized(data: bytes | None) -> bytes:
+    return _varint(-1) if data is None else _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    zigzag = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    zigzag = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        zigzag |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (zigzag >> 1) ^ -(zigzag & 1), position
+
+
+def _records(body: bytes, position: int, count: int) -> Iterator[tuple[bytes | None, bytes | None]]:
+    for _ in range(count):
+        size, position = _read_varint(body, position)
+        end = position + size
+        _, position = _read_varint(body, position + 1)  # after the attributes: time delta
+        _, position = _read_varint(body, position)  # offset delta
+        pair: list[bytes | None] = []
+        for _ in range(2):
+            length, position = _read_varint(body, position)
+            pair.append(None if length < 0 else body[position : position + length])
+            position += max(length, 0)
+        yield pair[0], pair[1]
+        position = end

@@ -1,0 +1,62 @@
+"""What the cases are given: a connection, topics of their own, transactional ids of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from coordinator.errors import Code
+from tests.brokers import Broker
+from tests.conformance import calls
+from tests.conformance.wire import Api, Client
+
+
+@pytest.fixture(scope="session")
+def _coordinators(broker: Broker) -> None:
+    """Each kind of coordinator has been looked for once: real Kafka makes their topics then."""
+    with Client(broker.bootstrap_servers) as client:
+        for kind in (0, 1):
+            found = client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=kind)
+            assert found.error_code == Code.NONE, found
+
+
+@pytest.fixture
+def connect(broker: Broker, _coordinators: None) -> Iterator[Callable[[], Client]]:
+    """Connections to the broker, closed at the end."""
+    made: list[Client] = []
+
+    def connect_one() -> Client:
+        made.append(Client(broker.bootstrap_servers, complete=broker.kind == "kafka"))
+        return made[-1]
+
+    yield connect_one
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def client(connect: Callable[[], Client]) -> Client:
+    """One connection."""
+    return connect()
+
+
+@pytest.fixture
+def topic(client: Client, unique: Callable[[str], str]) -> str:
+    """A topic of one partition."""
+    name = unique("topic")
+    calls.create_topic(client, name)
+    return name
+
+
+@pytest.fixture
+def other_topic(client: Client, unique: Callable[[str], str]) -> str:
+    """Another topic of one partition."""
+    name = unique("other-topic")
+    calls.create_topic(client, name)
+    return name
+
+
+@pytest.fixture
+def transactional_id(unique: Callable[[str], str]) -> str:
+    return unique("txn")

@@ -1,0 +1,163 @@
+"""A member of a classic group by hand: each step of the protocol a call, and joins can wait.
+
+A join blocks until the others have joined too, so each member has a connection of its own and a
+join can be posted first and received later.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.errors import Code
+from tests.conformance.calls import fetch_offsets, settled
+from tests.conformance.wire import Api, Client
+
+SESSION_TIMEOUT_MS = 30_000
+REBALANCE_TIMEOUT_MS = 30_000
+
+
+def subscription(user_data: bytes = b"") -> bytes:
+    """ConsumerProtocol's subscription v0 to no topic."""
+    return struct.pack(">hii", 0, 0, len(user_data)) + user_data
+
+
+@dataclass
+class Member:
+    """One member, static if it has an instance id."""
+
+    client: Client
+    group: str
+    instance_id: str | None = None
+    member_id: str = ""
+    generation: int = -1
+    protocols: tuple[str, ...] = ("range",)
+    protocol_type: str = "consumer"
+    session_timeout_ms: int = SESSION_TIMEOUT_MS
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
+    user_data: bytes = b""
+
+    def post_join(self, version: int = 5) -> int:
+        fields: dict[str, Any] = {}
+        if version >= 1:
+            fields["rebalance_timeout"] = self.rebalance_timeout_ms
+        if version >= 5:
+            fields["group_instance_id"] = self.instance_id
+        return self.client.post(
+            Api.JOIN_GROUP,
+            version,
+            group_id=self.group,
+            session_timeout=self.session_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=self.protocol_type,
+            protocols=[
+                {"name": name, "metadata": subscription(self.user_data)} for name in self.protocols
+            ],
+            **fields,
+        )
+
+    def joined(self, number: int) -> Any:
+        """Wait for the answer to a posted join, and be what it says."""
+        response = self.client.receive(number)
+        if response.error_code == Code.NONE:
+            self.member_id = response.member_id
+            self.generation = response.generation_id
+        return response
+
+    def ask_for_id(self, version: int = 5) -> None:
+        """A dynamic member's first join at v4 or later: refused, with the id to come back with."""
+        response = self.client.receive(self.post_join(version))
+        assert response.error_code == Code.MEMBER_ID_REQUIRED, response
+        assert response.member_id
+        self.member_id = response.member_id
+
+    def join(self, version: int = 5) -> Any:
+        """Join and wait until the round is over; one that lacks an id asks for it first."""
+        self.warm_up()
+        if version >= 4 and not self.member_id and self.instance_id is None:
+            self.ask_for_id(version)
+        return self.joined(self.post_join(version))
+
+    def warm_up(self) -> None:
+        """See that the coordinator has loaded this group."""
+        assert fetch_offsets(self.client, self.group, {}).error_code == Code.NONE
+
+    def sync(
+        self,
+        assignments: Mapping[str, bytes] | None = None,
+        version: int = 3,
+        **fields: Any,
+    ) -> Any:
+        """SyncGroup; the leader passes everyone's assignment."""
+        return self.client.receive(self.post_sync(assignments, version, **fields))
+
+    def post_sync(
+        self,
+        assignments: Mapping[str, bytes] | None = None,
+        version: int = 3,
+        **fields: Any,
+    ) -> int:
+        pairs = (assignments or {}).items()
+        return self.client.post(
+            Api.SYNC_GROUP,
+            version,
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            assignments=[{"member_id": who, "assignment": what} for who, what in pairs],
+            **fields,
+        )
+
+    def heartbeat(self) -> Code:
+        response = self.client.send(
+            Api.HEARTBEAT,
+            3,
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        return Code(response.error_code)
+
+    def leave(self) -> Code:
+        """LeaveGroup v1, a dynamic member's."""
+        response = self.client.send(
+            Api.LEAVE_GROUP, 1, group_id=self.group, member_id=self.member_id
+        )
+        return Code(response.error_code)
+
+
+def alone(member: Member, assignment: bytes = b"all") -> Member:
+    """The member joins an empty group and is its stable, only member."""
+    response = member.join()
+    assert response.error_code == Code.NONE, response
+    assert response.leader == member.member_id
+    synced = member.sync({member.member_id: assignment})
+    assert synced.error_code == Code.NONE
+    assert synced.assignment == assignment
+    return member
+
+
+def together(first: Member, second: Member) -> None:
+    """The second joins the first, who is stable and leads; both are stable afterwards."""
+    if second.instance_id is None:
+        second.ask_for_id()
+    joining = second.post_join()
+    see_rebalance(first)
+    answer = first.join()
+    assert answer.leader == first.member_id
+    assert {each.member_id for each in answer.members} >= {first.member_id}
+    assert second.joined(joining).error_code == Code.NONE
+    assert second.generation == first.generation
+    waiting = second.post_sync()
+    assignments = {first.member_id: b"first", second.member_id: b"second"}
+    assert first.sync(assignments).assignment == b"first"
+    assert second.client.receive(waiting).assignment == b"second"
+
+
+def see_rebalance(member: Member) -> None:
+    """Heartbeat until the broker says that a round has begun: the join may still be under way."""
+    assert settled(member.heartbeat, (Code.NONE,)) == Code.REBALANCE_IN_PROGRESS

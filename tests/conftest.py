@@ -1,0 +1,89 @@
+"""What every test may ask for: a broker of the chosen kind, and names that nobody else uses.
+
+`pytest --broker=embedded|kafka|both|HOST:PORT` chooses; a test that takes `broker` runs once for
+each. A broker is started when the first test asks for it, and once a session.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Generator, Iterator
+
+import pytest
+
+from tests import brokers
+from tests.brokers import Broker
+
+_NUMBERS = itertools.count(1)
+_RUNNING: list[Broker] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--broker",
+        default=None,
+        metavar="embedded|kafka|both|HOST:PORT",
+        help="the broker to test against; default: both, real Kafka where Java and Maven are",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    option = config.getoption("--broker")
+    try:
+        chosen = brokers.choices(option or "both")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    for choice in chosen:
+        reason = brokers.reason_to_skip(choice)
+        if reason and option == "kafka":
+            raise pytest.UsageError(reason)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "broker" in metafunc.fixturenames:
+        chosen = brokers.choices(metafunc.config.getoption("--broker") or "both")
+        metafunc.parametrize("broker", chosen, indirect=True, scope="session")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and "broker" in getattr(item, "fixturenames", ()):
+        report.sections += [
+            (f"log of the {each.kind} broker", each.log_tail()) for each in _RUNNING
+        ]
+    return report
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A running broker; the test that kills it starts it again."""
+    reason = brokers.reason_to_skip(request.param)
+    if reason:
+        if brokers.in_ci():
+            pytest.fail(f"{reason} (in CI this is a failure)")
+        pytest.skip(reason)
+    made = brokers.make(request.param)
+    try:
+        made.start()
+        _RUNNING.append(made)
+        yield made
+    finally:
+        if made in _RUNNING:
+            _RUNNING.remove(made)
+        made.close()
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Names that no other test uses, here or in another run on this machine."""
+    return lambda stem: f"{stem}-{os.getpid()}-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def group(unique: Callable[[str], str]) -> str:
+    """The id of a group that does not exist yet."""
+    return unique("group")

@@ -1,0 +1,184 @@
+"""Apache Kafka 4.3 as a process: KRaft, one node, loopback only, nothing kept.
+
+Its jars are fetched once by Maven (`pom.xml` beside this file) into `.kafka/libs` of the repository
+and used again from there. The directory appears by a rename when it is complete, so a download that
+was cut short leaves nothing that looks whole; a changed `pom.xml` fetches again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.processes import HOST, ServerProcess, StartFailed, answers, free_ports
+
+POM = Path(__file__).with_name("pom.xml")
+LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
+CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
+START_TIMEOUT_S = 60.0
+FETCH_TIMEOUT_S = 600.0
+PORT_ATTEMPTS = 3
+# For a small machine and a short life: little heap, one collector thread, no second compiler.
+JVM_FLAGS = (
+    "-Xmx512m",
+    "-Xms256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+)
+# One node has one replica of everything; few partitions and short sessions make starts quick.
+PROPERTIES: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.segment.bytes": "1048576",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.segment.bytes": "1048576",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "2000",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "log.cleaner.dedupe.buffer.size": "16777216",
+    "log.retention.check.interval.ms": "3600000",
+}
+
+
+def missing() -> str | None:
+    """What this machine lacks for real Kafka, as a reason to skip; None if it has all."""
+    if shutil.which("java") is None:
+        return "real Kafka needs Java 17 or newer: there is no `java` on the PATH"
+    if shutil.which("mvn") is None and not _complete():
+        return "Kafka's jars are fetched by Maven: there is no `mvn` on the PATH"
+    return None
+
+
+def class_path() -> str:
+    """The class path of Kafka's jars, fetched now if they are not there."""
+    if not _complete():
+        _fetch()
+    return f"{LIBS}/*"
+
+
+def java(*arguments: str, timeout_s: float = 60.0) -> str:
+    """Run one of Kafka's tools to its end; returns what it printed on stdout."""
+    done = subprocess.run(
+        ["java", *JVM_FLAGS, "-cp", class_path(), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    if done.returncode:
+        raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def _complete() -> bool:
+    fetched = LIBS / POM.name
+    return fetched.exists() and fetched.read_bytes() == POM.read_bytes()
+
+
+def _fetch() -> None:
+    target = LIBS.with_name(f"libs.{os.getpid()}")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    try:
+        done = subprocess.run(
+            [
+                "mvn",
+                "--batch-mode",
+                "--quiet",
+                f"--file={POM}",
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={target}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=FETCH_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode:
+            raise StartFailed(f"Maven could not fetch Kafka's jars:\n{done.stdout}\n{done.stderr}")
+        shutil.copy(POM, target)
+        shutil.rmtree(LIBS, ignore_errors=True)
+        try:
+            target.rename(LIBS)
+        except OSError:
+            if not _complete():  # else another run was first
+                raise
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+class RealKafka(ServerProcess):
+    """One Kafka node; `settings` are broker properties."""
+
+    kind = "kafka"
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("kafka")
+        self._settings = dict(settings or {})
+        self.data_dir = self.directory / "data"
+        self._properties_path = self.directory / "server.properties"
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Format the data directory and start; a port that was taken meanwhile is tried anew."""
+        for attempt in range(PORT_ATTEMPTS):
+            self.port, controller_port = free_ports(2)
+            self._write_properties(controller_port)
+            if attempt == 0:
+                self._format()
+            try:
+                self._launch()
+            except StartFailed as failed:
+                if "already in use" not in str(failed) or attempt == PORT_ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+    def restart(self) -> None:
+        """Start again on the same port and data, after `stop` or `kill`."""
+        self.end(signal.SIGTERM)
+        self._launch()
+
+    def _write_properties(self, controller_port: int) -> None:
+        properties = {
+            **PROPERTIES,
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            "log.dirs": str(self.data_dir),
+            **self._settings,
+        }
+        lines = "".join(f"{name}={value}\n" for name, value in properties.items())
+        self._properties_path.write_text(lines)
+
+    def _format(self) -> None:
+        config = str(self._properties_path)
+        java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+
+    def _launch(self) -> None:
+        self.spawn(
+            ["java", *JVM_FLAGS, "-cp", class_path(), "kafka.Kafka", str(self._properties_path)]
+        )
+        self.wait_until_ready(lambda: answers(self.port), timeout_s=START_TIMEOUT_S)

@@ -1,0 +1,141 @@
+"""A server as a process of its own: started, waited for, ended by its pid, its log at hand.
+
+Both brokers of the tests are real processes, so that `kill -9` means the same to either. A wait has
+a bound and a condition; when the bound is reached or the process ends early, the error carries the
+end of its log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+HOST = "127.0.0.1"
+STOP_TIMEOUT_S = 20.0
+# ApiVersions v0: size, key, version, correlation id, no client id. Every broker answers it.
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+class StartFailed(RuntimeError):
+    """The server ended, or did not answer in time; the message carries the end of its log."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago; taken together, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def answers(port: int) -> bool:
+    """Whether a broker on this port answers ApiVersions."""
+    try:
+        with socket.create_connection((HOST, port), timeout=1.0) as connection:
+            connection.sendall(_API_VERSIONS)
+            return len(connection.recv(4)) > 0
+    except OSError:
+        return False
+
+
+def wait_until(
+    condition: Callable[[], bool], *, timeout_s: float, what: Callable[[], str] | str
+) -> None:
+    """Look at the condition until it holds; after the bound, say what was waited for."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {timeout_s} s: {what if isinstance(what, str) else what()}")
+        time.sleep(0.01)
+
+
+class ServerProcess:
+    """One server with a directory of its own, which `close` removes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.directory = Path(tempfile.mkdtemp(prefix=f"millrace-{name}-"))
+        self.log_path = self.directory / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
+    def spawn(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+        """Start the process; returns where in the log this start begins."""
+        begin = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+            )
+        return begin
+
+    def wait_until_ready(self, ready: Callable[[], bool], *, timeout_s: float) -> None:
+        """Wait for the condition, for at most `timeout_s` or as long as the process lives."""
+        process = self._process
+        assert process is not None
+        try:
+            wait_until(
+                lambda: process.poll() is not None or ready(),
+                timeout_s=timeout_s,
+                what=f"{self.name} is not ready",
+            )
+        except TimeoutError as error:
+            self.kill()
+            raise StartFailed(f"{error}\n{self.log_tail()}") from None
+        if process.returncode is not None:
+            raise StartFailed(f"{self.name} ended: {process.returncode}\n{self.log_tail()}")
+
+    def log_since(self, begin: int) -> str:
+        with self.log_path.open("rb") as log:
+            log.seek(begin)
+            return log.read().decode(errors="replace")
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The end of the log, for the report of a failure."""
+        if not self.log_path.exists():
+            return "(no log)"
+        tail = self.log_path.read_text(errors="replace").splitlines()[-lines:]
+        return "\n".join(tail)
+
+    def end(self, number: signal.Signals) -> None:
+        """Send the signal and wait; a process that ignores it is killed."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+    def stop(self) -> None:
+        self.end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9: nothing is flushed, nobody is told."""
+        self.end(signal.SIGKILL)
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
