@@ -31,9 +31,9 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
         message = context.message
         headers = None if message is None else message.headers()
         try:
-            produce(topic, value_bytes, key_bytes, _BY_KEY, None, timestamp_ms, headers)
+            produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, timestamp_ms, headers)
         except BufferError:
             context.make_room()
-            produce(topic, value_bytes, key_bytes, _BY_KEY, None, timestamp_ms, headers)
+            produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, timestamp_ms, headers)
 
     return send

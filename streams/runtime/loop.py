@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -142,8 +143,7 @@ class StreamLoop:
             raise
         except Exception as error:
             where = context.origin() if context is not None else self._parts.name
-            reason = str(error) if isinstance(error, StateError) else repr(error)
-            raise StreamsError(f"record {where} can't be processed: {reason}") from error
+            raise StreamsError(f"record {where} can't be processed: {_reason(error)}") from error
         self.counters.records += len(messages)
 
     def _commit(self) -> None:
@@ -256,3 +256,11 @@ class StreamLoop:
         return group_metadata(
             self._parts.group, generation, member_id, self._parts.member.instance_id
         )
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong and, where it was in a user's function, the line of it."""
+    if isinstance(error, StateError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{error!r} in {frames[-1].name}, {frames[-1].filename}:{frames[-1].lineno}"

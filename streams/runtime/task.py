@@ -86,10 +86,10 @@ class Task:
                 # A report on the last record alone: delivery is in order, and reports are not free.
                 report = self._reporter(logged) if index == last else None
                 try:
-                    producer.produce(topic, value, key, partition, report, timestamp_ms)
+                    producer.produce(topic, value, key, partition, report, None, timestamp_ms)
                 except BufferError:
                     producer.make_room()
-                    producer.produce(topic, value, key, partition, report, timestamp_ms)
+                    producer.produce(topic, value, key, partition, report, None, timestamp_ms)
 
     def changelogs(self) -> list[Partition]:
         return [logged.changelog for logged in self._stores.values()]
