@@ -2,23 +2,24 @@
 
     millrace run examples.word_count:app --workers 2
 
-reads the topic `lines` and writes `counts-by-word`, both of which must exist.
+It reads the topic `lines` and writes `counts-by-word`, both of which must exist.
 """
 
-import re
+import os
 
 from streams import App, serdes
 
-WORD = re.compile(r"\w+")
+# With a suffix of its own a run can share a broker with others (the demo does so).
+SUFFIX = os.environ.get("WORD_COUNT_SUFFIX", "")
 
-app = App("word-count")
+app = App(f"word-count{SUFFIX}")
 counts = (
-    app.stream("lines", key=serdes.string, value=serdes.string)
-    .flat_map_values(WORD.findall)
+    app.stream(f"lines{SUFFIX}", key=serdes.string, value=serdes.string)
+    .flat_map_values(str.split)
     .group_by(lambda _, word: word, key=serdes.string)
     .count(store="counts")
 )
-counts.to_stream().to("counts-by-word")
+counts.to_stream().to(f"counts-by-word{SUFFIX}")
 
 if __name__ == "__main__":
     app.run()

@@ -20,7 +20,7 @@ class Context(Protocol):
     """What a bound step may use of the task that it runs in."""
 
     produce: Callable[..., None]
-    """confluent-kafka's `produce` of the task's producer. By position, as it is faster than by name:
+    """confluent-kafka's `produce` of the task's producer. By position, which is faster:
     topic, value, key, partition, callback, on_delivery (the same), timestamp, headers."""
     make_room: Callable[[], None]
     """Wait until the producer's full queue takes records again."""

@@ -1,0 +1,188 @@
+"""`make demo`: load, run, kill, start again, and check the books word for word.
+
+The exit status is 0 only if every word was counted exactly as often as it stands in the files, or
+if at least once was asked for, where the difference is what there is to see.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from examples.demo.books import Books, Follower, Verdict
+from examples.demo.corpus import Line, count_words, read_lines
+from examples.demo.processes import SESSION_TIMEOUT_MS, Broker, Process, worker
+
+WORKERS = 2
+WORKER_KILLS_AT = (0.15, 0.35, 0.55)
+"""Shares of the words counted at which a worker is killed, each time another one."""
+BROKER_KILL_AT = 0.75
+QUIET_S = 1.0
+STALLED_S = 60.0
+
+console = Console()
+
+
+@dataclass
+class Run:
+    """One run of the demo, and what it has seen so far."""
+
+    books: Books
+    follower: Follower
+    broker: Broker | None
+    workers: list[Process]
+    truth: Counter[str]
+    progress: Progress
+    worker_kills: list[float] = field(default_factory=lambda: list(WORKER_KILLS_AT))
+    broker_kills: list[float] = field(default_factory=lambda: [BROKER_KILL_AT])
+
+    def follow(self) -> float:
+        """Until all is processed, killing on the way. Returns the seconds that it took."""
+        total = self.truth.total()
+        bar = self.progress.add_task("words counted", total=total)
+        began = changed_at = time.monotonic()
+        counted = 0
+        while True:
+            time.sleep(0.05)
+            now = time.monotonic()
+            if self.follower.counted != counted:
+                counted, changed_at = self.follower.counted, now
+                self.progress.update(bar, completed=counted)
+            self._kill_at(counted / total)
+            self._check_workers()
+            if now - changed_at > QUIET_S and counted >= total and self.books.drained():
+                return changed_at - began
+            if now - changed_at > STALLED_S:
+                return changed_at - began
+
+    def _kill_at(self, share: float) -> None:
+        if self.worker_kills and share >= self.worker_kills[0]:
+            self.worker_kills.pop(0)
+            victim = len(self.worker_kills) % len(self.workers)
+            self.workers[victim].kill()
+            self.workers[victim].start()
+            self.progress.console.print(f"  kill -9 worker {victim} at {share:.0%}, started again")
+        if self.broker is not None and self.broker_kills and share >= self.broker_kills[0]:
+            self.broker_kills.pop(0)
+            away_s = self.broker.restart()
+            self.progress.console.print(
+                f"  kill -9 broker at {share:.0%}, listening again after {away_s:.2f} s"
+            )
+
+    def _check_workers(self) -> None:
+        for number, process in enumerate(self.workers):
+            status = process.ended()
+            if status is not None:
+                raise RuntimeError(f"worker {number} ended with status {status}:\n{process.said()}")
+
+    @property
+    def kills(self) -> str:
+        workers = sum(process.kills for process in self.workers)
+        return f"{workers} of workers, {self.broker.kills if self.broker else 0} of the broker"
+
+
+def result_table(run: Run, lines: int, seconds: float, verdict: Verdict, guarantee: str) -> Table:
+    table = Table(title=f"word count, {guarantee.replace('_', ' ')}", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    words = run.truth.total()
+    table.add_row("lines read", f"{lines:,}")
+    table.add_row("words in the files", f"{words:,}")
+    table.add_row("words counted", f"{run.follower.counted:,}")
+    table.add_row("seconds", f"{seconds:.1f}")
+    # Each line is one record, and each word is another one on its way through the repartition.
+    table.add_row("records a second", f"{(lines + words) / seconds:,.0f}")
+    table.add_row("kills survived", run.kills)
+    table.add_row("words missing", f"{verdict.missing:,}")
+    table.add_row("words counted twice", f"{verdict.twice:,}")
+    return table
+
+
+def demo(
+    guarantee: Annotated[
+        str, typer.Option(help="exactly_once_v2 or at_least_once.")
+    ] = "exactly_once_v2",
+    broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
+) -> None:
+    """Word count on the Python standard library's sources, with kills."""
+    if guarantee not in ("exactly_once_v2", "at_least_once"):
+        console.print(f"guarantee {guarantee!r}: choose exactly_once_v2 or at_least_once")
+        raise typer.Exit(2)
+    with tempfile.TemporaryDirectory(prefix="millrace-demo-") as directory:
+        raise typer.Exit(run_demo(guarantee, broker, Path(directory)))
+
+
+def run_demo(guarantee: str, address: str, directory: Path) -> int:
+    embedded = Broker(directory) if address == "embedded" else None
+    suffix = "" if embedded is not None else f"-{uuid4().hex[:8]}"
+    workers: list[Process] = []
+    try:
+        address = embedded.address if embedded is not None else address
+        console.print(
+            f"broker {address}, {WORKERS} workers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
+        )
+        lines = list(read_lines())
+        truth = count_words(lines)
+        books = Books(address, suffix)
+        books.create_topics()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=console) as progress:
+            load(books, lines, progress)
+            follower = Follower(address, suffix)
+            for number in range(WORKERS):
+                workers.append(worker(number, address, guarantee, suffix, directory))
+            run = Run(books, follower, embedded, workers, truth, progress)
+            seconds = run.follow()
+        for process in workers:
+            process.stop()
+        follower.stop()
+        verdict = follower.verdict(truth)
+        if embedded is None:
+            books.delete_topics()
+    finally:
+        for process in [*workers, *([embedded] if embedded is not None else [])]:
+            process.stop()
+    return judge(run, len(lines), seconds, verdict, guarantee)
+
+
+def load(books: Books, lines: list[Line], progress: Progress) -> None:
+    bar = progress.add_task("lines loaded", total=len(lines))
+    books.load(lines, lambda number: progress.update(bar, completed=number))
+
+
+def judge(run: Run, lines: int, seconds: float, verdict: Verdict, guarantee: str) -> int:
+    """Print the table and the sentence; the exit status."""
+    console.print(result_table(run, lines, seconds, verdict, guarantee))
+    exact = not verdict.missing and not verdict.twice
+    if exact:
+        console.print("[bold green]every word was counted exactly as often as it stands there")
+        return 0
+    console.print(f"[bold red]the counts are off[/] (the worst is {verdict.example})")
+    if guarantee == "at_least_once":
+        console.print("at least once: what a killed worker had produced was produced again")
+        return 0 if not verdict.missing else 1
+    return 1
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(demo)
+    except RuntimeError as error:
+        console.print(f"[bold red]{error}")
+        sys.exit(1)

@@ -1,0 +1,105 @@
+"""The processes of the demo, each started, killed with `kill -9` and started again."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SESSION_TIMEOUT_MS = 20_000
+COMMIT_INTERVAL_MS = 200
+_SETTINGS = (
+    f"session_timeout_ms={SESSION_TIMEOUT_MS}",
+    "heartbeat_interval_ms=500",
+    f"commit_interval_ms={COMMIT_INTERVAL_MS}",
+)
+_START_S = 30.0
+
+
+class Process:
+    """One child process whose output goes to a file."""
+
+    def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self._command = command
+        self._log = log
+        self._environment = {**os.environ, **environment}
+        self.kills = 0
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """`kill -9`, and wait until it is gone."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self.kills += 1
+
+    def stop(self, timeout_s: float = 30) -> int:
+        """SIGTERM: a clean end. Returns the exit status."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        return self._process.returncode
+
+    def ended(self) -> int | None:
+        """The exit status of a process that ended by itself."""
+        return self._process.poll()
+
+    def said(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
+
+    def first_line(self) -> str:
+        """What it prints first. Raises RuntimeError if that takes too long or it ends."""
+        output = self._process.stdout
+        assert output is not None
+        ready, _, _ = select.select([output], [], [], _START_S)
+        line = output.readline().decode().strip() if ready else ""
+        if not line:
+            raise RuntimeError(f"{self._command} did not start: {self.said()}")
+        return line
+
+
+class Broker(Process):
+    """The embedded broker in a process of its own, on the same port after each start."""
+
+    def __init__(self, directory: Path) -> None:
+        command = [sys.executable, "-m", "coordinator", "--data", str(directory / "broker")]
+        super().__init__([*command, "--port", "0"], directory / "broker.log", {})
+        self.address = self.first_line().removeprefix("listening on ")
+        self._command = [*command, "--port", self.address.rpartition(":")[2]]
+
+    def restart(self) -> float:
+        """Kill it, start it, wait until it listens. Returns the seconds it was away."""
+        began = time.monotonic()
+        self.kill()
+        self.start()
+        self.first_line()
+        return time.monotonic() - began
+
+
+def worker(number: int, address: str, guarantee: str, suffix: str, directory: Path) -> Process:
+    """A worker: `millrace run examples.word_count:app`."""
+    command = [sys.executable, "-m", "streams", "run", "examples.word_count:app", "--verbose"]
+    command += ["--bootstrap-servers", address, "--processing-guarantee", guarantee]
+    command += ["--state-dir", str(directory / "state")]
+    for setting in _SETTINGS:
+        command += ["--set", setting]
+    log = directory / f"worker-{number}.log"
+    return Process(command, log, {"WORD_COUNT_SUFFIX": suffix})
