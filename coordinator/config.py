@@ -17,7 +17,7 @@ _INT32_MAX = 2**31 - 1
 _DAY_MS = 24 * 3600 * 1000
 
 
-class WrongSetting(ValueError):  # noqa: N818  shown to the person who typed it, as it is
+class WrongSetting(ValueError):
     """A setting that doesn't exist, or a value that it can't have."""
 
 

@@ -1,0 +1,169 @@
+"""What a partition remembers of each producer: epoch, last batches, and an open transaction.
+
+`check` is the decision (refuse, recognise a retry, or accept) and reads only; `applied` and `ended`
+make a batch or marker that is in the log true, live and when the log is scanned at start alike.
+
+    a produced batch                                             outcome
+    same epoch, (first, last) sequence among the last 5 batches  accepted before: its old offset
+    lower epoch                                                  INVALID_PRODUCER_EPOCH
+    higher epoch, first sequence not 0                           OUT_OF_ORDER_SEQUENCE_NUMBER
+    same epoch, first sequence not last + 1 (0 after 2^31 - 1)   OUT_OF_ORDER_SEQUENCE_NUMBER
+    nothing known of the producer                                accepted, any sequence
+    non-transactional while a transaction is open                INVALID_TXN_STATE
+
+Source: org.apache.kafka.storage.internals.log.{ProducerStateManager, ProducerAppendInfo}.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator.errors import Code, Refused
+from coordinator.log.batch import Batch
+
+BATCHES_KEPT = 5
+_SEQUENCES = 2**31
+
+
+class AppendedBatch(NamedTuple):
+    """What a retry of a batch is recognised by, and answered with."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    log_append_time_ms: int
+
+
+@dataclass(slots=True)
+class Producer:
+    """One producer id on one partition."""
+
+    epoch: int
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_KEPT))
+
+    def take_epoch(self, epoch: int) -> None:
+        """Sequences start again with a new epoch, so the batches of the old one are forgotten."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+
+class Producers:
+    """The producers of one partition."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Producer] = {}
+        # Producer id -> first offset. Transactions open in the order of their first offsets, and
+        # a dict keeps that order: the first value is the first unstable offset.
+        self._open: dict[int, int] = {}
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._known.get(producer_id)
+
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether this very epoch has written here in a transaction that is still open."""
+        return producer_id in self._open and self._known[producer_id].epoch == epoch
+
+    def first_unstable_offset(self) -> int | None:
+        for offset in self._open.values():
+            return offset
+        return None
+
+    def open_transactions(self) -> Iterator[tuple[int, int]]:
+        """(producer id, first offset) in the order of the log."""
+        yield from self._open.items()
+
+    def check(self, batch: Batch) -> AppendedBatch | None:
+        """The earlier append that this batch is a retry of, or None to append it; or Refused."""
+        known = self._known.get(batch.producer_id)
+        if known is None:
+            return None
+        if batch.producer_epoch == known.epoch:
+            wanted = (batch.base_sequence, batch.last_sequence)
+            for earlier in known.batches:
+                if earlier[:2] == wanted:
+                    return earlier
+        elif batch.producer_epoch < known.epoch:
+            raise Refused(
+                Code.INVALID_PRODUCER_EPOCH,
+                f"producer {batch.producer_id}: epoch {batch.producer_epoch}, now {known.epoch}",
+            )
+        expected = _next_sequence(known, batch.producer_epoch)
+        if batch.base_sequence != expected:
+            raise Refused(
+                Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id}: sequence {batch.base_sequence}, not {expected}",
+            )
+        if batch.producer_id in self._open and not batch.is_transactional:
+            raise Refused(
+                Code.INVALID_TXN_STATE,
+                f"producer {batch.producer_id} has a transaction open and wrote outside it",
+            )
+        return None
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """Refused if a newer producer or a newer coordinator has been here."""
+        known = self._known.get(producer_id)
+        if known is None:
+            return
+        if epoch < known.epoch:
+            raise Refused(
+                Code.INVALID_PRODUCER_EPOCH,
+                f"marker of producer {producer_id}: epoch {epoch}, now {known.epoch}",
+            )
+        if coordinator_epoch < known.coordinator_epoch:
+            raise Refused(
+                Code.TRANSACTION_COORDINATOR_FENCED,
+                f"marker of coordinator epoch {coordinator_epoch}, now {known.coordinator_epoch}",
+            )
+
+    def applied(self, batch: Batch, base_offset: int, log_append_time_ms: int = -1) -> None:
+        """A data batch of a producer is in the log at `base_offset`."""
+        known = self._known.get(batch.producer_id)
+        if known is None:
+            known = self._known[batch.producer_id] = Producer(batch.producer_epoch)
+        known.take_epoch(batch.producer_epoch)
+        known.last_timestamp_ms = batch.max_timestamp_ms
+        if batch.base_sequence >= 0:
+            known.batches.append(
+                AppendedBatch(
+                    batch.base_sequence, batch.last_sequence, base_offset, log_append_time_ms
+                )
+            )
+        if batch.is_transactional:
+            self._open.setdefault(batch.producer_id, base_offset)
+
+    def ended(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int
+    ) -> int | None:
+        """A marker is in the log: the first offset of what it ended, None if nothing was open."""
+        known = self._known.get(producer_id)
+        if known is None:
+            known = self._known[producer_id] = Producer(epoch)
+        known.take_epoch(epoch)
+        known.coordinator_epoch = coordinator_epoch
+        known.last_timestamp_ms = timestamp_ms
+        return self._open.pop(producer_id, None)
+
+    def expire(self, now_ms: int, idle_ms: int) -> int:
+        """Forget producers that have written nothing for so long; how many. Never one that is
+        in a transaction."""
+        idle = [
+            producer_id
+            for producer_id, known in self._known.items()
+            if producer_id not in self._open and now_ms - known.last_timestamp_ms >= idle_ms
+        ]
+        for producer_id in idle:
+            del self._known[producer_id]
+        return len(idle)
+
+
+def _next_sequence(known: Producer, epoch: int) -> int:
+    if epoch != known.epoch or not known.batches:
+        return 0
+    return (known.batches[-1].last_sequence + 1) % _SEQUENCES

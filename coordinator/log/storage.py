@@ -1,0 +1,182 @@
+"""The data directory: one broker's at a time, its identity, and the list of topics.
+
+    .lock              held while a broker runs, so that two never share a directory
+    meta.properties    cluster id and node id, Kafka's format; made once
+    topics.json        every topic: id, partitions, configuration
+    <topic>-<n>/       a partition's log, with partition.metadata saying which topic id it is of
+
+A topic exists if `topics.json` says so and not before: the file is written anew and put in place
+by one rename, so that a broker killed at any moment leaves the old list or the new one. The names
+of partition directories that deleted topics leave behind stay in the list until they are gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+_TOPICS = "topics.json"
+_META = "meta.properties"
+_PARTITION_METADATA = "partition.metadata"
+
+
+class UnusableDataDirectory(Exception):
+    """The broker can't run on this directory; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEntry:
+    """What `topics.json` says of one topic."""
+
+    name: str
+    topic_id: UUID
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def to_base64(identity: UUID) -> str:
+    """A UUID as Kafka writes it: base64 for URLs, without padding."""
+    return base64.urlsafe_b64encode(identity.bytes).rstrip(b"=").decode()
+
+
+def from_base64(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def write_partition_metadata(directory: Path, topic_id: UUID) -> None:
+    content = f"version: 0\ntopic_id: {to_base64(topic_id)}\n"
+    (directory / _PARTITION_METADATA).write_text(content)
+
+
+def read_partition_metadata(directory: Path) -> UUID | None:
+    """The topic id that a partition directory was made for; None if that isn't known."""
+    try:
+        lines = (directory / _PARTITION_METADATA).read_text().splitlines()
+        return from_base64(dict(line.split(": ", 1) for line in lines)["topic_id"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+class Storage:
+    """A locked data directory. Every method that writes may raise OSError."""
+
+    def __init__(self, directory: Path, node_id: int, new_cluster_id: UUID) -> None:
+        self.directory = directory
+        self._lock = _locked(directory)
+        try:
+            self.cluster_id = self._identity(node_id, to_base64(new_cluster_id))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let another broker have the directory."""
+        os.close(self._lock)
+
+    def partition_directory(self, topic: str, index: int) -> Path:
+        return self.directory / f"{topic}-{index}"
+
+    def read_topics(self) -> tuple[list[TopicEntry], list[str]]:
+        """The topics, and the directories of deleted topics that may still be there."""
+        path = self.directory / _TOPICS
+        try:
+            content = json.loads(path.read_text())
+            topics = [
+                TopicEntry(
+                    name=entry["name"],
+                    topic_id=from_base64(entry["id"]),
+                    partitions=entry["partitions"],
+                    configs=entry["configs"],
+                )
+                for entry in content["topics"]
+            ]
+            return topics, content["deleted"]
+        except FileNotFoundError:
+            return [], []
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnusableDataDirectory(
+                f"{path} can't be read ({error!r}): restore it, or use an empty directory"
+            ) from error
+
+    def write_topics(self, topics: Iterable[TopicEntry], deleted: Iterable[str]) -> None:
+        content = {
+            "version": 1,
+            "topics": [
+                {
+                    "name": topic.name,
+                    "id": to_base64(topic.topic_id),
+                    "partitions": topic.partitions,
+                    "configs": dict(topic.configs),
+                }
+                for topic in topics
+            ],
+            "deleted": list(deleted),
+        }
+        self._replace(_TOPICS, json.dumps(content, indent=1))
+
+    def remove(self, name: str) -> None:
+        """Remove a directory of a deleted topic, if it is there."""
+        shutil.rmtree(self.directory / name, ignore_errors=True)
+
+    def rename(self, old: str, new: str) -> None:
+        (self.directory / old).rename(self.directory / new)
+
+    def names(self) -> set[str]:
+        """What is in the directory."""
+        return set(os.listdir(self.directory))
+
+    def _identity(self, node_id: int, new_cluster_id: str) -> str:
+        path = self.directory / _META
+        try:
+            lines = [line for line in path.read_text().splitlines() if "=" in line]
+            return dict(line.split("=", 1) for line in lines)["cluster.id"]
+        except FileNotFoundError:
+            content = f"version=1\nnode.id={node_id}\ncluster.id={new_cluster_id}\n"
+            self._replace(_META, content)
+            return new_cluster_id
+        except (ValueError, KeyError) as error:
+            raise UnusableDataDirectory(
+                f"{path} has no cluster.id: restore it, or use an empty directory"
+            ) from error
+
+    def _replace(self, name: str, content: str) -> None:
+        path = self.directory / name
+        new = path.with_name(f"{name}.new")
+        with new.open("w") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        directory = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _locked(directory: Path) -> int:
+    """The descriptor that holds the lock; the kernel lets go of it when the process ends."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UnusableDataDirectory(
+            f"can't write to the data directory {directory} ({error.strerror}): "
+            "choose one that you may write to"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise UnusableDataDirectory(
+            f"the data directory {directory} is used by another broker: "
+            "stop that one, or choose another directory"
+        ) from error
+    return lock

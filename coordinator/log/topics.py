@@ -1,0 +1,231 @@
+"""The topics of the broker: made, found by name or id, deleted, and loaded when it starts.
+
+`topics.json` is written first and believed always (see `storage`), so a topic is whole or absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from coordinator.clock import Clock
+from coordinator.config import BrokerConfig
+from coordinator.errors import Code, Refused
+from coordinator.log.configs import check_configs, settings_of
+from coordinator.log.disk import Disk
+from coordinator.log.partition import Partition
+from coordinator.log.storage import (
+    Storage,
+    TopicEntry,
+    UnusableDataDirectory,
+    read_partition_metadata,
+    to_base64,
+)
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+PARTITIONS_MAX = 10_000
+_NAME_CHARACTERS_MAX = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic: what `topics.json` says of it, and its logs."""
+
+    name: str
+    id: UUID
+    partitions: Sequence[Partition]
+    configs: Mapping[str, str]
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+
+class Topics:
+    """All topics of one data directory."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: BrokerConfig,
+        disk: Disk,
+        clock: Clock,
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self._storage = storage
+        self._config = config
+        self._disk = disk
+        self._clock = clock
+        self._new_id = new_id
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._leftovers: list[str] = []
+        self.when_deleted: list[Callable[[Topic], None]] = []
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(tuple(self._by_name.values()))
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: UUID | None) -> Topic | None:
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        return partition_of(self._by_name.get(name), index)
+
+    def check_new(self, name: str, partitions: int) -> None:
+        """Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS."""
+        check_name(name)
+        if name in self._by_name:
+            raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # Kafka's rule: its metrics can't tell these two characters apart.
+        like = name.replace(".", "_")
+        for other in self._by_name:
+            if other.replace(".", "_") == like:
+                raise Refused(
+                    Code.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{name}' collides with existing topic: {other}",
+                )
+        if not 1 <= partitions <= PARTITIONS_MAX:
+            raise Refused(
+                Code.INVALID_PARTITIONS, f"{partitions} partitions: from 1 to {PARTITIONS_MAX}"
+            )
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
+        """A new topic, on disk when this returns. Refused: see `check_new`; INVALID_CONFIG;
+        KAFKA_STORAGE_ERROR."""
+        self.check_new(name, partitions)
+        entry = TopicEntry(
+            name=name,
+            topic_id=self._new_id(),
+            partitions=partitions,
+            configs=check_configs(configs),
+        )
+        self._write([*self._entries(), entry], self._leftovers)
+        return self._add(entry)
+
+    def delete(self, topic: Topic) -> None:
+        """Remove a topic and its logs. Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
+        names = self._storage.names()
+        renames = {
+            f"{topic.name}-{i}": f"{topic.name}-{i}.{to_base64(topic.id)}-delete"
+            for i in range(len(topic.partitions))
+            if f"{topic.name}-{i}" in names
+        }
+        entries = [entry for entry in self._entries() if entry.topic_id != topic.id]
+        self._write(entries, [*self._leftovers, *renames.values()])
+        del self._by_name[topic.name]
+        del self._by_id[topic.id]
+        for partition in topic.partitions:
+            partition.close()
+        # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
+        for old, new in renames.items():
+            self._storage.rename(old, new)
+            self._storage.remove(new)
+        self._leftovers = [name for name in self._leftovers if name not in renames.values()]
+        for callback in self.when_deleted:
+            callback(topic)
+
+    def load(self) -> None:
+        """Open what is on disk. CorruptLog, UnusableDataDirectory."""
+        entries, leftovers = self._storage.read_topics()
+        for name in leftovers:
+            self._clear_leftover(name)
+        present = self._storage.names()
+        for entry in entries:
+            for partition in self._add(entry).partitions:
+                if partition.directory.name in present:
+                    self._load(partition, entry.topic_id)
+        if leftovers:
+            self._write(self._entries(), [])
+
+    def close(self) -> None:
+        for topic in self:
+            for partition in topic.partitions:
+                partition.close()
+
+    def expire_producers(self) -> None:
+        """Forget the producers that have long been silent."""
+        now_ms = self._clock.now_ms()
+        for topic in self:
+            for partition in topic.partitions:
+                partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
+
+    def _add(self, entry: TopicEntry) -> Topic:
+        settings = settings_of(entry.configs, self._config)
+        partitions = [
+            Partition(
+                entry.name,
+                index,
+                entry.topic_id,
+                self._storage.partition_directory(entry.name, index),
+                settings,
+                self._disk,
+                self._clock,
+            )
+            for index in range(entry.partitions)
+        ]
+        topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
+        self._by_name[entry.name] = topic
+        self._by_id[entry.topic_id] = topic
+        return topic
+
+    def _load(self, partition: Partition, topic_id: UUID) -> None:
+        found = read_partition_metadata(partition.directory)
+        if found not in (None, topic_id):
+            raise UnusableDataDirectory(
+                f"{partition.directory} is of topic id {to_base64(found)}, not "
+                f"{to_base64(topic_id)}: move it away, it is another topic's"
+            )
+        partition.load()
+
+    def _clear_leftover(self, name: str) -> None:
+        self._storage.remove(name)
+        original, _, rest = name.rpartition(".")
+        directory = self._storage.directory / original
+        found = read_partition_metadata(directory)
+        if found is not None and rest == f"{to_base64(found)}-delete":
+            self._storage.remove(original)
+
+    def _entries(self) -> Iterator[TopicEntry]:
+        for topic in self._by_name.values():
+            yield TopicEntry(
+                name=topic.name,
+                topic_id=topic.id,
+                partitions=len(topic.partitions),
+                configs=topic.configs,
+            )
+
+    def _write(
+        self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
+    ) -> None:
+        try:
+            self._storage.write_topics(entries, leftovers)
+        except OSError as error:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._leftovers = leftovers
+
+
+def partition_of(topic: Topic | None, index: int) -> Partition | None:
+    """A topic's partition, if there are both."""
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return None
+    return topic.partitions[index]
+
+
+def check_name(name: str) -> None:
+    """Refused(INVALID_TOPIC_EXCEPTION) for a name that no topic can have."""
+    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
+        raise Refused(
+            Code.INVALID_TOPIC_EXCEPTION,
+            f"Topic name '{name}' is illegal: letters, digits, '.', '_' and '-' only",
+        )
+    if len(name) > _NAME_CHARACTERS_MAX:
+        raise Refused(
+            Code.INVALID_TOPIC_EXCEPTION,
+            f"Topic name has {len(name)} characters: at most {_NAME_CHARACTERS_MAX}",
+        )
