@@ -25,7 +25,7 @@ from examples.demo.corpus import Line, count_words, read_lines
 from examples.demo.processes import SESSION_TIMEOUT_MS, Broker, Process, worker
 
 WORKERS = 2
-WORKER_KILLS_AT = (0.15, 0.35, 0.55)
+WORKER_KILLS_AT = (0.01, 0.3, 0.6)
 """Shares of the words counted at which a worker is killed, each time another one."""
 BROKER_KILL_AT = 0.75
 QUIET_S = 1.0
@@ -54,7 +54,7 @@ class Run:
         began = changed_at = time.monotonic()
         counted = 0
         while True:
-            time.sleep(0.05)
+            time.sleep(0.005)  # to strike while counts are being written, not after
             now = time.monotonic()
             if self.follower.counted != counted:
                 counted, changed_at = self.follower.counted, now

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 SESSION_TIMEOUT_MS = 20_000
-COMMIT_INTERVAL_MS = 200
+COMMIT_INTERVAL_MS = 500
 _SETTINGS = (
     f"session_timeout_ms={SESSION_TIMEOUT_MS}",
     "heartbeat_interval_ms=500",
