@@ -1,0 +1,1 @@
+"""Replicated-state-machine shards: decide, append, apply, answer."""

@@ -1,0 +1,154 @@
+"""One partition of an internal topic as a replicated state machine.
+
+Decide, append, apply, answer: a decision's records are appended to the log first, then `apply`
+makes them true, then the answer goes out. Loading is replaying the same log through the same
+`apply`: data of transactions with its producer id, and markers, in the order of the log.
+
+- A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
+- An exception of `apply`, or a record that can't be read, is a broken invariant: the log and the
+  state have parted. The shard raises `BrokenInvariant` for that and for every later call, so that
+  no further record is appended on top of a state that is not the log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from coordinator.clock import Clock
+from coordinator.log.batch import batches, encode_batch
+from coordinator.shard.decision import Decision, Origin, TransactionEnded
+
+R = TypeVar("R")
+A = TypeVar("A")
+
+READ_BYTES = 1 << 20
+
+
+class BrokenInvariant(Exception):
+    """State and log disagree. Not an answer for a client: the broker has to stop."""
+
+
+class Log(Protocol):
+    """What a shard needs of a partition."""
+
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    def append_internal(self, batch: bytes) -> int: ...
+    def append_marker(
+        self, producer_id: int, producer_epoch: int, committed: bool, coordinator_epoch: int
+    ) -> int: ...
+    def read(self, offset: int, max_bytes: int) -> bytes: ...
+
+
+class Codec(Protocol[R]):
+    """Records to and from the bytes that Kafka writes. A value of None is a tombstone."""
+
+    def encode(self, record: R) -> tuple[bytes | None, bytes | None]: ...
+    def decode(self, key: bytes | None, value: bytes | None) -> R | None:
+        """None: a record of a kind that this broker has no use for."""
+        ...
+
+
+class Shard(Generic[R]):
+    """Joins a log, a codec and an apply function; the state itself belongs to whoever applies."""
+
+    def __init__(
+        self,
+        name: str,
+        log: Log,
+        codec: Codec[R],
+        apply: Callable[[R | TransactionEnded, Origin], None],
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self._log = log
+        self._codec = codec
+        self._apply = apply
+        self._clock = clock
+        self._broken: str | None = None
+
+    def execute(self, decision: Decision[R, A]) -> A:
+        """Make a decision durable, make it true, then hand out its answer.
+
+        Raises Refused if the append failed (nothing has changed), BrokenInvariant if the state
+        can't be trusted any more.
+        """
+        self._refuse_if_broken()
+        if not decision.records:
+            return decision.response
+        producer = decision.producer
+        encoded = [self._codec.encode(record) for record in decision.records]
+        batch = encode_batch(
+            encoded,
+            timestamp_ms=self._clock.now_ms(),
+            producer_id=-1 if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+            transactional=producer is not None,
+        )
+        base_offset = self._log.append_internal(batch)
+        producer_id = -1 if producer is None else producer.producer_id
+        for i, record in enumerate(decision.records):
+            self._make_true(record, Origin(base_offset + i, producer_id))
+        return decision.response
+
+    def end_transaction(self, ended: TransactionEnded) -> None:
+        """Append a marker and apply it: what was pending is committed or gone when this returns."""
+        self._refuse_if_broken()
+        offset = self._log.append_marker(
+            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+        )
+        self._make_true(ended, Origin(offset, ended.producer_id))
+
+    def load(self) -> int:
+        """Replay the whole log through apply. Returns the number of records and markers applied."""
+        applied = 0
+        offset = self._log.start_offset
+        while offset < self._log.end_offset:
+            data = self._log.read(offset, READ_BYTES)
+            next_offset = offset
+            for batch in batches(data):
+                next_offset = batch.last_offset + 1
+                if batch.is_control:
+                    committed, coordinator_epoch = batch.marker()
+                    ended = TransactionEnded(
+                        batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
+                    )
+                    self._make_true(
+                        ended, Origin(batch.base_offset, batch.producer_id, replaying=True)
+                    )
+                    applied += 1
+                    continue
+                producer_id = batch.producer_id if batch.is_transactional else -1
+                for found in batch.records():
+                    record = self._decode(found.offset, found.key, found.value)
+                    if record is not None:
+                        self._make_true(record, Origin(found.offset, producer_id, replaying=True))
+                        applied += 1
+            if next_offset <= offset:
+                raise self._break(f"nothing readable at offset {offset}, before the end of the log")
+            offset = next_offset
+        return applied
+
+    def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
+        try:
+            return self._codec.decode(key, value)
+        except (ValueError, IndexError) as error:
+            raise self._break(f"the record at offset {offset} can't be read: {error}") from error
+
+    def _make_true(self, record: R | TransactionEnded, origin: Origin) -> None:
+        try:
+            self._apply(record, origin)
+        except Exception as error:
+            what = f"applying {record!r} from offset {origin.offset}: {error!r}"
+            raise self._break(what) from error
+
+    def _break(self, what: str) -> BrokenInvariant:
+        self._broken = f"{self.name}: {what}"
+        return BrokenInvariant(self._broken)
+
+    def _refuse_if_broken(self) -> None:
+        if self._broken is not None:
+            raise BrokenInvariant(self._broken)

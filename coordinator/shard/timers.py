@@ -1,0 +1,100 @@
+"""Timers as data: a key and its deadline, with one call scheduled for the earliest.
+
+Setting a timer again moves it. Heartbeats move theirs further out all the time, so a later deadline
+costs one dictionary write: the heap keeps the old entry, which is re-filed when it comes up.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from coordinator.clock import Clock, Scheduler, Timer
+
+K = TypeVar("K")
+
+
+class Timers(Generic[K]):
+    """Deadlines in monotonic milliseconds; `fire` is called with each key whose time has come."""
+
+    def __init__(self, clock: Clock, scheduler: Scheduler, fire: Callable[[K], None]) -> None:
+        self._clock = clock
+        self._scheduler = scheduler
+        self._fire = fire
+        self._deadlines: dict[K, float] = {}
+        self._filed: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._sequence = 0
+        self._scheduled: Timer | None = None
+        self._scheduled_ms = 0.0
+
+    def set(self, key: K, delay_ms: float) -> None:
+        """Fire `key` after `delay_ms`, instead of whenever it was to fire before."""
+        deadline_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
+        self._deadlines[key] = deadline_ms
+        filed_ms = self._filed.get(key)
+        if filed_ms is None or deadline_ms < filed_ms:
+            self._file(key, deadline_ms)
+            self._schedule()
+
+    def cancel(self, key: K) -> None:
+        """Never mind. A key that isn't set is fine."""
+        self._deadlines.pop(key, None)
+
+    def close(self) -> None:
+        """Call everything off."""
+        self._deadlines.clear()
+        self._filed.clear()
+        self._heap.clear()
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._deadlines
+
+    def _file(self, key: K, deadline_ms: float) -> None:
+        self._filed[key] = deadline_ms
+        self._sequence += 1
+        heapq.heappush(self._heap, (deadline_ms, self._sequence, key))
+
+    def _schedule(self) -> None:
+        if not self._heap:
+            return
+        earliest_ms = self._heap[0][0]
+        if self._scheduled is not None:
+            if self._scheduled_ms <= earliest_ms:
+                return
+            self._scheduled.cancel()
+        self._scheduled_ms = earliest_ms
+        delay_ms = max(0.0, earliest_ms - self._clock.monotonic_ms())
+        self._scheduled = self._scheduler.call_later(delay_ms, self._wake)
+
+    def _wake(self) -> None:
+        self._scheduled = None
+        now_ms = self._clock.monotonic_ms()
+        due: list[K] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            filed_ms, _, key = heapq.heappop(self._heap)
+            if self._filed.get(key) != filed_ms:
+                continue
+            del self._filed[key]
+            deadline_ms = self._deadlines.get(key)
+            if deadline_ms is None:
+                continue
+            if deadline_ms > now_ms:
+                self._file(key, deadline_ms)
+            else:
+                due.append(key)
+        try:
+            for key in due:
+                # An earlier one of this round may have cancelled this key, or set it anew.
+                if self._deadlines.get(key, now_ms + 1) <= now_ms:
+                    del self._deadlines[key]
+                    self._fire(key)
+        finally:
+            for key in due:
+                if key in self._deadlines and key not in self._filed:
+                    self._file(key, self._deadlines[key])  # an exception cut this round short
+            self._schedule()

@@ -1,0 +1,20 @@
+"""A group or transactional id lives in the partition that Kafka would choose for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.shard.placement import shard_of
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("counts", 48),
+        ("grüße-😀", 27),  # hashed by UTF-16 code units
+        ("polygenelubricants", 0),  # its hash is the int without an absolute value
+        ("", 0),
+    ],
+)
+def test_a_name_lives_in_the_partition_that_kafka_computes(name: str, partition: int) -> None:
+    assert shard_of(name, 50) == partition
