@@ -1,0 +1,63 @@
+"""OffsetCommit and TxnOffsetCommit, once the group has let the member through.
+
+The decision is the same for both: in a transaction it carries the producer, and what it appends is
+pending until the marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from coordinator.errors import Code
+from coordinator.offsets.state import OffsetCommitted
+from coordinator.shard.decision import Decision, Producer
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffset:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """`producer` is set in a transaction."""
+
+    group_id: str
+    offsets: Sequence[CommitOffset]
+    producer: Producer | None = None
+
+
+def commit_offsets(
+    command: CommitOffsets, metadata_max_bytes: int, now_ms: int
+) -> Decision[OffsetCommitted, list[Code]]:
+    """One code an offset, in their order: 12 for metadata that is too long, and that one stays out.
+
+    Kafka counts characters of the metadata, not bytes, and so does this.
+    """
+    records = []
+    codes = []
+    for wanted in command.offsets:
+        if len(wanted.metadata) > metadata_max_bytes:
+            codes.append(Code.OFFSET_METADATA_TOO_LARGE)
+            continue
+        codes.append(Code.NONE)
+        records.append(
+            OffsetCommitted(
+                group_id=command.group_id,
+                topic=wanted.topic,
+                partition=wanted.partition,
+                offset=wanted.offset,
+                leader_epoch=wanted.leader_epoch,
+                metadata=wanted.metadata,
+                commit_ms=now_ms,
+                topic_id=wanted.topic_id,
+            )
+        )
+    return Decision(records, codes, command.producer)

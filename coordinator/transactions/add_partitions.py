@@ -1,0 +1,91 @@
+"""AddPartitionsToTxn, and AddOffsetsToTxn for the partition that a group's offsets are kept in.
+
+The transaction is opened by the first partition. Only partitions that are registered here get a
+marker, so nothing may be written to any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from coordinator.errors import Code, Refused
+from coordinator.shard.decision import Decision
+from coordinator.transactions.state import (
+    PREPARED,
+    Record,
+    Status,
+    TopicPartition,
+    Transaction,
+    TransactionSaved,
+    TransactionState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Set[TopicPartition]
+
+
+def find_owned(
+    state: TransactionState, transactional_id: str, producer_id: int, producer_epoch: int
+) -> Transaction:
+    """The transaction of a producer that still owns its id. Refuses with 42, 49 or 90."""
+    if not transactional_id:
+        raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
+    known = state.transactions.get(transactional_id)
+    if known is None or known.producer_id != producer_id:
+        raise Refused(
+            Code.INVALID_PRODUCER_ID_MAPPING,
+            f"{transactional_id} does not belong to producer id {producer_id}",
+        )
+    if known.producer_epoch != producer_epoch:
+        raise Refused(
+            Code.PRODUCER_FENCED,
+            f"{transactional_id} is at epoch {known.producer_epoch}, the producer at "
+            f"{producer_epoch}",
+        )
+    return known
+
+
+def add_partitions(
+    state: TransactionState, command: AddPartitions, now_ms: int
+) -> Decision[Record, None]:
+    """Register partitions. 51 while the transaction before is being completed."""
+    known = find_owned(state, command.transactional_id, command.producer_id, command.producer_epoch)
+    if known.status in PREPARED:
+        raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
+    if known.status is Status.ONGOING and command.partitions <= known.partitions:
+        return Decision((), None)
+    saved = replace(
+        known,
+        status=Status.ONGOING,
+        partitions=known.partitions | command.partitions,
+        start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
+        update_ms=now_ms,
+    )
+    return Decision((TransactionSaved(saved),), None)
+
+
+def check_registered(
+    state: TransactionState,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    partition: TopicPartition,
+) -> None:
+    """A transactional write is about to reach a partition. Refuses with 48 if it isn't expected.
+
+    Also 49 and 90 for a producer that isn't the owner, 51 while its transaction is being completed.
+    """
+    known = find_owned(state, transactional_id, producer_id, producer_epoch)
+    if known.status in PREPARED:
+        raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
+    if known.status is not Status.ONGOING or partition not in known.partitions:
+        raise Refused(
+            Code.INVALID_TXN_STATE,
+            f"{partition[0]}-{partition[1]} is not part of the transaction of {transactional_id}",
+        )

@@ -1,0 +1,40 @@
+"""Applies records of `__transaction_state`: the one place that changes a TransactionState.
+
+A live record follows the one before it, so its step is checked against the table. A log that is
+being loaded may have been compacted (only the last record of each id is left), and then a step may
+seem to leap.
+"""
+
+from __future__ import annotations
+
+from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.transactions.state import (
+    PREVIOUS,
+    Record,
+    Status,
+    TransactionForgotten,
+    TransactionSaved,
+    TransactionState,
+)
+
+
+def apply(state: TransactionState, record: Record | TransactionEnded, origin: Origin) -> None:
+    """Make a record true. Raises ValueError for a step that no decision can have meant."""
+    match record:
+        case TransactionSaved(transaction):
+            known = state.transactions.get(transaction.transactional_id)
+            if not origin.replaying:
+                before = Status.EMPTY if known is None else known.status
+                if before not in PREVIOUS[transaction.status]:
+                    raise ValueError(f"{before.name} can't be followed by {transaction}")
+                if (
+                    known is not None
+                    and transaction.producer_id == known.producer_id
+                    and transaction.producer_epoch < known.producer_epoch
+                ):
+                    raise ValueError(f"the epoch falls from {known.producer_epoch}: {transaction}")
+            state.transactions[transaction.transactional_id] = transaction
+        case TransactionForgotten(transactional_id):
+            state.transactions.pop(transactional_id, None)
+        case TransactionEnded():
+            raise ValueError(f"a marker among transaction records: {record} at {origin.offset}")

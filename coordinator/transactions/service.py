@@ -1,0 +1,260 @@
+"""The transaction coordinator of this broker: joins the decisions with their shards and timers.
+
+How a transaction ends: Prepare* is persisted; a marker goes to every partition (for a partition of
+`__consumer_offsets` through its group shard, which has made the pending offsets visible, or dropped
+them, when the call returns); Complete* is persisted. All partitions are on this broker, so all of
+it happens before EndTxn is answered: the producer's next transaction then never meets a
+CONCURRENT_TRANSACTIONS (51), and offsets of the next transaction can't be staged before those of
+this one are materialised (KAFKA-17507). Kafka answers after Prepare*, which is when the outcome
+stands; so if a marker can't be written, EndTxn is answered all the same, the id stays in Prepare*
+(51 for what comes next) and the completion is tried again by a timer, as often as it takes.
+
+A request finds: api file -> this service -> a decision -> shard -> apply.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import partial
+from typing import TypeVar
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.errors import Code, Refused
+from coordinator.shard.decision import Decision, TransactionEnded
+from coordinator.shard.placement import shard_of
+from coordinator.shard.shard import Log, Shard
+from coordinator.shard.timers import Timers
+from coordinator.transactions.add_partitions import AddPartitions, add_partitions, check_registered
+from coordinator.transactions.apply import apply
+from coordinator.transactions.end_transaction import (
+    EndTransaction,
+    complete,
+    decide_end,
+    fence_and_abort,
+    forget_expired,
+)
+from coordinator.transactions.init_producer_id import (
+    First,
+    InitProducerId,
+    Ownership,
+    init_producer_id,
+    judge,
+)
+from coordinator.transactions.producer_ids import ProducerIds
+from coordinator.transactions.records import TransactionCodec
+from coordinator.transactions.state import (
+    PREPARED,
+    Record,
+    Status,
+    TopicPartition,
+    Transaction,
+    TransactionState,
+)
+
+logger = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+WriteMarker = Callable[[TopicPartition, TransactionEnded], None]
+
+MARKER_RETRY_MS = 100
+
+# A partition that answers so has no use for the marker: it is gone, or it has seen a later owner.
+MARKER_NOT_NEEDED = frozenset(
+    {
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.INVALID_PRODUCER_EPOCH,
+        Code.TRANSACTION_COORDINATOR_FENCED,
+        Code.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        Code.UNSUPPORTED_VERSION,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """Kafka's settings, in milliseconds. `abort_retry_ms`: between attempts at a time-out abort."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    expiry_check_ms: int = 3_600_000
+    abort_retry_ms: int = 10_000
+
+
+class Due(Enum):
+    ABORT = auto()
+    COMPLETE = auto()
+    EXPIRE = auto()
+
+
+class TransactionShard:
+    """One partition of `__transaction_state`."""
+
+    def __init__(self, name: str, log: Log, clock: Clock) -> None:
+        self.state = TransactionState()
+        self._shard: Shard[Record] = Shard(
+            name, log, TransactionCodec(), partial(apply, self.state), clock
+        )
+
+    def load(self) -> int:
+        return self._shard.load()
+
+    def execute(self, decision: Decision[Record, A]) -> A:
+        return self._shard.execute(decision)
+
+
+class TransactionService:
+    """What the api files of transactions call. Refused carries the code of a refusal."""
+
+    def __init__(
+        self,
+        logs: Sequence[Log],
+        producer_ids: ProducerIds,
+        write_marker: WriteMarker,
+        config: TransactionConfig,
+        clock: Clock,
+        scheduler: Scheduler,
+    ) -> None:
+        self.shards = [
+            TransactionShard(f"__transaction_state-{i}", log, clock) for i, log in enumerate(logs)
+        ]
+        self._producer_ids = producer_ids
+        self._write_marker = write_marker
+        self._config = config
+        self._clock = clock
+        self._timers: Timers[tuple[Due, str]] = Timers(clock, scheduler, self._fire)
+
+    def load(self) -> int:
+        """Replay the logs, then carry on: complete what was decided, time what is open."""
+        loaded = sum(shard.load() for shard in self.shards)
+        now_ms = self._clock.now_ms()
+        for shard in self.shards:
+            for known in tuple(shard.state.transactions.values()):
+                if known.status in PREPARED:
+                    self._carry_out(known.transactional_id)
+                elif known.status is Status.ONGOING:
+                    self._timers.set(
+                        (Due.ABORT, known.transactional_id), known.deadline_ms - now_ms
+                    )
+        self._timers.set((Due.EXPIRE, ""), self._config.expiry_check_ms)
+        return loaded
+
+    def close(self) -> None:
+        self._timers.close()
+
+    def find(self, transactional_id: str) -> Transaction | None:
+        return self._shard(transactional_id).state.transactions.get(transactional_id)
+
+    def init_producer_id(
+        self, transactional_id: str | None, timeout_ms: int, producer_id: int, producer_epoch: int
+    ) -> Ownership:
+        """A producer id and epoch to write under. Without a transactional id: always a new one."""
+        if transactional_id is None:
+            return Ownership(self._producer_ids.next(), 0)
+        if not transactional_id:
+            raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
+        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+            raise Refused(
+                Code.INVALID_TRANSACTION_TIMEOUT,
+                f"{timeout_ms} ms; at most {self._config.transaction_max_timeout_ms}",
+            )
+        command = InitProducerId(transactional_id, timeout_ms, producer_id, producer_epoch)
+        shard = self._shard(transactional_id)
+        first = judge(shard.state, command)
+        if first is First.ABORT:
+            known = shard.state.transactions[transactional_id]
+            self._abort(known)
+            command = replace(command, fenced_epoch=known.producer_epoch + 1)
+            first = judge(shard.state, command)
+        new_producer_id = self._producer_ids.next() if first is First.NEW_PRODUCER_ID else -1
+        return shard.execute(
+            init_producer_id(shard.state, command, new_producer_id, self._clock.now_ms())
+        )
+
+    def add_partitions(self, command: AddPartitions) -> None:
+        """Register partitions in the producer's transaction, opening it if need be."""
+        shard = self._shard(command.transactional_id)
+        known = shard.state.transactions.get(command.transactional_id)
+        shard.execute(add_partitions(shard.state, command, self._clock.now_ms()))
+        if known is not None and known.status is not Status.ONGOING:
+            self._timers.set((Due.ABORT, known.transactional_id), known.timeout_ms)
+
+    def end_transaction(self, command: EndTransaction) -> None:
+        """Commit or abort. On return the outcome stands, and has been carried out if possible."""
+        shard = self._shard(command.transactional_id)
+        decided = shard.execute(decide_end(shard.state, command, self._clock.now_ms()))
+        if decided:
+            self._carry_out(command.transactional_id)
+
+    def check_registered(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partition: TopicPartition,
+    ) -> None:
+        """Refuses unless the partition is part of the producer's Ongoing transaction."""
+        state = self._shard(transactional_id).state
+        check_registered(state, transactional_id, producer_id, producer_epoch, partition)
+
+    def _shard(self, transactional_id: str) -> TransactionShard:
+        return self.shards[shard_of(transactional_id, len(self.shards))]
+
+    def _abort(self, known: Transaction) -> None:
+        shard = self._shard(known.transactional_id)
+        shard.execute(fence_and_abort(known, self._clock.now_ms()))
+        self._carry_out(known.transactional_id)
+
+    def _carry_out(self, transactional_id: str) -> None:
+        """Write the markers of a decided transaction, then Complete*; or try again in a while."""
+        self._timers.cancel((Due.ABORT, transactional_id))
+        shard = self._shard(transactional_id)
+        known = shard.state.transactions[transactional_id]
+        ended = TransactionEnded(
+            known.producer_id, known.producer_epoch, known.status is Status.PREPARE_COMMIT
+        )
+        try:
+            for partition in sorted(known.partitions):
+                self._mark(partition, ended)
+            shard.execute(complete(known, self._clock.now_ms()))
+        except Refused as refused:
+            logger.warning("%s stays %s for now: %s", transactional_id, known.status.name, refused)
+            self._timers.set((Due.COMPLETE, transactional_id), MARKER_RETRY_MS)
+
+    def _mark(self, partition: TopicPartition, ended: TransactionEnded) -> None:
+        try:
+            self._write_marker(partition, ended)
+        except Refused as refused:
+            if refused.code not in MARKER_NOT_NEEDED:
+                raise
+            logger.info("no marker in %s-%d: %s", *partition, refused)
+
+    def _fire(self, key: tuple[Due, str]) -> None:
+        due, transactional_id = key
+        known = self.find(transactional_id)
+        match due:
+            case Due.ABORT if known is not None and known.status is Status.ONGOING:
+                logger.info("%s timed out after %d ms", transactional_id, known.timeout_ms)
+                try:
+                    self._abort(known)
+                except Refused as refused:
+                    logger.warning("%s can't be aborted now: %s", transactional_id, refused)
+                    self._timers.set(key, self._config.abort_retry_ms)
+            case Due.COMPLETE if known is not None and known.status in PREPARED:
+                self._carry_out(transactional_id)
+            case Due.EXPIRE:
+                self._forget_expired()
+                self._timers.set(key, self._config.expiry_check_ms)
+
+    def _forget_expired(self) -> None:
+        for shard in self.shards:
+            decision = forget_expired(
+                shard.state, self._config.transactional_id_expiration_ms, self._clock.now_ms()
+            )
+            try:
+                shard.execute(decision)
+            except Refused as refused:
+                logger.warning("expired transactional ids are kept for now: %s", refused)

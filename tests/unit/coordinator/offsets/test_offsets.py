@@ -1,0 +1,199 @@
+"""Offsets count when they are committed: at once, or with the transaction that they are part of."""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+import pytest
+
+from coordinator.errors import Code, Refused
+from coordinator.offsets.apply import apply
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, commit_offsets
+from coordinator.offsets.fetch import fetch_all_offsets, fetch_offsets
+from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
+from coordinator.shard.decision import Origin, TransactionEnded
+from tests.unit.coordinator.world import World, code_of
+
+
+def committed(offset: int, topic_id: UUID | None = None) -> OffsetCommitted:
+    return OffsetCommitted("counts", "words", 0, offset, -1, "", 0, topic_id)
+
+
+def test_offsets_staged_in_a_transaction_stay_hidden_until_it_commits() -> None:
+    world = World()
+    owner = world.init()
+    world.add_group(owner)
+    world.stage(owner, 100)
+    assert world.fetch().code is Code.UNSTABLE_OFFSET_COMMIT
+    assert world.offset() == -1
+    world.end(owner)
+    assert world.fetch().code is Code.NONE
+    assert world.offset() == 100
+
+
+def test_offsets_of_an_aborted_transaction_are_gone() -> None:
+    world = World()
+    world.commit(7)
+    owner = world.init()
+    world.add_group(owner)
+    world.stage(owner, 100)
+    assert world.offset() == -1  # unstable
+    world.end(owner, committed=False)
+    assert world.offset() == 7
+
+
+def test_only_a_fetch_that_wants_stable_offsets_minds_an_open_transaction() -> None:
+    state = OffsetState()
+    apply(state, committed(7), Origin(0))
+    apply(state, committed(9), Origin(1, producer_id=3))
+    wanted = [("words", 0, None)]
+    [stable] = fetch_offsets(state, "counts", wanted, require_stable=True)
+    [any_offset] = fetch_offsets(state, "counts", wanted, require_stable=False)
+    assert (stable.code, stable.offset) == (Code.UNSTABLE_OFFSET_COMMIT, -1)
+    assert (any_offset.code, any_offset.offset) == (Code.NONE, 7)
+
+
+def test_a_staged_offset_is_not_materialised_over_a_newer_one() -> None:
+    state = OffsetState()
+    apply(state, committed(10), Origin(0, producer_id=3))
+    apply(state, committed(20), Origin(1))
+    apply(state, TransactionEnded(3, 0, committed=True), Origin(2, 3))
+    assert state.committed["counts"]["words", 0].offset == 20
+    apply(state, committed(5), Origin(3, producer_id=3))
+    apply(state, TransactionEnded(3, 0, committed=True), Origin(4, 3))
+    assert state.committed["counts"]["words", 0].offset == 5
+    assert state.pending == {}
+
+
+def test_transactions_of_different_producers_do_not_end_each_other() -> None:
+    state = OffsetState()
+    apply(state, committed(10), Origin(0, producer_id=3))
+    apply(state, committed(20), Origin(1, producer_id=4))
+    apply(state, TransactionEnded(3, 0, committed=True), Origin(2, 3))
+    assert state.committed["counts"]["words", 0].offset == 10
+    assert state.has_pending(("counts", "words", 0))
+
+
+def test_a_forgotten_offset_is_gone_pending_or_not() -> None:
+    state = OffsetState()
+    apply(state, committed(10), Origin(0))
+    apply(state, committed(20), Origin(1, producer_id=4))
+    apply(state, OffsetForgotten("counts", "words", 0), Origin(2))
+    apply(state, TransactionEnded(4, 0, committed=True), Origin(3, 4))
+    assert state == OffsetState()
+
+
+def test_a_deleted_topic_takes_its_offsets_along() -> None:
+    world = World()
+    world.commit(7)
+    owner = world.init()
+    world.add_group(owner, "others")
+    world.stage(owner, 8, group_id="others")
+    world.groups.forget_topic("words")
+    world.end(owner)
+    world.restart()
+    assert (world.offset("counts"), world.offset("others")) == (-1, -1)
+
+
+def test_metadata_that_is_too_long_keeps_that_partition_out() -> None:
+    command = CommitOffsets(
+        "counts",
+        [
+            CommitOffset("words", 0, 1, metadata="x" * 4096),
+            CommitOffset("words", 1, 2, metadata="x" * 4097),
+        ],
+    )
+    decision = commit_offsets(command, 4096, now_ms=0)
+    assert decision.response == [Code.NONE, Code.OFFSET_METADATA_TOO_LARGE]
+    assert [record.partition for record in decision.records] == [0]
+
+
+def test_an_offset_of_a_topics_deleted_namesake_is_not_found_by_id() -> None:
+    old, new = UUID(int=1), UUID(int=2)
+    state = OffsetState()
+    apply(state, committed(10, old), Origin(0))
+
+    def found(topic_id: UUID | None) -> int:
+        wanted = [("words", 0, topic_id)]
+        return fetch_offsets(state, "counts", wanted, require_stable=True)[0].offset
+
+    assert (found(old), found(new), found(None)) == (10, -1, 10)
+
+
+def test_all_offsets_of_a_group_can_be_asked_for() -> None:
+    state = OffsetState()
+    for partition in (2, 0, 1):
+        record = OffsetCommitted("counts", "words", partition, partition * 10, -1, "", 0)
+        apply(state, record, Origin(partition))
+    fetched = fetch_all_offsets(state, "counts", require_stable=True)
+    assert [(f.partition, f.offset) for f in fetched] == [(0, 0), (1, 10), (2, 20)]
+    assert fetch_all_offsets(state, "another", require_stable=True) == []
+
+
+def test_staging_needs_the_group_to_be_registered() -> None:
+    world = World()
+    owner = world.init()
+    assert code_of(world.stage, owner, 5) is Code.INVALID_TXN_STATE
+    world.add(owner, ("words", 0))
+    assert code_of(world.stage, owner, 5) is Code.INVALID_TXN_STATE
+
+
+def test_a_fenced_producer_can_not_stage() -> None:
+    world = World()
+    owner = world.init()
+    world.add_group(owner)
+    world.init()
+    assert code_of(world.stage, owner, 5) is Code.PRODUCER_FENCED
+
+
+def test_staging_that_can_not_be_appended_stages_nothing() -> None:
+    world = World()
+    owner = world.init()
+    world.add_group(owner)
+    for log in world.group_logs:
+        log.fail_after = 0
+    with pytest.raises(Refused):
+        world.stage(owner, 5)
+    for log in world.group_logs:
+        log.fail_after = None
+    assert world.fetch().code is Code.NONE
+    world.end(owner)
+    assert world.offset() == -1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_offsets_of_the_next_transaction_never_count_with_this_one(seed: int) -> None:
+    """KAFKA-17507: the end of a transaction was answered before its offsets were materialised, and
+    then completed those that the producer's next transaction had staged meanwhile.
+    """
+    rng = random.Random(seed)
+    world = World()
+    owner = world.init()
+    expected = -1
+    for offset in range(60):
+        log = rng.choice(world.group_logs)
+        log.fail_after = rng.choice([None, None, 0, 1, 2])
+        try:
+            world.add_group(owner)
+            world.stage(owner, offset)
+            log.fail_after = rng.choice([None, 0])
+            commits = rng.random() < 0.6
+            world.end(owner, committed=commits)
+            if commits:
+                expected = offset
+        except Refused:
+            log.fail_after = None
+            world.clock.advance(1000)
+            if code_of(world.end, owner, committed=False) is Code.NONE:
+                continue
+        log.fail_after = None
+        if rng.random() < 0.5:
+            world.clock.advance(1000)
+        if rng.random() < 0.1:
+            world.restart()
+        fetched = world.fetch()
+        if fetched.code is Code.NONE:
+            assert fetched.offset == expected, f"{seed=} {offset=}"
+    world.clock.advance(1000)
+    assert world.offset() == expected, f"{seed=}"

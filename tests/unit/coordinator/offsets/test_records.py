@@ -1,0 +1,54 @@
+"""Offset records are, byte for byte, those of Kafka 4.3's own classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from coordinator.groups.state import GroupCodec
+from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
+
+KEY = bytes.fromhex("00010006636f756e74730005776f72647300000002")
+PLAIN = bytes.fromhex("0004000000000000002a00000000056d6574610000018bcfe5687b00")
+WITH_ID = bytes.fromhex(
+    "0004000000000000002a00000000056d6574610000018bcfe5687b01001000000000000000010000000000000002"
+)
+COMMITTED = OffsetCommitted("counts", "words", 2, 42, 0, "meta", 1_700_000_000_123)
+TOPIC_ID = UUID(int=(1 << 64) + 2)
+
+
+def test_an_offset_is_written_as_kafka_writes_it() -> None:
+    assert GroupCodec().encode(COMMITTED) == (KEY, PLAIN)
+    assert GroupCodec().encode(replace(COMMITTED, topic_id=TOPIC_ID)) == (KEY, WITH_ID)
+    assert GroupCodec().encode(OffsetForgotten("counts", "words", 2)) == (KEY, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "leader_epoch"),
+    [
+        ("0000000000000000002a00046d6574610000018bcfe5687b", -1),
+        ("0001000000000000002a00046d6574610000018bcfe5687bffffffffffffffff", -1),
+        ("0002000000000000002a00046d6574610000018bcfe5687b", -1),
+        ("0003000000000000002a0000000000046d6574610000018bcfe5687b", 0),
+        (PLAIN.hex(), 0),
+    ],
+)
+def test_every_version_is_read(value: str, leader_epoch: int) -> None:
+    record = replace(COMMITTED, leader_epoch=leader_epoch)
+    assert GroupCodec().decode(KEY, bytes.fromhex(value)) == record
+
+
+def test_what_is_written_is_read_back() -> None:
+    assert GroupCodec().decode(KEY, WITH_ID) == replace(COMMITTED, topic_id=TOPIC_ID)
+    assert GroupCodec().decode(KEY, None) == OffsetForgotten("counts", "words", 2)
+
+
+def test_a_version_from_the_future_is_refused() -> None:
+    with pytest.raises(ValueError, match="value version 5"):
+        GroupCodec().decode(KEY, bytes.fromhex("0005") + PLAIN[2:])
+
+
+def test_a_key_of_an_unknown_type_is_passed_over() -> None:
+    assert GroupCodec().decode(bytes.fromhex("0011") + KEY[2:], PLAIN) is None

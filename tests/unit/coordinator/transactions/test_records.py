@@ -1,0 +1,75 @@
+"""Transaction records are, byte for byte, those of Kafka 4.3's own classes."""
+
+from __future__ import annotations
+
+from coordinator.transactions.producer_ids import ProducerIdsAllocated, ProducerIdsCodec
+from coordinator.transactions.records import TransactionCodec
+from coordinator.transactions.state import (
+    Status,
+    Transaction,
+    TransactionForgotten,
+    TransactionSaved,
+)
+
+KEY = bytes.fromhex("000000056170702d31")
+ONGOING = bytes.fromhex(
+    "00000000000000000fa000030000ea60010000000200125f5f636f6e73756d65725f6f66667365747300000001"
+    "000000070005776f7264730000000200000000000000020000018bcfe5687b0000018bcfe56864"
+)
+EMPTY = bytes.fromhex("00000000000000000fa000030000ea6000ffffffff0000018bcfe5687bffffffffffffffff")
+ONGOING_V1 = bytes.fromhex(
+    "00010000000000000fa000030000ea600103135f5f636f6e73756d65725f6f666673657473020000000700"
+    "06776f726473030000000000000002000000018bcfe5687b0000018bcfe568640300080000000000000f9f"
+    "0108000000000000138802020002"
+)
+
+TRANSACTION = Transaction(
+    transactional_id="app-1",
+    producer_id=4000,
+    producer_epoch=3,
+    timeout_ms=60_000,
+    status=Status.ONGOING,
+    update_ms=1_700_000_000_123,
+    start_ms=1_700_000_000_100,
+    partitions=frozenset({("words", 2), ("words", 0), ("__consumer_offsets", 7)}),
+)
+REST = Transaction(
+    transactional_id="app-1",
+    producer_id=4000,
+    producer_epoch=3,
+    timeout_ms=60_000,
+    status=Status.EMPTY,
+    update_ms=1_700_000_000_123,
+)
+
+
+def test_an_ongoing_transaction_is_written_as_kafka_writes_it() -> None:
+    assert TransactionCodec().encode(TransactionSaved(TRANSACTION)) == (KEY, ONGOING)
+
+
+def test_an_empty_transaction_has_null_partitions() -> None:
+    assert TransactionCodec().encode(TransactionSaved(REST)) == (KEY, EMPTY)
+
+
+def test_an_expired_id_is_a_tombstone() -> None:
+    assert TransactionCodec().encode(TransactionForgotten("app-1")) == (KEY, None)
+
+
+def test_what_is_written_is_read_back() -> None:
+    for record in (TransactionSaved(TRANSACTION), TransactionSaved(REST)):
+        assert TransactionCodec().decode(*TransactionCodec().encode(record)) == record
+    assert TransactionCodec().decode(KEY, None) == TransactionForgotten("app-1")
+
+
+def test_version_1_that_a_newer_kafka_wrote_is_read() -> None:
+    record = TransactionCodec().decode(KEY, ONGOING_V1)
+    assert isinstance(record, TransactionSaved)
+    assert record.transaction == TRANSACTION
+    assert record.transaction.previous_producer_id == 3999
+
+
+def test_a_producer_id_block_is_written_as_kafka_writes_it() -> None:
+    record = ProducerIdsAllocated(3000, broker_id=1, broker_epoch=2)
+    value = bytes.fromhex("010f000000000100000000000000020000000000000bb800")
+    assert ProducerIdsCodec().encode(record) == (None, value)
+    assert ProducerIdsCodec().decode(None, value) == record

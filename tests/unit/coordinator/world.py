@@ -1,0 +1,174 @@
+"""Both coordinators on logs in memory: what their tests drive, and restart."""
+
+from __future__ import annotations
+
+from coordinator.clock import Clock
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import GroupConfig
+from coordinator.groups.classic.validate import Committer
+from coordinator.groups.service import GroupService
+from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.fetch import FetchedOffset
+from coordinator.shard.decision import Producer, TransactionEnded
+from coordinator.shard.shard import Shard
+from coordinator.transactions.add_partitions import AddPartitions
+from coordinator.transactions.end_transaction import EndTransaction
+from coordinator.transactions.init_producer_id import Ownership
+from coordinator.transactions.producer_ids import (
+    ProducerIds,
+    ProducerIdsAllocated,
+    ProducerIdsCodec,
+    ProducerIdState,
+)
+from coordinator.transactions.service import TransactionConfig, TransactionService
+from coordinator.transactions.state import TopicPartition
+from tests.unit.coordinator.fakes import FakeClock, FakeLog
+
+GROUP_TOPIC = "__consumer_offsets"
+TIMEOUT_MS = 60_000
+
+
+class World:
+    """Two shards of each kind, and two partitions of a topic `words`.
+
+    `restart` forgets all that is in memory and loads the logs again, as after kill -9.
+    """
+
+    def __init__(self, group_config: GroupConfig | None = None) -> None:
+        self.clock = FakeClock()
+        self.group_config = group_config or GroupConfig(initial_rebalance_delay_ms=0)
+        self.group_logs = [FakeLog(), FakeLog()]
+        self.transaction_logs = [FakeLog(), FakeLog()]
+        self.metadata_log = FakeLog()
+        self.words = {("words", 0): FakeLog(), ("words", 1): FakeLog()}
+        self._start()
+
+    def _start(self) -> None:
+        clock: Clock = self.clock
+        self.groups = GroupService(self.group_logs, self.group_config, 4096, clock, self.clock)
+        ids = ProducerIdState()
+        id_shard: Shard[ProducerIdsAllocated] = Shard(
+            "__cluster_metadata", self.metadata_log, ProducerIdsCodec(), ids.apply, clock
+        )
+        self.producer_ids = ProducerIds(id_shard, ids)
+        self.transactions = TransactionService(
+            self.transaction_logs,
+            self.producer_ids,
+            self.write_marker,
+            TransactionConfig(),
+            clock,
+            self.clock,
+        )
+        self.groups.load()
+        id_shard.load()
+        self.transactions.load()
+
+    def restart(self) -> None:
+        self.groups.close()
+        self.transactions.close()
+        self._start()
+
+    def logs(self) -> list[FakeLog]:
+        return [*self.group_logs, *self.transaction_logs, self.metadata_log, *self.words.values()]
+
+    def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
+        if partition[0] == GROUP_TOPIC:
+            self.groups.end_transaction(partition[1], ended)
+            return
+        log = self.words.get(partition)
+        if log is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{partition}")
+        log.append_marker(
+            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+        )
+
+    # What a client does, in a line.
+
+    def init(
+        self,
+        transactional_id: str | None = "app",
+        owner: Ownership | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> Ownership:
+        return self.transactions.init_producer_id(
+            transactional_id,
+            timeout_ms,
+            -1 if owner is None else owner.producer_id,
+            -1 if owner is None else owner.producer_epoch,
+        )
+
+    def add(self, owner: Ownership, *partitions: TopicPartition, id_: str = "app") -> None:
+        wanted = frozenset(partitions or {("words", 0)})
+        self.transactions.add_partitions(
+            AddPartitions(id_, owner.producer_id, owner.producer_epoch, wanted)
+        )
+
+    def add_group(self, owner: Ownership, group_id: str = "counts", id_: str = "app") -> None:
+        self.add(owner, (GROUP_TOPIC, self.groups.partition_of(group_id)), id_=id_)
+
+    def end(self, owner: Ownership, *, committed: bool = True, id_: str = "app") -> None:
+        self.transactions.end_transaction(
+            EndTransaction(id_, owner.producer_id, owner.producer_epoch, committed)
+        )
+
+    def stage(
+        self,
+        owner: Ownership,
+        offset: int,
+        *,
+        partition: int = 0,
+        group_id: str = "counts",
+        committer: Committer | None = None,
+        id_: str = "app",
+    ) -> None:
+        """TxnOffsetCommit, with the check that the api file makes."""
+        group_partition = (GROUP_TOPIC, self.groups.partition_of(group_id))
+        self.transactions.check_registered(
+            id_, owner.producer_id, owner.producer_epoch, group_partition
+        )
+        producer = Producer(owner.producer_id, owner.producer_epoch)
+        self._commit(group_id, partition, offset, producer, committer)
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        partition: int = 0,
+        group_id: str = "counts",
+        committer: Committer | None = None,
+    ) -> None:
+        """OffsetCommit, outside any transaction."""
+        self._commit(group_id, partition, offset, None, committer)
+
+    def _commit(
+        self,
+        group_id: str,
+        partition: int,
+        offset: int,
+        producer: Producer | None,
+        committer: Committer | None,
+    ) -> None:
+        command = CommitOffsets(group_id, [CommitOffset("words", partition, offset)], producer)
+        codes = self.groups.commit_offsets(
+            command, committer or Committer(), unknown_group=Code.ILLEGAL_GENERATION
+        )
+        assert codes == [Code.NONE]
+
+    def fetch(self, group_id: str = "counts", partition: int = 0) -> FetchedOffset:
+        [fetched] = self.groups.fetch_offsets(
+            group_id, [("words", partition, None)], require_stable=True
+        )
+        return fetched
+
+    def offset(self, group_id: str = "counts", partition: int = 0) -> int:
+        return self.fetch(group_id, partition).offset
+
+
+def code_of(call: object, *arguments: object, **named: object) -> Code:
+    """The code that a call is refused with; NONE if it isn't."""
+    assert callable(call)
+    try:
+        call(*arguments, **named)
+    except Refused as refused:
+        return refused.code
+    return Code.NONE
