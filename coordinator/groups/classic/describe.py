@@ -1,0 +1,66 @@
+"""DescribeGroups and ListGroups: a group as others see it.
+
+A group that somebody only commits offsets for has no members and no protocol type; it is Empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from coordinator.groups.classic.state import Group, Phase
+from coordinator.offsets.state import OffsetState
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    group_id: str
+    protocol_type: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    phase: str
+    protocol_type: str
+    protocol: str
+    members: tuple[DescribedMember, ...]
+
+
+def describe(group: Group | None, group_id: str, offsets: OffsetState) -> DescribedGroup | None:
+    """Metadata and protocol are shown while Stable, as they mean nothing in a rebalance."""
+    if group is None:
+        if group_id in offsets.committed or any(offsets.pending_in(group_id)):
+            return DescribedGroup(Phase.EMPTY.value, "", "", ())
+        return None
+    protocol = group.protocol if group.phase is Phase.STABLE else None
+    members = tuple(
+        DescribedMember(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            metadata=b"" if protocol is None else member.metadata(protocol),
+            assignment=member.assignment,
+        )
+        for member in group.members.values()
+    )
+    return DescribedGroup(group.phase.value, group.protocol_type or "", protocol or "", members)
+
+
+def listed(groups: Mapping[str, Group], offsets: OffsetState) -> Iterator[ListedGroup]:
+    for group_id, group in groups.items():
+        yield ListedGroup(group_id, group.protocol_type or "", group.phase.value)
+    pending = (key[0] for found in offsets.pending.values() for key in found)
+    for group_id in sorted({*offsets.committed, *pending} - set(groups)):
+        yield ListedGroup(group_id, "", Phase.EMPTY.value)

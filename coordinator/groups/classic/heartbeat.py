@@ -1,0 +1,35 @@
+"""Heartbeat: the member is alive, and learns whether it has to join again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import validate_member
+from coordinator.groups.classic.state import Group, Member, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+
+def heartbeat(group: Group | None, command: Heartbeat) -> tuple[Member, Code]:
+    """The member whose session goes on, and 27 if it is to join again.
+
+    Refuses with 25, 82 and 22; then the session does not go on.
+    """
+    if not command.group_id:
+        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
+    if group is None or group.phase is Phase.EMPTY:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
+    member = validate_member(group, command.member_id, command.instance_id)
+    if command.generation != group.generation:
+        raise Refused(
+            Code.ILLEGAL_GENERATION, f"generation {command.generation}, not {group.generation}"
+        )
+    is_joining = group.phase is Phase.PREPARING_REBALANCE
+    return member, Code.REBALANCE_IN_PROGRESS if is_joining else Code.NONE

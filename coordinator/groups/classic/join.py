@@ -1,0 +1,191 @@
+"""JoinGroup: a new member, one that comes back, or one that joins the next generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import (
+    Draft,
+    GroupConfig,
+    JoinAnswer,
+    SyncAnswer,
+    validate_member,
+)
+from coordinator.groups.classic.state import Group, Member, Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinGroup:
+    """`member_id` is empty for a newcomer, who becomes `new_member_id`.
+
+    `requires_member_id` (v4): a newcomer has to join again with the id that it is given.
+    `can_skip_assignment` (v9): a leader can be told that nothing is to be assigned.
+    """
+
+    group_id: str
+    member_id: str
+    new_member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    requires_member_id: bool
+    can_skip_assignment: bool
+
+
+def join(
+    group: Group | None, command: JoinGroup, config: GroupConfig, now_ms: int
+) -> tuple[Draft, JoinAnswer | None]:
+    """An answer of None comes later, to the member that the draft waits as.
+
+    Refuses with 24, 26, 23 (no protocol in common), 81 (full), 25 and 82.
+    """
+    if not command.group_id:
+        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
+    if not (
+        config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms
+    ):
+        raise Refused(
+            Code.INVALID_SESSION_TIMEOUT,
+            f"{command.session_timeout_ms} ms; {config.min_session_timeout_ms} to "
+            f"{config.max_session_timeout_ms} are allowed",
+        )
+    if group is None:
+        if command.member_id:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
+        group = Group(command.group_id)
+    if not group.supports(command.protocol_type, {name for name, _ in command.protocols}):
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"{command.group_id} has no protocol in common with this {command.protocol_type!r}",
+        )
+    if not _has_room(group, command.member_id, config.max_size):
+        raise Refused(Code.GROUP_MAX_SIZE_REACHED, f"{command.group_id} is full")
+    draft = Draft(group, config, now_ms)
+    if not command.member_id:
+        return draft, _join_newcomer(draft, command)
+    if command.member_id in group.pending_join:
+        _add(draft, command, command.member_id)
+        return draft, None
+    member = validate_member(group, command.member_id, command.instance_id)
+    return draft, _join_again(draft, command, member)
+
+
+def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+    match group.phase:
+        case Phase.PREPARING_REBALANCE:
+            return member_id in group.joining or len(group.joining) < max_size
+        case Phase.COMPLETING_REBALANCE | Phase.STABLE:
+            return member_id in group.members or len(group.members) < max_size
+        case _:
+            return True
+
+
+def _join_newcomer(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+    if command.instance_id is not None:
+        known = draft.group.static_member_id(command.instance_id)
+        if known is not None:
+            _replace_static(draft, command, known)
+            return None
+    elif command.requires_member_id:
+        draft.group.pending_join.add(command.new_member_id)
+        draft.set_session(command.new_member_id, command.session_timeout_ms)
+        return JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_member_id)
+    _add(draft, command, command.new_member_id)
+    return None
+
+
+def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
+    group = draft.group
+    if not group.members:
+        group.protocol_type = command.protocol_type
+    if group.phase is Phase.PREPARING_REBALANCE and group.came_from is Phase.EMPTY:
+        group.new_member_added = True
+    group.members[member_id] = Member(
+        member_id=member_id,
+        instance_id=command.instance_id,
+        client_id=command.client_id,
+        client_host=command.client_host,
+        rebalance_timeout_ms=command.rebalance_timeout_ms,
+        session_timeout_ms=command.session_timeout_ms,
+        protocols=command.protocols,
+        is_new=True,
+    )
+    if group.leader is None:
+        group.leader = member_id
+    group.pending_join.discard(member_id)
+    draft.wait_for_join(member_id)
+    draft.set_session(member_id, draft.config.new_member_join_timeout_ms)
+    draft.rebalance_or_complete_join()
+
+
+def _update(draft: Draft, command: JoinGroup, member: Member) -> None:
+    draft.group.members[member.member_id] = replace(
+        member,
+        protocols=command.protocols,
+        rebalance_timeout_ms=command.rebalance_timeout_ms,
+        session_timeout_ms=command.session_timeout_ms,
+    )
+    draft.wait_for_join(member.member_id)
+
+
+def _join_again(draft: Draft, command: JoinGroup, member: Member) -> JoinAnswer | None:
+    """A member that is known. In Stable a leader always starts a rebalance: something that it
+    assigns by, such as a topic's partitions, may have changed. A follower does if it has changed.
+    """
+    group = draft.group
+    has_changed = member.protocols != command.protocols
+    match group.phase:
+        case Phase.COMPLETING_REBALANCE if not has_changed:
+            return draft.current_generation(member.member_id)  # the answer was lost
+        case Phase.STABLE if not has_changed and member.member_id != group.leader:
+            return draft.current_generation(member.member_id)
+        case Phase.PREPARING_REBALANCE | Phase.COMPLETING_REBALANCE | Phase.STABLE:
+            _update(draft, command, member)
+            draft.rebalance_or_complete_join()
+            return None
+        case _:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"{group.group_id} is {group.phase.value}")
+
+
+def _replace_static(draft: Draft, command: JoinGroup, old_id: str) -> None:
+    """A static member comes back with an empty member id: its place is its, under a new id.
+
+    In Stable, if the protocol stays the same, nothing is rebalanced: the new id is persisted with
+    the old one's assignment, which SyncGroup will hand out. A leader that comes back must not
+    assign anew: from v9 on it is told to skip the assignment, before that it is told that the
+    leader is its own old id, so that it takes itself for a follower.
+    """
+    group = draft.group
+    new_id = command.new_member_id
+    leader_before = group.leader or ""
+    fenced = Code.FENCED_INSTANCE_ID
+    draft.answer_join(old_id, JoinAnswer(code=fenced, member_id=old_id))
+    draft.answer_sync(old_id, SyncAnswer(code=fenced))
+    draft.cancel_session(old_id)
+    member = replace(group.members.pop(old_id), member_id=new_id)
+    if group.leader == old_id:
+        group.leader = new_id
+    if old_id in group.pending_sync:
+        group.pending_sync.remove(old_id)
+        group.pending_sync.add(new_id)
+    _update(draft, command, member)
+    draft.set_session(new_id)
+    if group.phase is Phase.COMPLETING_REBALANCE:
+        draft.prepare_rebalance()
+    elif group.phase is not Phase.STABLE:
+        draft.maybe_complete_join()
+    elif group.select_protocol() != group.protocol:
+        draft.prepare_rebalance()
+    else:
+        draft.save()
+        answer = draft.current_generation(new_id)
+        if command.can_skip_assignment:
+            answer = replace(answer, skip_assignment=new_id == group.leader)
+        else:
+            answer = replace(answer, leader=leader_before, members=())
+        draft.answer_join(new_id, answer)

@@ -1,0 +1,54 @@
+"""LeaveGroup: members go, by member id, or static ones by instance id alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import Draft, GroupConfig, validate_member
+from coordinator.groups.classic.state import Group, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    member_id: str
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    group_id: str
+    members: Sequence[Leaving]
+
+
+def leave(
+    group: Group | None, command: LeaveGroup, config: GroupConfig, now_ms: int
+) -> tuple[Draft, list[Code]]:
+    """One code a member, in their order. Refuses with 25 if there is no such group."""
+    if not command.group_id:
+        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
+    if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
+    draft = Draft(group, config, now_ms)
+    codes = [_remove(draft, leaving) for leaving in command.members]
+    if Code.NONE in codes and draft.group.phase is not Phase.EMPTY:
+        draft.rebalance_or_complete_join()
+    return draft, codes
+
+
+def _remove(draft: Draft, leaving: Leaving) -> Code:
+    group = draft.group
+    member_id: str | None = leaving.member_id
+    if not member_id:
+        instance_id = leaving.instance_id
+        member_id = None if instance_id is None else group.static_member_id(instance_id)
+        if member_id is None:
+            return Code.UNKNOWN_MEMBER_ID
+    elif member_id not in group.pending_join:
+        try:
+            validate_member(group, member_id, leaving.instance_id)
+        except Refused as refused:
+            return refused.code
+    draft.remove(member_id)
+    return Code.NONE

@@ -1,0 +1,225 @@
+"""A classic group: the phases of a rebalance, what the log keeps of it, and what memory keeps.
+
+Theory of operation. Members join; when all that are expected have, the generation goes up and every
+JoinGroup is answered, the leader's with everybody's metadata. The leader's SyncGroup brings the
+assignments; they are written to the log, and only then every SyncGroup is answered. From there on
+members heartbeat, until somebody joins, leaves or falls silent.
+
+Two structures, kept apart on purpose:
+
+- `GroupSaved` is durable: the last record of the group, changed by apply only. One is written when
+  the leader's assignment arrives, when a static member takes its place back without a rebalance,
+  and when the last member is gone. A restart gives back exactly that: a Stable (or Empty) group,
+  whose members heartbeat on without noticing.
+- `Group` is volatile, as in Kafka: the rebalance under way, who has joined, who is awaited, all
+  protocols that each member offers. A decision works on a copy, which takes the place of the
+  original only after the decision's records are in the log. In Stable and Empty it says the same
+  as the record. A crash in the middle of a rebalance loses the rebalance: the group comes back at
+  the generation before, members are told 22 or 25 and join again.
+
+A member id is handed out at the first JoinGroup (79, MEMBER_ID_REQUIRED) and must be used for the
+second, so that a client that repeats a join doesn't become two members. A static member is known by
+its instance id: coming back with an empty member id, it takes over place and assignment of the old
+member id, which is fenced (82) from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias
+
+
+class Phase(Enum):
+    """Kafka's names, as DescribeGroups shows them."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+# Each phase, and the phases that it may follow.
+PREVIOUS: dict[Phase, frozenset[Phase]] = {
+    Phase.EMPTY: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.PREPARING_REBALANCE: frozenset({Phase.STABLE, Phase.COMPLETING_REBALANCE, Phase.EMPTY}),
+    Phase.COMPLETING_REBALANCE: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
+    Phase.DEAD: frozenset(Phase),
+}
+
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSaved:
+    """The record of a group: Empty without members, Stable with some."""
+
+    group_id: str
+    protocol_type: str | None
+    generation: int
+    protocol: str | None
+    leader: str | None
+    phase_ms: int
+    members: tuple[SavedMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForgotten:
+    group_id: str
+
+
+Record: TypeAlias = GroupSaved | GroupForgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as memory keeps it: `protocols` are (name, metadata), the preferred one first.
+
+    `is_new`: its first JoinGroup has not been answered yet.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes = b""
+    is_new: bool = False
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((found for name, found in self.protocols if name == protocol), b"")
+
+
+@dataclass(slots=True)
+class Group:
+    """The volatile half: see the module's docstring. `phase_ms`: when the phase began."""
+
+    group_id: str
+    phase: Phase = Phase.EMPTY
+    came_from: Phase = Phase.EMPTY
+    phase_ms: int = -1
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    joining: set[str] = field(default_factory=set)  # their JoinGroup awaits its answer
+    syncing: set[str] = field(default_factory=set)  # their SyncGroup awaits its answer
+    pending_join: set[str] = field(default_factory=set)  # have an id, are to join with it
+    pending_sync: set[str] = field(default_factory=set)  # have joined, are to sync
+    new_member_added: bool = False
+    initial_delay_ms: int = 0  # of the initial rebalance: the wait under way,
+    initial_remaining_ms: int = 0  # and how much more there may be
+
+    @classmethod
+    def of(cls, saved: GroupSaved) -> Group:
+        """What a restart makes of a record."""
+        phase = Phase.STABLE if saved.members else Phase.EMPTY
+        members = (
+            Member(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.session_timeout_ms,
+                protocols=((saved.protocol or "", member.subscription),),
+                assignment=member.assignment,
+            )
+            for member in saved.members
+        )
+        return cls(
+            group_id=saved.group_id,
+            phase=phase,
+            came_from=phase,
+            phase_ms=saved.phase_ms,
+            generation=saved.generation,
+            protocol_type=saved.protocol_type,
+            protocol=saved.protocol,
+            leader=saved.leader,
+            members={member.member_id: member for member in members},
+        )
+
+    def copy(self) -> Group:
+        return replace(
+            self,
+            members=dict(self.members),
+            joining=set(self.joining),
+            syncing=set(self.syncing),
+            pending_join=set(self.pending_join),
+            pending_sync=set(self.pending_sync),
+        )
+
+    def saved(self) -> GroupSaved:
+        """The record that says what this group is now."""
+        return GroupSaved(
+            group_id=self.group_id,
+            protocol_type=self.protocol_type,
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            phase_ms=self.phase_ms,
+            members=tuple(
+                SavedMember(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    subscription=member.metadata(self.protocol),
+                    assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ),
+        )
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that any member asks for."""
+        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+
+    @property
+    def all_joined(self) -> bool:
+        return len(self.joining) == len(self.members) and not self.pending_join
+
+    def static_member_id(self, instance_id: str) -> str | None:
+        return next(
+            (m.member_id for m in self.members.values() if m.instance_id == instance_id), None
+        )
+
+    def supports(self, protocol_type: str, names: set[str]) -> bool:
+        """Someone with these protocols can be, or stay, a member."""
+        if self.phase is Phase.EMPTY:
+            return bool(protocol_type and names)
+        return protocol_type == self.protocol_type and bool(names & self.common_protocols())
+
+    def common_protocols(self) -> set[str]:
+        """The protocols that all members offer."""
+        offered = [{name for name, _ in m.protocols} for m in self.members.values()]
+        return set.intersection(*offered) if offered else set()
+
+    def select_protocol(self) -> str:
+        """By vote: each member's first of the common ones; a tie goes to the earliest member's."""
+        common = self.common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next(name for name, _ in member.protocols if name in common)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=lambda name: votes[name])

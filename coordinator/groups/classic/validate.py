@@ -1,0 +1,48 @@
+"""May this member commit offsets for the group? An exact generation, or nobody is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import validate_member
+from coordinator.groups.classic.state import Group, Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Who commits: generation -1 and empty ids for one that is no member."""
+
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+    @property
+    def claims_membership(self) -> bool:
+        return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
+
+
+def validate_offset_commit(
+    group: Group | None, committer: Committer, *, transactional: bool, unknown_group: Code
+) -> None:
+    """Refuses with `unknown_group`, 25, 82, 22, and outside a transaction with 27.
+
+    Without membership: accepted in a transaction, or while the group has no members.
+    """
+    if group is None:
+        if committer.generation >= 0:
+            raise Refused(unknown_group, "there is no such group")
+        return
+    if committer.generation < 0 and group.phase is Phase.EMPTY:
+        return
+    if committer.claims_membership:
+        validate_member(group, committer.member_id, committer.instance_id)
+        if committer.generation != group.generation:
+            raise Refused(
+                Code.ILLEGAL_GENERATION,
+                f"generation {committer.generation}, not {group.generation}",
+            )
+    elif not transactional:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"{group.group_id} is in use by members")
+    if not transactional and group.phase is Phase.COMPLETING_REBALANCE:
+        raise Refused(Code.REBALANCE_IN_PROGRESS, f"{group.group_id} is rebalancing")

@@ -1,0 +1,56 @@
+"""What a shard of `__consumer_offsets` knows: offsets and groups, each with its own apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from coordinator.groups.classic import records as group_records
+from coordinator.groups.classic import state as classic
+from coordinator.groups.classic.state import GroupForgotten, GroupSaved
+from coordinator.offsets import apply as offset_apply
+from coordinator.offsets import records as offset_records
+from coordinator.offsets import state as offsets
+from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
+from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.shard.records import Reader
+
+Record: TypeAlias = offsets.Record | classic.Record
+
+
+@dataclass(slots=True)
+class GroupShardState:
+    """The durable state of one shard; only apply() writes it."""
+
+    offsets: OffsetState = field(default_factory=OffsetState)
+    groups: dict[str, GroupSaved] = field(default_factory=dict)
+
+    def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
+        match record:
+            case GroupSaved():
+                self.groups[record.group_id] = record
+            case GroupForgotten(group_id):
+                self.groups.pop(group_id, None)
+            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():
+                offset_apply.apply(self.offsets, record, origin)
+
+
+class GroupCodec:
+    """Tells the records of `__consumer_offsets` apart by the type that their keys start with.
+
+    Types that this broker has no use for are passed over, as Kafka does it after a downgrade.
+    """
+
+    def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
+        if isinstance(record, GroupSaved | GroupForgotten):
+            return group_records.encode_group(record)
+        return offset_records.encode_offset(record)
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
+        reader = Reader(key)
+        kind = reader.int16()
+        if kind == group_records.GROUP_KEY:
+            return group_records.decode_group(reader, value)
+        if kind in offset_records.KEY_TYPES:
+            return offset_records.decode_offset(reader, value)
+        return None
