@@ -77,7 +77,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
         made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def unique() -> Callable[[str], str]:
     """Names that no other test uses, here or in another run on this machine."""
     return lambda stem: f"{stem}-{os.getpid()}-{next(_NUMBERS)}"

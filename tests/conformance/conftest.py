@@ -13,7 +13,7 @@ from tests.conformance.wire import Api, Client
 
 
 @pytest.fixture(scope="session")
-def _coordinators(broker: Broker) -> None:
+def coordinators(broker: Broker) -> None:
     """Each kind of coordinator has been looked for once: real Kafka makes their topics then."""
     with Client(broker.bootstrap_servers) as client:
         for kind in (0, 1):
@@ -22,7 +22,7 @@ def _coordinators(broker: Broker) -> None:
 
 
 @pytest.fixture
-def connect(broker: Broker, _coordinators: None) -> Iterator[Callable[[], Client]]:
+def connect(broker: Broker, coordinators: None) -> Iterator[Callable[[], Client]]:
     """Connections to the broker, closed at the end."""
     made: list[Client] = []
 

@@ -120,21 +120,28 @@ class Producer:
         version: int = 3,
     ) -> Code:
         """TxnOffsetCommit of one partition."""
-        part = {
+        part: dict[str, Any] = {
             "partition_index": 0,
             "committed_offset": offset,
             "committed_leader_epoch": -1,
             "committed_metadata": metadata,
         }
+        member: dict[str, Any] = {
+            "generation_id": generation,
+            "member_id": member_id,
+            "group_instance_id": instance_id,
+        }
+        if version < 3:
+            member = {}
+        if version < 2:
+            del part["committed_leader_epoch"]
         response = settled(
             lambda: self.client.send(
                 Api.TXN_OFFSET_COMMIT,
                 version,
                 **self._who(),
+                **member,
                 group_id=group,
-                generation_id=generation,
-                member_id=member_id,
-                group_instance_id=instance_id,
                 topics=[{"name": topic, "partitions": [part]}],
             )
         )

@@ -11,7 +11,7 @@ from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance.wire import Api, Client
 
-# The first and the last version that Kafka 4.3 advertises to clients: the most that a broker of ours may claim.
+# The first and the last version that Kafka 4.3 advertises: the most that ours may claim.
 KAFKA_4_3: Mapping[int, tuple[int, int]] = {
     0: (0, 13),
     1: (4, 18),

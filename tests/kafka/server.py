@@ -75,16 +75,17 @@ def class_path() -> str:
 
 
 def java(*arguments: str, timeout_s: float = 60.0) -> str:
-    """Run one of Kafka's tools to its end; returns what it printed on stdout."""
+    """Run one of Kafka's tools to its end; returns all that it printed."""
     done = subprocess.run(
         ["java", *JVM_FLAGS, "-cp", class_path(), *arguments],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         timeout=timeout_s,
         check=False,
     )
     if done.returncode:
-        raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}")
     return done.stdout
 
 

@@ -1,0 +1,149 @@
+"""Kafka's own tool reads the broker's files: batches, indexes, and the coordinators' records."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer as ConfluentProducer
+
+from tests import brokers
+from tests.brokers import Broker
+from tests.conformance import batches
+from tests.conformance.calls import commit_offset, produce
+from tests.conformance.members import Member, alone
+from tests.conformance.producers import Producer
+from tests.conformance.wire import Client
+from tests.kafka.server import java, missing
+
+# Every kind of line that the tool prints when all is well.
+WELL = re.compile(
+    r"Dumping .*|Log starting offset: \d+|baseOffset: .* isvalid: true|\| offset: .*"
+    r"|offset: \d+ position: \d+|timestamp: -?\d+ offset: \d+"
+    r"|version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+"
+    r"|producerId: .* lastTimestamp: .*|"
+)
+PAYLOAD = re.compile(r"\| offset: \d+ .* key: (\{.*\}) payload: (\{.*\}|.*)$")
+
+
+@pytest.fixture
+def dump(broker: Broker) -> Callable[..., list[str]]:
+    """Runs DumpLogSegments over files of the broker; any complaint of the tool is a failure."""
+    if broker.kind == "address":
+        pytest.skip("the files of a broker that is not ours are not at hand")
+    reason = missing()
+    if reason:
+        assert not brokers.in_ci(), reason
+        pytest.skip(reason)
+
+    def run(files: Iterable[Path], *options: str) -> list[str]:
+        names = ",".join(str(each) for each in sorted(files))
+        printed = java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", names)
+        lines = printed.splitlines()
+        assert [each for each in lines if not WELL.fullmatch(each)] == []
+        return lines
+
+    return run
+
+
+def decoded(lines: Iterable[str]) -> list[tuple[dict[str, Any], Any]]:
+    """Key and value of each record that the tool could decode."""
+    found = [match for match in map(PAYLOAD.match, lines) if match]
+    return [
+        (json.loads(each[1]), json.loads(each[2]) if each[2].startswith("{") else None)
+        for each in found
+    ]
+
+
+def test_a_partition_s_files_are_read_without_complaint(
+    broker: Broker,
+    client: Client,
+    topic: str,
+    transactional_id: str,
+    dump: Callable[..., list[str]],
+) -> None:
+    produce(client, topic, batches.encode((b"key", b"plain"), (None, None)))
+    compressing = ConfluentProducer(
+        {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "zstd"}
+    )
+    compressing.produce(topic, b"compressed" * 100)
+    assert compressing.flush(20) == 0
+    producer = Producer.init(client, transactional_id)
+    for finish in (producer.commit, producer.abort):
+        producer.add(topic)
+        producer.write(topic, b"in a transaction")
+        finish()
+    for _ in range(20):
+        produce(client, topic, batches.encode(b"enough for an index entry" * 100))
+    suffixes = {".log", ".index", ".timeindex", ".txnindex"}
+    files = [each for each in broker.data_dir.glob(f"{topic}-0/*") if each.suffix in suffixes]
+    lines = dump(files, "--print-data-log", "--deep-iteration")
+    text = "\n".join(lines)
+    assert "payload: plain" in text
+    assert "compresscodec: zstd" in text
+    assert "payload: compressed" in text
+    assert "endTxnMarker: COMMIT" in text
+    assert "endTxnMarker: ABORT" in text
+    assert sum(each.startswith("| offset: ") for each in lines) == 27
+    (aborted,) = (each for each in lines if each.startswith("version: 0 producerId"))
+    assert f"producerId: {producer.producer_id} firstOffset: 5 lastOffset: 6" in aborted
+
+
+def test_the_transaction_coordinator_s_records_are_decoded(
+    broker: Broker,
+    client: Client,
+    topic: str,
+    transactional_id: str,
+    dump: Callable[..., list[str]],
+) -> None:
+    producer = Producer.init(client, transactional_id)
+    producer.add(topic)
+    producer.write(topic, b"a")
+    producer.commit()
+    files = broker.data_dir.glob("__transaction_state-*/*.log")
+    records = decoded(dump(files, "--transaction-log-decoder"))
+    mine = [
+        value["data"]
+        for key, value in records
+        if key == {"type": "0", "data": {"transactionalId": transactional_id}}
+    ]
+    empty, ongoing, prepare_commit, complete_commit = (0, 1, 2, 4)
+    states = [each["transactionStatus"] for each in mine]
+    assert states == [empty, ongoing, prepare_commit, complete_commit]
+    assert {each["producerId"] for each in mine} == {producer.producer_id}
+    partitions = [{"topic": topic, "partitionIds": [0]}]
+    assert mine[1]["transactionPartitions"] == mine[2]["transactionPartitions"] == partitions
+    assert mine[0]["transactionTimeoutMs"] == 60_000
+
+
+def test_the_group_coordinator_s_records_are_decoded(
+    broker: Broker,
+    client: Client,
+    topic: str,
+    group: str,
+    transactional_id: str,
+    dump: Callable[..., list[str]],
+) -> None:
+    member = alone(Member(client, group), assignment=b"all of it")
+    who: dict[str, Any] = {"generation": member.generation, "member_id": member.member_id}
+    producer = Producer.init(client, transactional_id)
+    assert producer.add_offsets(group) == 0
+    assert producer.stage_offset(group, topic, 7, **who, metadata="staged") == 0
+    producer.commit()
+    assert commit_offset(client, group, topic, 8, **who, metadata="plain") == 0
+    files = broker.data_dir.glob("__consumer_offsets-*/*.log")
+    records = decoded(dump(files, "--offsets-decoder"))
+    offset_key = {"type": "1", "data": {"group": group, "topic": topic, "partition": 0}}
+    offsets = [value["data"] for key, value in records if key == offset_key]
+    assert [(each["offset"], each["metadata"]) for each in offsets] == [(7, "staged"), (8, "plain")]
+    group_key = {"type": "2", "data": {"group": group}}
+    *_, last = (value["data"] for key, value in records if key == group_key)
+    assert (last["generation"], last["protocol"], last["protocolType"]) == (1, "range", "consumer")
+    assert last["leader"] == member.member_id
+    (listed,) = last["members"]
+    assert listed["memberId"] == member.member_id
+    assert listed["clientId"] == "conformance"
