@@ -1,0 +1,76 @@
+"""What CI runs: the make targets in order, each timed, each given its turn whatever came before.
+
+`python -m tests.ci` prints each part's output as it comes, then a table of the times. Its last line
+counts the parts; the exit status is 0 only if none failed. Figures of the demonstrations and the
+benchmark are there to be read; only an exit status decides.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PART_TIMEOUT_S = 1_800.0
+PARTS: Sequence[tuple[str, Sequence[str]]] = (
+    ("gates", ("gates",)),
+    ("unit tests", ("unit",)),
+    ("conformance", ("conformance",)),
+    ("integration", ("integration",)),
+    ("demo, exactly once", ("demo", "GUARANTEE=exactly_once_v2")),
+    ("demo, at least once", ("demo", "GUARANTEE=at_least_once")),
+    ("benchmark", ("bench",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one part went."""
+
+    part: str
+    seconds: float
+    verdict: str
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "passed"
+
+
+def run(part: str, arguments: Sequence[str]) -> Outcome:
+    """Run one make target to its end; one that hangs is ended with all that it started."""
+    print(f"\n=== {part}: make {' '.join(arguments)}", flush=True)
+    begin = time.monotonic()
+    process = subprocess.Popen(["make", "--no-print-directory", *arguments], start_new_session=True)
+    try:
+        status = process.wait(PART_TIMEOUT_S)
+        verdict = "passed" if status == 0 else f"failed, status {status}"
+    except subprocess.TimeoutExpired:
+        verdict = f"failed, not done after {PART_TIMEOUT_S:.0f} s"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return Outcome(part, time.monotonic() - begin, verdict)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each part, and their sum."""
+    lines = [f"{each.part:24}{each.seconds:8.1f} s  {each.verdict}" for each in outcomes]
+    total = sum(each.seconds for each in outcomes)
+    return "\n".join([*lines, f"{'all':24}{total:8.1f} s"])
+
+
+def main() -> int:
+    outcomes = [run(part, arguments) for part, arguments in PARTS]
+    passed = sum(each.passed for each in outcomes)
+    print(f"\n=== parts\n{table(outcomes)}\n")
+    print(f"{passed} passed, {len(outcomes) - passed} failed")
+    return 0 if passed == len(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
