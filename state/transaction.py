@@ -7,7 +7,7 @@ Theory of operation. A store is at any time in one of these phases:
               until the outcome of the transaction is known
 
     phase     operation     next      what becomes true
-    OPEN      put, delete   OPEN      the overlay has the key
+    OPEN      put, update   OPEN      the overlay has the key
     OPEN      drain         DRAINED   the entries for the changelog exist; the disk is untouched
     DRAINED   commit        OPEN      the disk has the entries and the checkpoint after them
     any       rollback      OPEN      the overlay is gone, with every object user code was handed
@@ -23,7 +23,8 @@ the plain value, with the timestamp in the record: the layout of Kafka Streams' 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from state.errors import Refused
 from state.store import ChangelogEntry, Checkpoint, Disk, latest_by_key
@@ -34,8 +35,9 @@ V = TypeVar("V")
 _TIMESTAMP_BYTES = 8
 
 
-class Entry(NamedTuple, Generic[K, V]):
-    """A key's current value in the transaction; `value` None is a deletion."""
+@dataclass(slots=True)
+class Entry(Generic[K, V]):
+    """A key's current value in the transaction; `value` None: there is none, or it was deleted."""
 
     key: K
     value: V | None
@@ -69,19 +71,35 @@ class TransactionalStore(Generic[K, V]):
         self._drained: list[ChangelogEntry] | None = None
 
     def entry(self, key: K) -> Entry[K, V] | None:
-        """The value of `key` and the timestamp of the record that wrote it, or None."""
+        """The value of `key` and the timestamp of the record that wrote it, or None.
+
+        It is for reading: what is changed in it may or may not be kept.
+        """
         try:
             encoded = self._encode_key(key)
         except Exception as error:
             raise self._refused("key", key, error) from error
         held = self._overlay.get(encoded)
-        if held is not None:
-            return None if held.value is None else held
-        stored = self._disk.get(encoded)
-        if stored is None:
-            return None
-        timestamp_ms = int.from_bytes(stored[:_TIMESTAMP_BYTES], "big", signed=True)
-        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms)
+        if held is None:
+            held = self._load(key, encoded)
+        return None if held.value is None else held
+
+    def update(self, key: K) -> Entry[K, V]:
+        """The entry of `key`, counted as written: set its `value` and `timestamp_ms` in place.
+
+        What reads a value and writes the next one needs one look-up instead of two. For a key
+        without a value `value` is None and `timestamp_ms` is -1. Raises RuntimeError between
+        `drain` and the outcome.
+        """
+        try:
+            encoded = self._encode_key(key)
+        except Exception as error:
+            raise self._refused("key", key, error) from error
+        held = self._overlay.get(encoded)
+        if held is None:
+            self._check_open()
+            held = self._overlay[encoded] = self._load(key, encoded)
+        return held
 
     def get(self, key: K) -> V | None:
         """The value of `key` as this transaction sees it, or None."""
@@ -90,8 +108,7 @@ class TransactionalStore(Generic[K, V]):
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> None:
         """Set `key`; None deletes it. Raises RuntimeError between `drain` and the outcome."""
-        if self._drained is not None:
-            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
+        self._check_open()
         try:
             self._overlay[self._encode_key(key)] = Entry(key, value, timestamp_ms)
         except Exception as error:
@@ -135,12 +152,13 @@ class TransactionalStore(Generic[K, V]):
         if self._drained is None:
             encode = self._encode_value
             drained = []
-            for key, (_, value, timestamp_ms) in self._overlay.items():
+            for key, entry in self._overlay.items():
+                value = entry.value
                 try:
                     encoded = None if value is None else encode(value)
                 except Exception as error:
                     raise self._refused("value", value, error) from error
-                drained.append(ChangelogEntry(key, encoded, timestamp_ms))
+                drained.append(ChangelogEntry(key, encoded, entry.timestamp_ms))
             self._drained = drained
         return self._drained
 
@@ -174,6 +192,17 @@ class TransactionalStore(Generic[K, V]):
         """Release the disk. What was not committed is forgotten."""
         self.rollback()
         self._disk.close()
+
+    def _load(self, key: K, encoded: bytes) -> Entry[K, V]:
+        stored = self._disk.get(encoded)
+        if stored is None:
+            return Entry(key, None, -1)
+        timestamp_ms = int.from_bytes(stored[:_TIMESTAMP_BYTES], "big", signed=True)
+        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms)
+
+    def _check_open(self) -> None:
+        if self._drained is not None:
+            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
 
     def _refused(self, what: str, given: object, error: Exception) -> Refused:
         return Refused(f"store {self.name!r} can't take {what} {given!r:.200}: {error}")

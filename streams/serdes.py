@@ -38,12 +38,6 @@ def of(
     return Serde(name, serialize, deserialize)
 
 
-def _string_to_bytes(value: str) -> builtins.bytes:
-    if not isinstance(value, str):
-        raise TypeError(f"needs str, got {type(value).__name__}")
-    return value.encode()
-
-
 def _same(value: builtins.bytes) -> builtins.bytes:
     if not isinstance(value, builtins.bytes):
         raise TypeError(f"needs bytes, got {type(value).__name__}")
@@ -96,7 +90,7 @@ class JsonSerde(Serde[Any]):
         return Serde(f"json({type.__name__})", orjson.dumps, deserialize)
 
 
-string: Serde[str] = Serde("string", _string_to_bytes, builtins.bytes.decode)
+string: Serde[str] = Serde("string", str.encode, builtins.bytes.decode)
 int32: Serde[int] = _fixed("int32", ">i", int)
 int64: Serde[int] = _fixed("int64", ">q", int)
 float64: Serde[float] = _fixed("float64", ">d", float)

@@ -16,25 +16,21 @@ from streams.topology.nodes import Context, Emit, Operator
 def count(store_name: str, *, caching: bool) -> Operator:
     def bind(context: Context, downstream: Emit) -> Emit:
         store: TransactionalStore[Any, int] = context.store(store_name)
-        entry, put = store.entry, store.put
+        update = store.update
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 return
-            counted = 1
-            before = entry(key)
-            if before is not None:
-                _, counted_before, latest_ms = before
-                counted += counted_before  # type: ignore[operator]  # an entry has a value
-                if latest_ms > timestamp_ms:
-                    timestamp_ms = latest_ms
-            put(key, counted, timestamp_ms)
+            entry = update(key)
+            entry.value = 1 if entry.value is None else entry.value + 1
+            if timestamp_ms > entry.timestamp_ms:
+                entry.timestamp_ms = timestamp_ms
             if not caching:
-                downstream(key, counted, timestamp_ms)
+                downstream(key, entry.value, entry.timestamp_ms)
 
         def flush() -> None:
-            for key, counted, timestamp_ms in store.dirty():
-                downstream(key, counted, timestamp_ms)
+            for entry in store.dirty():
+                downstream(entry.key, entry.value, entry.timestamp_ms)
 
         if caching:
             context.flushers.append(flush)

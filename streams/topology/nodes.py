@@ -19,11 +19,16 @@ Emit = Callable[[Any, Any, int], None]
 class Context(Protocol):
     """What a bound step may use of the task that it runs in."""
 
-    produce: Callable[..., None]
-    """confluent-kafka's `produce` of the task's producer. By position, which is faster:
-    topic, value, key, partition, callback, on_delivery (the same), timestamp, headers."""
-    make_room: Callable[[], None]
-    """Wait until the producer's full queue takes records again."""
+    @property
+    def produce(self) -> Callable[..., None]:
+        """confluent-kafka's `produce` of the task's producer. By position, which is faster: topic,
+        value, key, partition, callback, on_delivery (the same), timestamp, headers."""
+        ...
+
+    def make_room(self) -> None:
+        """Wait until the producer's full queue takes records again."""
+        ...
+
     message: Any
     """The record being processed as it came from the consumer; None between records."""
     flushers: list[Callable[[], None]]

@@ -1,0 +1,128 @@
+"""The loop that a person would write by hand on confluent-kafka: what Millrace is measured against.
+
+The same work with nothing in between: consume a batch, transform, produce, commit at an interval.
+Exactly once it sends its offsets with the transaction; it recovers from nothing and keeps no state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+Handle = Callable[[Any], None]
+"""Does one record's work."""
+
+
+def run_loop(
+    servers: str,
+    topic: str,
+    *,
+    partitions: int,
+    records: int,
+    exactly_once: bool,
+    commit_interval_s: float,
+    work: Callable[[Producer], tuple[Handle, Callable[[], None]]],
+) -> float:
+    """Process `records` records of `topic`; returns the seconds from the first to the last commit.
+
+    `work` gets the producer and returns what to do with a record, and what to do before a commit.
+    """
+    group = f"by-hand-{topic}-{time.monotonic_ns()}"
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "linger.ms": 100,
+        "batch.num.messages": 100_000,
+        "queue.buffering.max.messages": 1_000_000,
+        "partitioner": "murmur2_random",
+        "enable.idempotence": True,
+    }
+    if exactly_once:
+        settings["transactional.id"] = group
+    producer = Producer(settings)
+    if exactly_once:
+        producer.init_transactions(30)
+    assignment = [TopicPartition(topic, p, 0) for p in range(partitions)]
+    consumer.assign(assignment)
+    handle, before_commit = work(producer)
+    done = 0
+    first = consumer.consume(1, 30)
+    began = time.perf_counter()
+    commit_at = began + commit_interval_s
+    if exactly_once:
+        producer.begin_transaction()
+    messages = first
+    while True:
+        for message in messages:
+            handle(message)
+        done += len(messages)
+        producer.poll(0)
+        if done >= records or time.perf_counter() >= commit_at:
+            before_commit()
+            producer.flush(30)
+            positions = [p for p in consumer.position(assignment) if p.offset >= 0]
+            if exactly_once:
+                metadata = consumer.consumer_group_metadata()
+                producer.send_offsets_to_transaction(positions, metadata, 30)
+                producer.commit_transaction(30)
+            else:
+                consumer.commit(offsets=positions, asynchronous=False)
+            if done >= records:
+                break
+            if exactly_once:
+                producer.begin_transaction()
+            commit_at = time.perf_counter() + commit_interval_s
+        messages = consumer.consume(1000, 0.05)
+    seconds = time.perf_counter() - began
+    consumer.close()
+    return seconds
+
+
+def map_values(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
+    """Value to upper case."""
+
+    def work(producer: Producer) -> tuple[Handle, Callable[[], None]]:
+        produce = producer.produce
+
+        def handle(message: Any) -> None:
+            value = message.value().decode().upper().encode()
+            produce(output, value, message.key(), timestamp=message.timestamp()[1])
+
+        return handle, lambda: None
+
+    return work
+
+
+def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
+    """Counts in a dict, the changed ones written at each commit."""
+
+    def work(producer: Producer) -> tuple[Handle, Callable[[], None]]:
+        counts: dict[bytes, int] = {}
+        changed: dict[bytes, int] = {}
+
+        def handle(message: Any) -> None:
+            key = message.key()
+            counts[key] = counts.get(key, 0) + 1
+            changed[key] = message.timestamp()[1]
+
+        def before_commit() -> None:
+            for key, timestamp_ms in changed.items():
+                value = counts[key].to_bytes(8, "big")
+                producer.produce(output, value, key, timestamp=timestamp_ms)
+            changed.clear()
+
+        return handle, before_commit
+
+    return work

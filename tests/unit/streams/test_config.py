@@ -1,0 +1,77 @@
+"""Settings: where they come from, and what is refused with which message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams import App, ConfigError, StreamsConfig
+from streams.config import load_config
+
+
+def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "millrace.toml"
+    file.write_text("commit_interval_ms = 7\nmax_poll_records = 7\ntask_timeout_ms = 7\n")
+    monkeypatch.setenv("MILLRACE_MAX_POLL_RECORDS", "8")
+    monkeypatch.setenv("MILLRACE_TASK_TIMEOUT_MS", "8")
+    config = load_config(file, task_timeout_ms=9)
+    assert (config.commit_interval_ms, config.max_poll_records, config.task_timeout_ms) == (7, 8, 9)
+
+
+def test_the_command_line_wins_over_what_the_program_says() -> None:
+    app = App("a", commit_interval_ms=5, max_poll_records=5)
+    app.configure(None, commit_interval_ms="6")
+    assert (app.config.commit_interval_ms, app.config.max_poll_records) == (6, 5)
+
+
+def test_a_config_object_and_overrides_are_joined() -> None:
+    app = App("a", config=StreamsConfig(commit_interval_ms=5), max_poll_records=6)
+    assert (app.config.commit_interval_ms, app.config.max_poll_records) == (5, 6)
+
+
+def test_the_commit_interval_follows_the_guarantee() -> None:
+    assert load_config().commit_every_ms == 100
+    assert load_config(processing_guarantee="at_least_once").commit_every_ms == 30_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"comit_interval_ms": 5}, "comit_interval_ms = 5; did you mean 'commit_interval_ms'"),
+        ({"processing_guarantee": "twice"}, "can't be 'twice'"),
+        ({"commit_interval_ms": 20_000}, r"\(20000\) must be below transaction_timeout_ms"),
+        ({"commit_interval_ms": -1}, "can't be negative"),
+        ({"num_stream_threads": 0}, "num_stream_threads must be at least 1, not 0"),
+        ({"heartbeat_interval_ms": 60_000}, "heartbeat_interval_ms"),
+        ({"bootstrap_servers": "localhost"}, "'localhost' is not host:port"),
+        ({"consumer": {"isolation.level": "x"}}, "isolation.level can't be set: .*read_committed"),
+        ({"producer": {"transactional.id": "x"}}, "transactional.id can't be set"),
+    ],
+)
+def test_a_bad_setting_is_refused_with_its_value_and_what_to_do(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        App("a", **settings)
+
+
+def test_a_misspelt_environment_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_STAT_DIR", "/x")
+    with pytest.raises(ConfigError, match="MILLRACE_STAT_DIR; did you mean 'state_dir'"):
+        App("a")
+
+
+def test_a_config_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml' does not exist"):
+        load_config(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("commit_interval_ms = = 1")
+    with pytest.raises(ConfigError, match=r"bad\.toml"):
+        load_config(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize("name", ["", "word count", "a/b", "x" * 201])
+def test_an_application_id_that_can_name_no_topic_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="application id"):
+        App(name)
