@@ -1,0 +1,235 @@
+"""Requests from bytes to kio's entities, and plain fields to kio's entities to bytes.
+
+kio has one dataclass for each version of each message. An API file doesn't want to know them: it
+gives `build` the fields of the newest version, as plain ints, strings, dicts and lists, and gets
+the entity of whichever version the client speaks. How the fields of an entity are made from plain
+values is worked out once for each entity type, and kept as a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+from kio.index import (
+    UnknownAPIKey,
+    UnknownEntity,
+    load_request_schema,
+    load_response_schema,
+)
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+_ABSENT = object()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+Make = Callable[[Any], Any]
+
+
+class MalformedRequest(Exception):
+    """The bytes are no request that this broker can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """What stands before every request. `body_at` is where the request itself starts."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One version of one API, as kio has it."""
+
+    flexible: bool
+    read: Callable[[bytes, int], tuple[Any, int]]
+    response: type
+
+
+@cache
+def schema_of(api_key: int, version: int) -> Schema | None:
+    """None: kio knows no such version."""
+    try:
+        request = load_request_schema(api_key, version)
+        response = load_response_schema(api_key, version)
+    except (UnknownAPIKey, UnknownEntity):
+        return None
+    return Schema(request.__flexible__, entity_reader(request), response)
+
+
+def read_header(frame: bytes) -> RequestHeader:
+    """The fields that every version of the header starts with."""
+    if len(frame) < 10:
+        raise MalformedRequest(f"{len(frame)} bytes are no request")
+    api_key = int.from_bytes(frame[0:2], "big", signed=True)
+    version = int.from_bytes(frame[2:4], "big", signed=True)
+    correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+    length = int.from_bytes(frame[8:10], "big", signed=True)
+    end = 10 + max(length, 0)
+    if end > len(frame):
+        raise MalformedRequest(f"a client id of {length} bytes in {len(frame)} bytes")
+    try:
+        client_id = frame[10:end].decode()
+    except UnicodeDecodeError as error:
+        raise MalformedRequest(f"the client id is no text: {error}") from error
+    return RequestHeader(api_key, version, correlation_id, client_id, end)
+
+
+def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
+    """The request. MalformedRequest if the bytes are anything else."""
+    at = header.body_at
+    try:
+        if schema.flexible:
+            at = _after_tagged_fields(frame, at)
+        return schema.read(frame, at)[0]
+    except Exception as error:  # what kio raises depends on where the bytes go wrong
+        raise MalformedRequest(f"the body can't be read: {error!r}") from error
+
+
+def _after_tagged_fields(frame: bytes, at: int) -> int:
+    if frame[at] == 0:  # no client sends any in a header
+        return at + 1
+    count, at = _unsigned_varint(frame, at)
+    for _ in range(count):
+        _, at = _unsigned_varint(frame, at)
+        size, at = _unsigned_varint(frame, at)
+        at += size
+    return at
+
+
+def _unsigned_varint(frame: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = frame[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+class _Pieces(list[bytes]):
+    """What kio writes into: the pieces are joined once, at the end."""
+
+    write = list.append
+
+
+def encode(correlation_id: int, response: Any) -> bytes:
+    """The frame of a response, its length and header included."""
+    pieces: Any = _Pieces()
+    pieces.append(b"")
+    pieces.append(correlation_id.to_bytes(4, "big", signed=True))
+    if response.__header_schema__.__flexible__:
+        pieces.append(b"\0")  # no tagged fields in the header
+    entity_writer(type(response))(pieces, response)
+    size = sum(map(len, pieces))
+    pieces[0] = size.to_bytes(4, "big")
+    return b"".join(pieces)
+
+
+def build(entity_type: type, given: Mapping[str, Any]) -> Any:
+    """An entity of this type from plain values.
+
+    Fields that the type lacks are dropped; fields that aren't given take the schema's default.
+    TypeError names a field that has neither.
+    """
+    values = {}
+    for name, make, default in _plan(entity_type):
+        value = given.get(name, _ABSENT)
+        if value is not _ABSENT:
+            values[name] = value if make is None else make(value)
+        elif default is not _ABSENT:
+            values[name] = default
+        else:
+            raise TypeError(f"{entity_type.__module__}.{entity_type.__name__} needs {name!r}")
+    return entity_type(**values)
+
+
+@cache
+def _plan(entity_type: type) -> tuple[tuple[str, Make | None, object], ...]:
+    """(name, how to make the value or None to take it as it is, default or _ABSENT)."""
+    return tuple((f.name, _maker(f), _default(f)) for f in fields(entity_type))
+
+
+def _default(field: Field[Any]) -> object:
+    if field.default is not MISSING:
+        return field.default
+    if field.name == "throttle_time":
+        return timedelta(0)
+    if field.metadata.get("kafka_type") == "error_code":
+        return ErrorCode.none
+    return _ABSENT
+
+
+def _maker(field: Field[Any]) -> Make | None:
+    inner, is_array = _inner_type(field.type)
+    if is_dataclass(inner):
+        one = _entity_maker(inner)
+        return _array_maker(one) if is_array else _unless_none(one)
+    if is_array:
+        return _array_maker(None)
+    one_value = _VALUE_MAKERS.get(field.metadata["kafka_type"])
+    return None if one_value is None else one_value
+
+
+def _inner_type(declared: Any) -> tuple[Any, bool]:
+    """What a field holds, and whether it holds many; whether it may be None doesn't matter."""
+    if get_origin(declared) is UnionType:
+        declared = next(kind for kind in get_args(declared) if kind is not NoneType)
+    if get_origin(declared) is tuple:
+        return _inner_type(get_args(declared)[0])[0], True
+    return declared, False
+
+
+def _entity_maker(entity_type: Any) -> Make:
+    def make(value: Any) -> Any:
+        return build(entity_type, value) if isinstance(value, Mapping) else value
+
+    return make
+
+
+def _array_maker(one: Make | None) -> Make:
+    def make(values: Iterable[Any] | None) -> Any:
+        if values is None:
+            return None
+        return tuple(values) if one is None else tuple([one(value) for value in values])
+
+    return make
+
+
+def _unless_none(one: Make) -> Make:
+    return lambda value: None if value is None else one(value)
+
+
+def _make_duration(value: Any) -> timedelta:
+    return value if isinstance(value, timedelta) else timedelta(milliseconds=value)
+
+
+def _make_time(value: Any) -> datetime | None:
+    """A time in milliseconds; -1 is none."""
+    if value is None or isinstance(value, datetime):
+        return value
+    return None if value == -1 else _EPOCH + timedelta(milliseconds=value)
+
+
+_ERROR_CODES = {int(code): code for code in ErrorCode}
+_VALUE_MAKERS: dict[str, Make] = {
+    "error_code": _ERROR_CODES.__getitem__,
+    "timedelta_i32": _make_duration,
+    "timedelta_i64": _make_duration,
+    "datetime_i64": _make_time,
+}
+
+
+def to_ms(duration: timedelta) -> int:
+    """A duration of kio's in whole milliseconds."""
+    return duration // _MS

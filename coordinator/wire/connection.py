@@ -1,0 +1,143 @@
+"""One client's connection: frames in, answers out, in the order of the requests.
+
+A request is answered before the next one is looked at, as Kafka does it. If the answer is there
+when the handler returns, it is written at once and no task is made; if it comes later (a long
+poll, a rebalance), what the client sends meanwhile waits in a queue.
+
+Back-pressure both ways: while the client doesn't read its answers, no request is taken up; while
+requests wait, nothing more is read from the socket, once there are `queue_max` of them.
+Trace: wire/server -> here -> api/router.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import cast
+
+from coordinator.wire.codec import MalformedRequest
+from coordinator.wire.frames import FrameReader, MalformedFrame
+
+log = logging.getLogger(__name__)
+
+# bytes: the answer. None: no answer is wanted. Otherwise it comes later.
+Answer = bytes | None
+Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
+
+
+class Disconnect(Exception):
+    """Close the connection: the only way to tell this client that something is wrong."""
+
+
+class Connection(asyncio.Protocol):
+    """Runs requests through `dispatch`, which gets a frame and the client's host."""
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        frame_bytes_max: int,
+        queue_max: int,
+        connections: set[Connection],
+    ) -> None:
+        self._dispatch = dispatch
+        self._frames = FrameReader(frame_bytes_max)
+        self._queue: deque[bytes] = deque()
+        self._queue_max = queue_max
+        self._connections = connections
+        self._transport: asyncio.Transport
+        self._host = ""
+        self._port = 0
+        self._answering: asyncio.Future[Answer] | None = None
+        self._client_reads = True
+        self._reading = True
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        self._queue.clear()
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._queue.extend(self._frames.feed(data))
+        except MalformedFrame as error:
+            self._close(error)
+            return
+        self._work()
+
+    def pause_writing(self) -> None:
+        self._client_reads = False
+
+    def resume_writing(self) -> None:
+        self._client_reads = True
+        self._work()
+
+    # Requests, one after the other
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _work(self) -> None:
+        while (
+            self._queue
+            and self._answering is None
+            and self._client_reads
+            and not self._transport.is_closing()
+        ):
+            self._answer(self._queue.popleft())
+        self._throttle_reading()
+
+    def _throttle_reading(self) -> None:
+        wanted = len(self._queue) < self._queue_max
+        if wanted != self._reading and not self._transport.is_closing():
+            self._reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _answer(self, frame: bytes) -> None:
+        try:
+            answer = self._dispatch(frame, self._host)
+        except (MalformedRequest, Disconnect) as error:
+            self._close(error)
+            return
+        if isinstance(answer, bytes):
+            self._transport.write(answer)
+        elif answer is not None:
+            self._answering = asyncio.ensure_future(answer)
+            self._answering.add_done_callback(self._answered)
+
+    def _answered(self, future: asyncio.Future[Answer]) -> None:
+        self._answering = None
+        if future.cancelled() or self._transport.is_closing():
+            return
+        error = future.exception()
+        if error is not None:
+            self._close(error)
+            return
+        answer = future.result()
+        if answer is not None:
+            self._transport.write(answer)
+        self._work()
+
+    def _close(self, error: BaseException) -> None:
+        log.warning("closing the connection of %s:%s: %s", self._host, self._port, error)
+        self._queue.clear()
+        self._transport.close()
+
+
+def connection_factory(
+    dispatch: Dispatch, frame_bytes_max: int, queue_max: int, connections: set[Connection]
+) -> Callable[[], Connection]:
+    return partial(Connection, dispatch, frame_bytes_max, queue_max, connections)
