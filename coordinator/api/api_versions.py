@@ -1,0 +1,36 @@
+"""ApiVersions: what this broker speaks.
+
+Behaviour: lists exactly the router's APIs, whatever the client. A client name or version that isn't
+plain gets INVALID_REQUEST. A version of this request that isn't known is answered in version 0 with
+UNSUPPORTED_VERSION, by the router.
+Versions: 3 added the client's name and features (KIP-511, KIP-584), 4 features from version 0.
+Simplifications: no feature is finalised, so clients use transactions v1 and classic groups.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 18
+VERSIONS = range(5)
+
+_PLAIN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+def handle(request: Any, context: Context) -> Any:
+    if context.version >= 3:
+        named = (request.client_software_name, request.client_software_version)
+        if not all(_PLAIN.fullmatch(text) for text in named):
+            return refuse(request, context, Code.INVALID_REQUEST)
+    return context.reply(api_keys=context.broker.api_versions)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """With a version that isn't known, the versions that are; nothing otherwise."""
+    own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
+    keys = [own] if code == Code.UNSUPPORTED_VERSION else []
+    return context.reply(error_code=code, api_keys=keys)

@@ -1,0 +1,49 @@
+"""DescribeCluster: the cluster's id and its one broker.
+
+Behaviour: the broker is its own controller. Only broker endpoints are told about; asking for
+controllers gets MISMATCHED_ENDPOINT_TYPE, anything else UNSUPPORTED_ENDPOINT_TYPE.
+Versions: 1 endpoint types (KIP-919), 2 fenced brokers (KIP-1073).
+Simplifications: without an authoriser every operation is allowed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.metadata import CLUSTER_OPERATIONS
+from coordinator.errors import Code
+
+API_KEY = 60
+VERSIONS = range(3)
+
+_BROKERS, _CONTROLLERS = 1, 2
+_NOT_ASKED_FOR = -(2**31)
+
+
+def handle(request: Any, context: Context) -> Any:
+    endpoint_type = getattr(request, "endpoint_type", _BROKERS)
+    if endpoint_type == _CONTROLLERS:
+        return refuse(request, context, Code.MISMATCHED_ENDPOINT_TYPE)
+    if endpoint_type != _BROKERS:
+        return refuse(request, context, Code.UNSUPPORTED_ENDPOINT_TYPE)
+    broker = context.broker
+    endpoint = broker.endpoint
+    wants_operations = request.include_cluster_authorized_operations
+    return context.reply(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.config.node_id,
+        brokers=[
+            {
+                "broker_id": endpoint["node_id"],
+                "host": endpoint["host"],
+                "port": endpoint["port"],
+                "is_fenced": False,
+            }
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+    )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, cluster_id="", brokers=())

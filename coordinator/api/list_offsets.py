@@ -1,0 +1,86 @@
+"""ListOffsets: the offset at a time, or at an end of the log.
+
+Behaviour: a timestamp asks for the first record that isn't earlier; -1 for the end (the last stable
+offset for read_committed), -2 for the start, -3 for the record with the largest timestamp. What is
+found at or above the end for that isolation doesn't count; nothing found is offset -1.
+Versions: 1-11; 2 isolation (KIP-98), 4 leader epochs (KIP-320), 7 the largest timestamp (KIP-734),
+8, 9 and 11 the bounds of tiered storage (-4, -5, -6), 10 the time-out.
+Simplifications: there is no tiered storage: -4 is the start, -5 and -6 find nothing. In a
+compressed batch the first record stands for all (the last one for -3).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+from coordinator.log.partition import Partition
+
+API_KEY = 2
+VERSIONS = range(1, 12)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+_READ_COMMITTED = 1
+# The version that each kind of look-up came with.
+_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
+
+
+def handle(request: Any, context: Context) -> Any:
+    return _reply(request, context, lambda name, asked: _look_up(name, asked, request, context))
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition."""
+    return _reply(request, context, lambda name, asked: _failed(asked, code))
+
+
+def _reply(request: Any, context: Context, answer: Any) -> Any:
+    return context.reply(
+        topics=[
+            {"name": topic.name, "partitions": [answer(topic.name, p) for p in topic.partitions]}
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(topic: str, asked: Any, request: Any, context: Context) -> dict[str, Any]:
+    partition = context.broker.topics.partition(topic, asked.partition_index)
+    if partition is None:
+        return _failed(asked, Code.UNKNOWN_TOPIC_OR_PARTITION)
+    if getattr(asked, "current_leader_epoch", -1) > 0:
+        return _failed(asked, Code.UNKNOWN_LEADER_EPOCH)
+    if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
+        return _failed(asked, Code.UNSUPPORTED_VERSION)
+    committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+    found = _find(partition, asked.timestamp, committed)
+    if found is None:
+        return {"partition_index": asked.partition_index}
+    offset, timestamp_ms = found
+    return {
+        "partition_index": asked.partition_index,
+        "offset": offset,
+        "timestamp": timestamp_ms,
+        "leader_epoch": 0,
+    }
+
+
+def _find(partition: Partition, timestamp_ms: int, committed: bool) -> tuple[int, int] | None:
+    """(offset, timestamp); the ends of the log have no timestamp."""
+    end = partition.last_stable_offset if committed else partition.end_offset
+    match timestamp_ms:
+        case -1:
+            return end, -1
+        case -2 | -4:
+            return partition.start_offset, -1
+        case -3:
+            newest = partition.with_max_timestamp()
+            return newest if newest is not None and newest[0] < end else None
+    return partition.by_timestamp(timestamp_ms, end) if timestamp_ms >= 0 else None
+
+
+def _failed(asked: Any, code: Code) -> dict[str, Any]:
+    return {"partition_index": asked.partition_index, "error_code": code}

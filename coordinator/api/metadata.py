@@ -1,0 +1,111 @@
+"""Metadata: the broker, the topics, and who leads their partitions, which is always this broker.
+
+Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that isn't there
+is made with the broker's defaults if the request and `auto.create.topics.enable` allow it, and is
+there in the same answer; otherwise UNKNOWN_TOPIC_OR_PARTITION. A name that no topic can have gets
+INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID.
+Versions: 1 null for all, 4 auto-creation on request (KIP-204), 7 leader epochs, 8 authorised
+operations (KIP-430), 9 flexible, 10 topic ids (KIP-516), 12 look-up by id, 13 top-level error.
+Simplifications: without an authoriser every operation is allowed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+from coordinator.log.topics import INTERNAL_TOPICS, Topic, check_name
+
+API_KEY = 3
+VERSIONS = range(14)
+
+# Bits of what an ACL could allow: all of it.
+TOPIC_OPERATIONS = 3_576
+CLUSTER_OPERATIONS = 8_096
+_NOT_ASKED_FOR = -(2**31)
+
+
+def handle(request: Any, context: Context) -> Any:
+    topics = context.broker.topics
+    if request.topics is None or (context.version == 0 and not request.topics):
+        answers = [_described(topic, request, context) for topic in topics]
+    else:
+        answers = [_answer(asked, request, context) for asked in request.topics]
+    return _reply(context, request, answers)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every topic that was named, and at the top from version 13 on."""
+    answers = [_failed(asked.name, None, code) for asked in request.topics or ()]
+    return _reply(context, request, answers, code)
+
+
+def _reply(
+    context: Context, request: Any, answers: list[dict[str, Any]], code: Code = Code.NONE
+) -> Any:
+    broker = context.broker
+    wants_operations = getattr(request, "include_cluster_authorized_operations", False)
+    return context.reply(
+        error_code=code,
+        brokers=[broker.endpoint],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.config.node_id,
+        topics=answers,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+    )
+
+
+def _answer(asked: Any, request: Any, context: Context) -> dict[str, Any]:
+    topics = context.broker.topics
+    if asked.name is None:
+        topic = topics.by_id(asked.topic_id)
+        if topic is None:
+            return _failed(None, asked.topic_id, Code.UNKNOWN_TOPIC_ID)
+        return _described(topic, request, context)
+    try:
+        topic = topics.get(asked.name) or _created(asked.name, request, context)
+    except Refused as refused:
+        return _failed(asked.name, None, refused.code)
+    return _described(topic, request, context)
+
+
+def _created(name: str, request: Any, context: Context) -> Topic:
+    """Make the topic if that is allowed; Refused."""
+    config = context.broker.config
+    check_name(name)
+    allowed = getattr(request, "allow_auto_topic_creation", True)
+    if not (allowed and config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
+    return context.broker.topics.create(name, config.num_partitions)
+
+
+def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
+    own = (context.broker.config.node_id,)
+    wants_operations = getattr(request, "include_topic_authorized_operations", False)
+    return {
+        "name": topic.name,
+        "topic_id": topic.id,
+        "is_internal": topic.is_internal,
+        "partitions": [
+            {
+                "partition_index": index,
+                "leader_id": own[0],
+                "leader_epoch": 0,
+                "replica_nodes": own,
+                "isr_nodes": own,
+            }
+            for index in range(len(topic.partitions))
+        ],
+        "topic_authorized_operations": TOPIC_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+    }
+
+
+def _failed(name: str | None, topic_id: Any, code: Code) -> dict[str, Any]:
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "partitions": (),
+    }

@@ -1,0 +1,136 @@
+"""Produce: append one batch to each partition that the request names.
+
+Behaviour: each partition is answered for itself. A batch is checked (`log/batch`), then its
+producer (`log/producers`); the first batch of a transaction on a partition needs the partition to
+be registered with the transaction coordinator. The batch is in the file before the answer goes out.
+acks 1 and -1 are the same with one replica; acks 0 gets no answer, and an error closes the
+connection, as Kafka does it.
+Versions: 3-13; 0-2 are advertised and not served, as in Kafka: old librdkafka looks for them.
+7 zstd (KIP-110), 8 error messages (KIP-467), 9 flexible, 11 TRANSACTION_ABORTABLE (KIP-890),
+13 topic ids (KIP-516).
+Simplifications: version 12 and later add no partition to a transaction implicitly; a client does
+without unless transaction.version 2 is finalised, and it isn't.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+from coordinator.log.batch import COMPRESSION_MASK, Batch, check_produced
+from coordinator.log.partition import Partition
+from coordinator.log.topics import Topic, partition_of
+from coordinator.wire.connection import Disconnect
+
+API_KEY = 0
+VERSIONS = range(3, 14)
+ADVERTISED = range(14)
+
+_ZSTD = 4
+# What a coordinator may answer while it moves or loads; the producer is to try again.
+_RETRIABLE = frozenset(
+    {
+        Code.NETWORK_EXCEPTION,
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+    }
+)
+
+
+def handle(request: Any, context: Context) -> Any:
+    if request.acks not in (-1, 0, 1):
+        return refuse(request, context, Code.INVALID_REQUIRED_ACKS)
+    topics = context.broker.topics
+    by_id = context.version >= 13
+    responses = []
+    for asked in request.topic_data:
+        topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
+        answers = [_produce(one, topic, request, context) for one in asked.partition_data]
+        responses.append(_named(asked, by_id, answers))
+    if request.acks == 0:
+        _disconnect_if_failed(responses)
+        return None
+    return context.reply(responses=responses)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition."""
+    by_id = context.version >= 13
+    return context.reply(
+        responses=[
+            _named(asked, by_id, [_failed(one.index, code) for one in asked.partition_data])
+            for asked in request.topic_data
+        ]
+    )
+
+
+def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) -> dict[str, Any]:
+    partition = partition_of(topic, asked.index)
+    if topic is None or partition is None:
+        unknown_id = topic is None and context.version >= 13
+        code = Code.UNKNOWN_TOPIC_ID if unknown_id else Code.UNKNOWN_TOPIC_OR_PARTITION
+        return _failed(asked.index, code)
+    try:
+        if topic.is_internal:
+            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
+        batch = check_produced(asked.records or b"", partition.settings.max_message_bytes)
+        if context.version < 7 and batch.attributes & COMPRESSION_MASK == _ZSTD:
+            raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        if batch.is_transactional:
+            _verify(batch, partition, request.transactional_id, context)
+        appended = partition.append(batch)
+    except Refused as refused:
+        return _failed(asked.index, refused.code, refused.message)
+    return {
+        "index": asked.index,
+        "base_offset": appended.base_offset,
+        "log_append_time": appended.log_append_time_ms,
+        "log_start_offset": partition.start_offset,
+        "record_errors": (),
+    }
+
+
+def _verify(
+    batch: Batch, partition: Partition, transactional_id: str | None, context: Context
+) -> None:
+    """Refused unless the transaction that this batch is of knows the partition."""
+    if partition.producers.has_open(batch.producer_id, batch.producer_epoch):
+        return
+    code = context.broker.coordinators.check_transactional_append(
+        transactional_id,
+        batch.producer_id,
+        batch.producer_epoch,
+        partition.topic,
+        partition.index,
+    )
+    if code in _RETRIABLE or (code == Code.CONCURRENT_TRANSACTIONS and context.version < 12):
+        code = Code.NOT_ENOUGH_REPLICAS
+    elif code == Code.INVALID_TXN_STATE and context.version >= 11:
+        code = Code.TRANSACTION_ABORTABLE
+    if code != Code.NONE:
+        raise Refused(code, f"{partition.topic}-{partition.index} is not in the transaction")
+
+
+def _named(asked: Any, by_id: bool, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    if by_id:
+        return {"topic_id": asked.topic_id, "partition_responses": answers}
+    return {"name": asked.name, "partition_responses": answers}
+
+
+def _failed(index: int, code: Code, message: str = "") -> dict[str, Any]:
+    return {
+        "index": index,
+        "error_code": code,
+        "base_offset": -1,
+        "record_errors": (),
+        "error_message": message or None,
+    }
+
+
+def _disconnect_if_failed(responses: list[dict[str, Any]]) -> None:
+    for response in responses:
+        for answer in response["partition_responses"]:
+            if "error_code" in answer:
+                raise Disconnect(f"Produce with acks 0: {answer['error_code'].name}")

@@ -1,0 +1,197 @@
+"""From a frame to the API file that answers it, and from its answer to a frame.
+
+The list below is all that the broker speaks: ApiVersions tells clients exactly this. What an API
+file raises as `Refused` becomes its code in the answer. Any other exception is logged and answered
+with UNKNOWN_SERVER_ERROR, but a broken invariant stops the broker before the log is harmed.
+Trace: wire/connection -> here -> api/<name>.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from coordinator.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    end_txn,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    produce,
+    sync_group,
+    txn_offset_commit,
+    write_txn_markers,
+)
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+from coordinator.shard.shard import BrokenInvariant
+from coordinator.wire.codec import (
+    MalformedRequest,
+    RequestHeader,
+    Schema,
+    encode,
+    read_body,
+    read_header,
+    schema_of,
+)
+from coordinator.wire.connection import Answer, Disconnect
+
+if TYPE_CHECKING:
+    from coordinator.broker import Broker
+
+log = logging.getLogger(__name__)
+
+# Sorted by API key.
+APIS: tuple[ModuleType, ...] = (
+    produce,
+    fetch,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    find_coordinator,
+    join_group,
+    heartbeat,
+    leave_group,
+    sync_group,
+    describe_groups,
+    list_groups,
+    api_versions,
+    create_topics,
+    delete_topics,
+    init_producer_id,
+    add_partitions_to_txn,
+    add_offsets_to_txn,
+    end_txn,
+    write_txn_markers,
+    txn_offset_commit,
+    describe_configs,
+    describe_cluster,
+)
+
+
+def advertised() -> list[dict[str, int]]:
+    """ApiVersions' list: each API with its first and last version."""
+    ranges = [(api.API_KEY, getattr(api, "ADVERTISED", api.VERSIONS)) for api in APIS]
+    return [
+        {"api_key": key, "min_version": versions[0], "max_version": versions[-1]}
+        for key, versions in ranges
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One version of one API: how it is read and who answers it."""
+
+    schema: Schema
+    handle: Callable[[Any, Context], Any]
+    refuse: Callable[[Any, Context, Code], Any]
+
+
+class Router:
+    """Answers frames for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._apis = {api.API_KEY: api for api in APIS}
+        self._routes: dict[tuple[int, int], Route] = {}
+
+    def dispatch(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
+        """The answer, if it is there at once, or what to wait for. MalformedRequest, Disconnect."""
+        header = read_header(frame)
+        route = self._route(header)
+        if route is None:
+            return self._unsupported_version(header, client_host)
+        request = read_body(route.schema, header, frame)
+        context = Context(
+            self._broker, header.version, header.client_id, client_host, route.schema.response
+        )
+        try:
+            response = route.handle(request, context)
+            if hasattr(response, "__await__"):
+                return self._later(response, route, request, context, header)
+        except Exception as error:
+            response = self._after(error, route, request, context)
+        return None if response is None else encode(header.correlation_id, response)
+
+    async def _later(
+        self,
+        awaited: Awaitable[Any],
+        route: Route,
+        request: Any,
+        context: Context,
+        header: RequestHeader,
+    ) -> Answer:
+        try:
+            response = await awaited
+        except Exception as error:
+            response = self._after(error, route, request, context)
+        return None if response is None else encode(header.correlation_id, response)
+
+    def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
+        """The answer to a request whose handler raised."""
+        if isinstance(error, Refused):
+            return route.refuse(request, context, error.code)
+        if isinstance(error, Disconnect):
+            raise error
+        name = type(request).__name__
+        if isinstance(error, BrokenInvariant):
+            self._broker.fail(error)
+            raise Disconnect(f"{name}: {error}") from error
+        log.error("%s of client %r failed", name, context.client_id, exc_info=error)
+        try:
+            return route.refuse(request, context, Code.UNKNOWN_SERVER_ERROR)
+        except Exception as second:
+            raise Disconnect(f"{name} failed, and its answer has no place for that") from second
+
+    def _route(self, header: RequestHeader) -> Route | None:
+        """None for a version of ApiVersions that we don't have; MalformedRequest for others."""
+        key = (header.api_key, header.version)
+        route = self._routes.get(key)
+        if route is not None:
+            return route
+        api = self._apis.get(header.api_key)
+        if api is None:
+            raise MalformedRequest(f"API key {header.api_key} is not served")
+        schema = schema_of(*key) if header.version in api.VERSIONS else None
+        if schema is None:
+            if api is api_versions:
+                return None
+            raise MalformedRequest(f"version {header.version} of {_name(api)} is not served")
+        route = Route(schema, api.handle, getattr(api, "refuse", _refuse))
+        self._routes[key] = route
+        return route
+
+    def _unsupported_version(self, header: RequestHeader, client_host: str) -> bytes:
+        """Newer clients ask in their newest version first: the answer to that is version 0's."""
+        schema = schema_of(api_versions.API_KEY, 0)
+        assert schema is not None
+        context = Context(self._broker, 0, header.client_id, client_host, schema.response)
+        response = api_versions.refuse(None, context, Code.UNSUPPORTED_VERSION)
+        return encode(header.correlation_id, response)
+
+
+def _refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code)
+
+
+def _name(api: ModuleType) -> str:
+    return api.__name__.rpartition(".")[2]
