@@ -24,7 +24,7 @@ from coordinator.log.storage import (
     to_base64,
 )
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata"})
 PARTITIONS_MAX = 10_000
 _NAME_CHARACTERS_MAX = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")

@@ -1,0 +1,159 @@
+"""The broker: everything wired together, on one asyncio loop.
+
+Started in this order: lock the data directory, load the topics, load the coordinators from their
+topics, listen. Stopped in the reverse order, so that no request meets a half of it. Everything runs
+on the loop's thread, and nothing needs a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID, uuid4
+
+import uvloop
+
+from coordinator.api.router import Router, advertised
+from coordinator.clock import Clock, SystemClock, Timer
+from coordinator.config import BrokerConfig
+from coordinator.coordinators import Coordinators
+from coordinator.log.disk import Disk, SystemDisk
+from coordinator.log.storage import Storage
+from coordinator.log.topics import Topics
+from coordinator.wire.server import Server
+
+log = logging.getLogger(__name__)
+
+
+class LoopScheduler:
+    """Waiting on the running loop."""
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
+
+
+def new_id() -> UUID:
+    """A random id whose text begins with no dash, so that it never looks like an option."""
+    while True:
+        identity = uuid4()
+        if not base64.urlsafe_b64encode(identity.bytes).startswith(b"-"):
+            return identity
+
+
+class Broker:
+    """One broker. `start` and `stop` once each, on a running loop."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        make_id: Callable[[], UUID] = new_id,
+    ) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.scheduler = LoopScheduler()
+        self.api_versions = advertised()
+        self.failure: BaseException | None = None
+        self.host = config.host
+        self.port = config.port
+        self.cluster_id = ""
+        self.topics: Topics
+        self.coordinators: Coordinators
+        self._disk: Disk = disk or SystemDisk()
+        self._make_id = make_id
+        self._storage: Storage | None = None
+        self._expiry: Timer | None = None
+        self._stopping = asyncio.Event()
+        self._server = Server(
+            Router(self).dispatch, config.socket_request_max_bytes, config.queued_max_requests
+        )
+
+    @property
+    def endpoint(self) -> dict[str, Any]:
+        """This broker as clients are told of it."""
+        return {"node_id": self.config.node_id, "host": self.host, "port": self.port}
+
+    async def start(self) -> None:
+        """Listen, once everything on disk is loaded. UnusableDataDirectory, CorruptLog,
+        CannotListen: nothing is left running."""
+        config = self.config
+        self._storage = Storage(config.data_dir, config.node_id, self._make_id())
+        try:
+            self.cluster_id = self._storage.cluster_id
+            self.topics = Topics(self._storage, config, self._disk, self.clock, self._make_id)
+            self.topics.load()
+            self.coordinators = Coordinators(self.topics, config, self.clock, self.scheduler)
+            self.coordinators.load()
+            await self._server.start(config.host, config.port)
+        except BaseException:
+            self._storage.close()
+            raise
+        self.port = self._server.port
+        self._expire_producers_later()
+
+    def ensure_topics(self, topics: Mapping[str, int]) -> None:
+        """Make the topics that aren't there, with so many partitions."""
+        for name, partitions in topics.items():
+            if self.topics.get(name) is None:
+                self.topics.create(name, partitions)
+
+    async def stop(self) -> None:
+        """Stop listening, and bring everything to disk."""
+        await self._server.stop()
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self.coordinators.close()
+        self.topics.close()
+        if self._storage is not None:
+            self._storage.close()
+
+    def fail(self, error: BaseException) -> None:
+        """State and log have parted: stop before the log is harmed."""
+        log.critical("the broker stops: %s", error)
+        if self.failure is None:
+            self.failure = error
+        self.ask_to_stop()
+
+    def ask_to_stop(self) -> None:
+        self._stopping.set()
+
+    async def asked_to_stop(self) -> None:
+        """Returns when the broker is to stop."""
+        await self._stopping.wait()
+
+    def _expire_producers_later(self) -> None:
+        self._expiry = self.scheduler.call_later(
+            self.config.producer_id_expiration_check_interval_ms, self._expire_producers
+        )
+
+    def _expire_producers(self) -> None:
+        self.topics.expire_producers()
+        self._expire_producers_later()
+
+
+async def _serve(config: BrokerConfig, listening: Callable[[str, int], None]) -> None:
+    broker = Broker(config)
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, broker.ask_to_stop)
+    await broker.start()
+    try:
+        listening(broker.host, broker.port)
+        await broker.asked_to_stop()
+    finally:
+        await broker.stop()
+    if broker.failure is not None:
+        raise broker.failure
+
+
+def serve(config: BrokerConfig, listening: Callable[[str, int], None]) -> None:
+    """Run a broker until SIGTERM or SIGINT; `listening` is told the address.
+
+    UnusableDataDirectory, CorruptLog, CannotListen before that; BrokenInvariant if it had to stop.
+    """
+    uvloop.run(_serve(config, listening))

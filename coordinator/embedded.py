@@ -1,0 +1,121 @@
+"""A broker inside this process, for tests, notebooks and small applications.
+
+    with EmbeddedBroker(topics={"lines": 4}) as broker:
+        Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+It runs on a thread of its own with its own loop, and listens on a free port of this machine. Its
+clients are the ordinary ones, over the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvloop
+
+from coordinator.broker import Broker
+from coordinator.config import BrokerConfig
+
+
+class EmbeddedBroker:
+    """A context manager. Without a `data_dir` the data is gone when it ends.
+
+    `topics` are made if they aren't there. `settings` are Kafka's broker settings by dotted name.
+    Raises on entry: WrongSetting, UnusableDataDirectory, CorruptLog, CannotListen.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | PathLike[str] | None = None,
+        *,
+        topics: Mapping[str, int] | None = None,
+        settings: Mapping[str, object] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._topics = dict(topics or {})
+        self._settings = dict(settings or {})
+        self._host = host
+        self._port = port
+        self._exits = ExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._broker: Broker | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port`, once it runs."""
+        if self._broker is None:
+            raise RuntimeError("the broker isn't running: use it as `with EmbeddedBroker() as ...`")
+        return f"{self._broker.host}:{self._broker.port}"
+
+    def __enter__(self) -> Self:
+        with ExitStack() as exits:
+            directory = self._data_dir
+            if directory is None:
+                directory = Path(exits.enter_context(_temporary_directory()))
+            config = BrokerConfig.from_settings(
+                directory, self._settings, host=self._host, port=self._port
+            )
+            self._start(config)
+            exits.callback(self._stop)
+            self._exits = exits.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._exits.close()
+
+    def _start(self, config: BrokerConfig) -> None:
+        started = threading.Event()
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                uvloop.run(self._serve(config, started))
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                started.set()
+
+        self._thread = threading.Thread(target=run, name="embedded-broker", daemon=True)
+        self._thread.start()
+        started.wait()
+        if failures:
+            self._thread.join()
+            raise failures[0]
+
+    async def _serve(self, config: BrokerConfig, started: threading.Event) -> None:
+        broker = Broker(config)
+        await broker.start()
+        try:
+            broker.ensure_topics(self._topics)
+            self._loop = asyncio.get_running_loop()
+            self._broker = broker
+            started.set()
+            await broker.asked_to_stop()
+        finally:
+            self._broker = None
+            await broker.stop()
+
+    def _stop(self) -> None:
+        broker, loop = self._broker, self._loop
+        if broker is not None and loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(broker.ask_to_stop)
+        self._thread.join()
+
+
+def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="millrace-broker-", ignore_cleanup_errors=True)
