@@ -1,0 +1,96 @@
+"""AddPartitionsToTxn.
+
+Behaviour: registers partitions in a transaction, opening it if need be. If one of them is unknown
+it gets 3 and the others 55, and nothing is registered. Any other refusal is told for each.
+Versions: v2 PRODUCER_FENCED; v3 flexible; v4 (between brokers) several transactions in a request,
+and a mode that only verifies.
+Simplifications: not v5, with which a client says that it speaks transactions v2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.coordinator_codes import fenced_code
+from coordinator.errors import Code, Refused
+from coordinator.transactions.add_partitions import AddPartitions
+from coordinator.transactions.state import TopicPartition
+
+API_KEY = 24
+VERSIONS = range(5)
+
+
+def handle(request: Any, context: Context) -> Any:
+    if context.version < 4:
+        command = AddPartitions(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            _partitions(request.v3_and_below_topics),
+        )
+        codes = _codes(command, context, verify_only=False)
+        return context.reply(results_by_topic_v3_and_below=_results(codes))
+    results = []
+    for asked in request.transactions:
+        command = AddPartitions(
+            asked.transactional_id,
+            asked.producer_id,
+            asked.producer_epoch,
+            _partitions(asked.topics),
+        )
+        codes = _codes(command, context, verify_only=asked.verify_only)
+        results.append(
+            {"transactional_id": asked.transactional_id, "topic_results": _results(codes)}
+        )
+    return context.reply(results_by_transaction=results)
+
+
+def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
+    return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
+
+
+def _codes(
+    command: AddPartitions, context: Context, *, verify_only: bool
+) -> dict[TopicPartition, Code]:
+    unknown = {tp for tp in command.partitions if context.broker.topics.partition(*tp) is None}
+    if unknown:
+        return {
+            tp: Code.UNKNOWN_TOPIC_OR_PARTITION if tp in unknown else Code.OPERATION_NOT_ATTEMPTED
+            for tp in command.partitions
+        }
+    if verify_only:
+        return {tp: _verified(command, tp, context) for tp in command.partitions}
+    try:
+        context.broker.coordinators.transactions.add_partitions(command)
+    except Refused as refused:
+        code = fenced_code(refused.code, context.version, fenced_since=2)
+        return dict.fromkeys(command.partitions, code)
+    return dict.fromkeys(command.partitions, Code.NONE)
+
+
+def _verified(command: AddPartitions, partition: TopicPartition, context: Context) -> Code:
+    try:
+        context.broker.coordinators.transactions.check_registered(
+            command.transactional_id, command.producer_id, command.producer_epoch, partition
+        )
+    except Refused as refused:
+        if refused.code is Code.INVALID_TXN_STATE:
+            return Code.TRANSACTION_ABORTABLE
+        return refused.code
+    return Code.NONE
+
+
+def _results(codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": topic,
+            "results_by_partition": [
+                {"partition_index": partition, "partition_error_code": code}
+                for (_, partition), code in found
+            ],
+        }
+        for topic, found in groupby(sorted(codes.items()), key=lambda item: item[0][0])
+    ]

@@ -1,0 +1,28 @@
+"""Heartbeat.
+
+Behaviour: a member of a classic group is alive; REBALANCE_IN_PROGRESS (27) tells it to join again.
+Versions: v3 static members (FENCED_INSTANCE_ID); v4 flexible.
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.groups.classic.heartbeat import Heartbeat
+
+API_KEY = 12
+VERSIONS = range(5)
+
+
+def handle(request: Any, context: Context) -> Any:
+    code = context.broker.coordinators.groups.heartbeat(
+        Heartbeat(
+            request.group_id,
+            request.member_id,
+            getattr(request, "group_instance_id", None),
+            request.generation_id,
+        )
+    )
+    return context.reply(error_code=code)

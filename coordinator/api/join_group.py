@@ -1,0 +1,70 @@
+"""JoinGroup.
+
+Behaviour: a member of a classic group joins its next generation; answered when all have, with
+everybody's metadata for the leader.
+Versions: v1 rebalance time-out; v4 MEMBER_ID_REQUIRED (KIP-394); v5 static members (KIP-345); v6
+flexible; v7 protocol type; v8 a reason (logged by Kafka, not here); v9 skip_assignment (KIP-814).
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.waiting import answer_of
+from coordinator.errors import Code
+from coordinator.groups.classic.draft import JoinAnswer
+from coordinator.groups.classic.join import JoinGroup
+from coordinator.wire.codec import to_ms
+
+API_KEY = 11
+VERSIONS = range(10)
+
+
+def handle(request: Any, context: Context) -> Any:
+    coordinators = context.broker.coordinators
+    instance_id = getattr(request, "group_instance_id", None)
+    session_timeout_ms = to_ms(request.session_timeout)
+    new_member_id = f"{instance_id or context.client_id}-{coordinators.new_uuid()}"
+    command = JoinGroup(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        new_member_id=new_member_id,
+        instance_id=instance_id,
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=(
+            to_ms(request.rebalance_timeout) if context.version >= 1 else session_timeout_ms
+        ),
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        requires_member_id=context.version >= 4,
+        can_skip_assignment=context.version >= 9,
+    )
+    return answer_of(partial(coordinators.groups.join, command), partial(_reply, context))
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    answer = JoinAnswer(code=coordinator_code(code), member_id=request.member_id)
+    return _reply(context, answer)
+
+
+def _reply(context: Context, answer: JoinAnswer) -> Any:
+    no_protocol = None if context.version >= 7 else ""
+    return context.reply(
+        error_code=answer.code,
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=no_protocol if answer.protocol is None else answer.protocol,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            {"member_id": member_id, "group_instance_id": instance_id, "metadata": metadata}
+            for member_id, instance_id, metadata in answer.members
+        ],
+    )

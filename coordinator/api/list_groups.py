@@ -1,0 +1,35 @@
+"""ListGroups.
+
+Behaviour: all groups, also those that only have offsets.
+Versions: v3 flexible; v4 a filter by state, and the state; v5 a filter by type, and the type. Names
+in filters are compared without regard to case.
+Simplifications: all groups are classic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+
+API_KEY = 16
+VERSIONS = range(6)
+
+TYPE = "classic"
+
+
+def handle(request: Any, context: Context) -> Any:
+    states = {state.lower() for state in getattr(request, "states_filter", ())}
+    types = {kind.lower() for kind in getattr(request, "types_filter", ())}
+    return context.reply(
+        groups=[
+            {
+                "group_id": group.group_id,
+                "protocol_type": group.protocol_type,
+                "group_state": group.phase,
+                "group_type": TYPE,
+            }
+            for group in context.broker.coordinators.groups.list_groups()
+            if (not states or group.phase.lower() in states) and (not types or TYPE in types)
+        ]
+    )

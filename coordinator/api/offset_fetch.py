@@ -1,0 +1,104 @@
+"""OffsetFetch.
+
+Behaviour: the committed offsets of groups; -1 where there is none. With require_stable a partition
+that an open transaction holds an offset for gets 88 instead.
+Versions: v2 all partitions (null topics) and a top-level code; v5 leader epoch; v6 flexible; v7
+require_stable (KIP-447); v8 several groups; v9 member and epoch (KIP-848); v10 topic ids.
+Simplifications: member and epoch are not checked, as in Kafka for a classic group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+from coordinator.offsets.fetch import FetchedOffset
+
+API_KEY = 9
+VERSIONS = range(1, 11)
+
+
+def handle(request: Any, context: Context) -> Any:
+    require_stable = getattr(request, "require_stable", False)
+    if context.version < 8:
+        topics = _fetch(request.group_id, request.topics, context, require_stable=require_stable)
+        return context.reply(topics=topics)
+    return context.reply(
+        groups=[
+            {
+                "group_id": group.group_id,
+                "topics": _fetch(
+                    group.group_id, group.topics, context, require_stable=require_stable
+                ),
+            }
+            for group in request.groups
+        ]
+    )
+
+
+def _fetch(
+    group_id: str, topics: Sequence[Any] | None, context: Context, *, require_stable: bool
+) -> list[dict[str, Any]]:
+    groups = context.broker.coordinators.groups
+    if topics is None:
+        found = groups.fetch_offsets(group_id, None, require_stable=require_stable)
+        return _by_topic(found, context)
+    answers = []
+    for topic in topics:
+        topic_id: UUID | None = getattr(topic, "topic_id", None)
+        name = _name(topic, context)
+        if name is None:
+            answers.append(
+                {
+                    "topic_id": topic_id,
+                    "partitions": [
+                        _partition(FetchedOffset("", index, code=Code.UNKNOWN_TOPIC_ID))
+                        for index in topic.partition_indexes
+                    ],
+                }
+            )
+            continue
+        wanted = [(name, index, topic_id) for index in topic.partition_indexes]
+        fetched = groups.fetch_offsets(group_id, wanted, require_stable=require_stable)
+        answers.append(_topic(name, topic_id, fetched))
+    return answers
+
+
+def _name(topic: Any, context: Context) -> str | None:
+    if context.version < 10:
+        name: str = topic.name
+        return name
+    found = context.broker.topics.by_id(topic.topic_id)
+    return None if found is None else found.name
+
+
+def _by_topic(fetched: Iterable[FetchedOffset], context: Context) -> list[dict[str, Any]]:
+    """By topic id, a topic that is gone can't be named, and is left out."""
+    answers = []
+    for name, found in groupby(fetched, key=lambda offset: offset.topic):
+        topic = context.broker.topics.get(name)
+        if context.version < 10 or topic is not None:
+            answers.append(_topic(name, None if topic is None else topic.id, found))
+    return answers
+
+
+def _topic(name: str, topic_id: UUID | None, fetched: Iterable[FetchedOffset]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "topic_id": topic_id,
+        "partitions": [_partition(offset) for offset in fetched],
+    }
+
+
+def _partition(fetched: FetchedOffset) -> dict[str, Any]:
+    return {
+        "partition_index": fetched.partition,
+        "committed_offset": fetched.offset,
+        "committed_leader_epoch": fetched.leader_epoch,
+        "metadata": fetched.metadata,
+        "error_code": fetched.code,
+    }

@@ -1,0 +1,49 @@
+"""SyncGroup.
+
+Behaviour: the leader brings the assignments, and every member gets its own once they are persisted.
+Versions: v3 static members; v4 flexible; v5 protocol type and name, which must match.
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.waiting import answer_of
+from coordinator.errors import Code
+from coordinator.groups.classic.draft import SyncAnswer
+from coordinator.groups.classic.sync import SyncGroup
+
+API_KEY = 14
+VERSIONS = range(6)
+
+
+def handle(request: Any, context: Context) -> Any:
+    command = SyncGroup(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=getattr(request, "group_instance_id", None),
+        generation=request.generation_id,
+        protocol_type=getattr(request, "protocol_type", None),
+        protocol=getattr(request, "protocol_name", None),
+        assignments={found.member_id: found.assignment for found in request.assignments},
+    )
+    return answer_of(
+        partial(context.broker.coordinators.groups.sync, command), partial(_reply, context)
+    )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return _reply(context, SyncAnswer(code=coordinator_code(code)))
+
+
+def _reply(context: Context, answer: SyncAnswer) -> Any:
+    return context.reply(
+        error_code=answer.code,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        assignment=answer.assignment,
+    )

@@ -1,0 +1,35 @@
+"""An answer that may come at once or later: from a plain callback to what the router awaits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+
+
+def answer_of(start: Callable[[Callable[[A], None]], None], reply: Callable[[A], Any]) -> Any:
+    """Call `start` with a callback; what the callback is given becomes the reply.
+
+    The reply itself if the callback was called before `start` returned, else a coroutine for it.
+    A callback after the connection has gone is ignored.
+    """
+    given: list[A] = []
+    future: asyncio.Future[A] | None = None
+
+    def callback(answer: A) -> None:
+        if future is None:
+            given.append(answer)
+        elif not future.done():
+            future.set_result(answer)
+
+    start(callback)
+    if given:
+        return reply(given[0])
+    future = asyncio.get_running_loop().create_future()
+    return _reply_later(future, reply)
+
+
+async def _reply_later(future: asyncio.Future[A], reply: Callable[[A], Any]) -> Any:
+    return reply(await future)

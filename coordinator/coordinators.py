@@ -1,0 +1,147 @@
+"""All coordinators of the broker: puts the services on the partitions of the internal topics.
+
+`__consumer_offsets` (groups and offsets) and `__transaction_state` have one shard a partition,
+`__cluster_metadata` keeps the producer ids. Loading order: groups first, because completing the
+transactions that a crash left prepared writes markers into the group shards; then producer ids,
+then transactions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.config import BrokerConfig
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import GroupConfig
+from coordinator.groups.service import GroupService
+from coordinator.log.partition import Partition
+from coordinator.log.topics import Topics
+from coordinator.shard.decision import TransactionEnded
+from coordinator.shard.shard import Shard
+from coordinator.transactions.producer_ids import (
+    ProducerIds,
+    ProducerIdsAllocated,
+    ProducerIdsCodec,
+    ProducerIdState,
+)
+from coordinator.transactions.service import TransactionConfig, TransactionService
+from coordinator.transactions.state import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+METADATA_TOPIC = "__cluster_metadata"
+
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20)}
+
+
+class Coordinators:
+    """Made by the broker, loaded before it listens, closed when it stops."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        config: BrokerConfig,
+        clock: Clock,
+        scheduler: Scheduler,
+        new_uuid: Callable[[], UUID] = uuid4,
+    ) -> None:
+        self._topics = topics
+        self.new_uuid = new_uuid
+        group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
+        self.groups = GroupService(
+            group_logs,
+            GroupConfig(
+                initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+                min_session_timeout_ms=config.group_min_session_timeout_ms,
+                max_session_timeout_ms=config.group_max_session_timeout_ms,
+                max_size=config.group_max_size,
+            ),
+            config.offset_metadata_max_bytes,
+            clock,
+            scheduler,
+        )
+        topics.when_deleted.append(lambda topic: self.groups.forget_topic(topic.name))
+        [metadata_log] = self._partitions(METADATA_TOPIC, 1, {"retention.ms": "-1"})
+        producer_ids = ProducerIdState()
+        self._producer_ids: Shard[ProducerIdsAllocated] = Shard(
+            METADATA_TOPIC, metadata_log, ProducerIdsCodec(), producer_ids.apply, clock
+        )
+        self.transactions = TransactionService(
+            self._partitions(
+                TRANSACTION_TOPIC, config.transaction_state_log_num_partitions, COMPACTED
+            ),
+            ProducerIds(self._producer_ids, producer_ids),
+            self.write_marker,
+            TransactionConfig(
+                transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+                transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+                expiry_check_ms=(config.transaction_remove_expired_transaction_cleanup_interval_ms),
+                abort_retry_ms=(config.transaction_abort_timed_out_transaction_cleanup_interval_ms),
+            ),
+            clock,
+            scheduler,
+        )
+
+    def load(self) -> None:
+        """Replay the internal topics, complete what was decided before, start the timers."""
+        applied = self.groups.load() + self._producer_ids.load() + self.transactions.load()
+        logger.info("coordinators loaded: %d records applied", applied)
+
+    def close(self) -> None:
+        self.groups.close()
+        self.transactions.close()
+
+    def check_transactional_append(
+        self,
+        transactional_id: str | None,
+        producer_id: int,
+        producer_epoch: int,
+        topic: str,
+        partition: int,
+    ) -> Code:
+        """May this producer write to this partition in a transaction? The code is the producer's.
+
+        NONE; 48 if the partition isn't registered; 47 and 49 for a producer that doesn't own the
+        id; 19 (retriable) while the transaction before is being completed.
+        """
+        if not transactional_id:
+            return Code.INVALID_TXN_STATE
+        try:
+            self.transactions.check_registered(
+                transactional_id, producer_id, producer_epoch, (topic, partition)
+            )
+        except Refused as refused:
+            match refused.code:
+                case Code.PRODUCER_FENCED:
+                    return Code.INVALID_PRODUCER_EPOCH
+                case Code.CONCURRENT_TRANSACTIONS:
+                    return Code.NOT_ENOUGH_REPLICAS
+                case code:
+                    return code
+        return Code.NONE
+
+    def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
+        """End a producer's transaction in one partition, and make its offsets true if it has some.
+
+        Refuses with 3 for a partition that isn't there, else with what the log refuses.
+        """
+        topic, index = partition
+        if topic == GROUP_TOPIC:
+            self.groups.end_transaction(index, ended)
+            return
+        found = self._topics.partition(topic, index)
+        if found is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
+        found.append_marker(
+            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+        )
+
+    def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:
+        """The partitions of an internal topic. One that is there keeps its number of partitions."""
+        topic = self._topics.get(name) or self._topics.create(name, count, configs)
+        return list(topic.partitions)
