@@ -14,7 +14,7 @@ from confluent_kafka import Producer as ConfluentProducer
 from tests import brokers
 from tests.brokers import Broker
 from tests.conformance import batches
-from tests.conformance.calls import commit_offset, produce
+from tests.conformance.calls import commit_offset, create_topic, produce
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
@@ -59,13 +59,15 @@ def decoded(lines: Iterable[str]) -> list[tuple[dict[str, Any], Any]]:
     ]
 
 
-def test_a_partition_s_files_are_read_without_complaint(
+def test_a_complete_segment_and_its_indexes_are_read_without_complaint(
     broker: Broker,
     client: Client,
-    topic: str,
+    unique: Callable[[str], str],
     transactional_id: str,
     dump: Callable[..., list[str]],
 ) -> None:
+    topic = unique("topic")
+    create_topic(client, topic, configs={"segment.bytes": str(1 << 20)})
     produce(client, topic, batches.encode((b"key", b"plain"), (None, None)))
     compressing = ConfluentProducer(
         {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "zstd"}
@@ -77,18 +79,19 @@ def test_a_partition_s_files_are_read_without_complaint(
         producer.add(topic)
         producer.write(topic, b"in a transaction")
         finish()
-    for _ in range(20):
-        produce(client, topic, batches.encode(b"enough for an index entry" * 100))
-    suffixes = {".log", ".index", ".timeindex", ".txnindex"}
-    files = [each for each in broker.data_dir.glob(f"{topic}-0/*") if each.suffix in suffixes]
-    lines = dump(files, "--print-data-log", "--deep-iteration")
+    for _ in range(3):  # the third begins a new segment, and the first one's indexes are final
+        produce(client, topic, batches.encode(b"x" * 500_000))
+    suffixes = (".log", ".index", ".timeindex", ".txnindex")
+    complete = [broker.data_dir / f"{topic}-0" / f"{0:020}{suffix}" for suffix in suffixes]
+    assert (broker.data_dir / f"{topic}-0" / f"{9:020}.log").exists()
+    lines = dump(complete, "--print-data-log", "--deep-iteration")
     text = "\n".join(lines)
     assert "payload: plain" in text
     assert "compresscodec: zstd" in text
     assert "payload: compressed" in text
     assert "endTxnMarker: COMMIT" in text
     assert "endTxnMarker: ABORT" in text
-    assert sum(each.startswith("| offset: ") for each in lines) == 27
+    assert sum(each.startswith("| offset: ") for each in lines) == 9
     (aborted,) = (each for each in lines if each.startswith("version: 0 producerId"))
     assert f"producerId: {producer.producer_id} firstOffset: 5 lastOffset: 6" in aborted
 

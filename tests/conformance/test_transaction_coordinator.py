@@ -112,6 +112,45 @@ def test_a_producer_that_names_its_epoch_gets_the_next_one_and_its_retry_the_sam
     assert bump(9)[0] == Code.PRODUCER_FENCED
 
 
+def test_a_producer_that_names_its_epoch_has_its_open_transaction_aborted_and_goes_on(
+    client: Client, topic: str, transactional_id: str
+) -> None:
+    """What librdkafka does to recover from an error that it can abort."""
+    producer = Producer.init(client, transactional_id)
+    producer.add(topic)
+    producer.write(topic, b"a")
+    old = producer.epoch
+
+    def bump() -> int:
+        answer = init_producer_id(
+            client, transactional_id, producer_id=producer.producer_id, epoch=old
+        )
+        assert answer.error_code == Code.NONE
+        epoch: int = answer.producer_epoch
+        return epoch
+
+    producer.epoch = bump()
+    assert producer.epoch > old
+    assert bump() == producer.epoch, "the answer was lost: asked again"
+    answer = fetch(client, topic, 0, isolation=READ_COMMITTED)
+    assert [each.first_offset for each in answer.aborted_transactions] == [0]
+    producer.sequences.clear()
+    producer.add(topic)
+    assert producer.write(topic, b"b").error_code == Code.NONE
+    producer.commit()
+
+
+def test_a_producer_that_names_an_old_epoch_is_fenced_while_a_transaction_is_open(
+    client: Client, topic: str, transactional_id: str
+) -> None:
+    old, new = (Producer.init(client, transactional_id) for _ in range(2))
+    new.add(topic)
+    answer = init_producer_id(
+        client, transactional_id, producer_id=old.producer_id, epoch=old.epoch
+    )
+    assert answer.error_code == Code.PRODUCER_FENCED
+
+
 def test_a_producer_that_names_its_epoch_is_fenced_once_another_has_started_anew(
     client: Client, transactional_id: str
 ) -> None:
