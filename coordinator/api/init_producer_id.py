@@ -1,7 +1,8 @@
 """InitProducerId.
 
 Behaviour: a producer id and epoch; for a transactional id its next owner's, after the transaction
-of the owner before is aborted and all its markers are written.
+of the owner before is aborted and all its markers are written. A producer names both its id and its
+epoch, or neither; else 42.
 Versions: v2 flexible; v3 KIP-360 (the producer says what it has); v4 PRODUCER_FENCED instead of
 INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE, which is never the answer here.
 Simplifications: no two-phase commit (v6).
@@ -13,7 +14,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import fenced_code
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 from coordinator.wire.codec import to_ms
 
 API_KEY = 22
@@ -21,11 +22,17 @@ VERSIONS = range(6)
 
 
 def handle(request: Any, context: Context) -> Any:
+    producer_id = getattr(request, "producer_id", -1)
+    producer_epoch = getattr(request, "producer_epoch", -1)
+    if (producer_id == -1) != (producer_epoch == -1):
+        raise Refused(
+            Code.INVALID_REQUEST, f"producer id {producer_id} with epoch {producer_epoch}"
+        )
     owner = context.broker.coordinators.transactions.init_producer_id(
         request.transactional_id,
         to_ms(request.transaction_timeout),
-        getattr(request, "producer_id", -1),
-        getattr(request, "producer_epoch", -1),
+        producer_id,
+        producer_epoch,
     )
     return context.reply(producer_id=owner.producer_id, producer_epoch=owner.producer_epoch)
 

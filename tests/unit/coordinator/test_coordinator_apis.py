@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -68,7 +68,7 @@ class FakeTopics:
 class FakeBroker:
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.topics: Any = FakeTopics()
+        self.topics = cast(Any, FakeTopics())
         self.config = BrokerConfig(
             data_dir=Path("/nowhere"),
             offsets_topic_num_partitions=2,
@@ -113,7 +113,7 @@ class FakeBroker:
         return response
 
 
-def _entity(module: ModuleType, kind: EntityType) -> type:
+def _entity(module: Any, kind: EntityType) -> Any:
     return next(
         found for found in vars(module).values() if getattr(found, "__type__", None) is kind
     )
@@ -185,6 +185,15 @@ def test_init_producer_id(version: int) -> None:
         init_producer_id, version, transactional_id="app", transaction_timeout=900_001
     )
     assert too_long.error_code == Code.INVALID_TRANSACTION_TIMEOUT
+
+
+@pytest.mark.parametrize("half", [{"producer_id": 7}, {"producer_epoch": 7}])
+def test_a_producer_id_without_an_epoch_is_an_invalid_request(half: dict[str, int]) -> None:
+    fields: dict[str, Any] = {"transactional_id": "app", "transaction_timeout": 1000}
+    response = FakeBroker().send(
+        init_producer_id, 5, **{"producer_id": -1, "producer_epoch": -1, **fields, **half}
+    )
+    assert response.error_code == Code.INVALID_REQUEST
 
 
 def transactional(broker: FakeBroker, epoch: int = 0) -> dict[str, Any]:
@@ -290,8 +299,8 @@ def test_txn_offset_commit(version: int) -> None:
     assert stage(broker, version) == {0: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
     assert set(stage(broker, version, epoch=7).values()) == {Code.INVALID_PRODUCER_EPOCH}
     if version >= 3:
-        member = {"generation_id": 4, "member_id": "m"}
-        assert set(stage(broker, version, **member).values()) == {Code.ILLEGAL_GENERATION}
+        codes = stage(broker, version, generation_id=4, member_id="m")
+        assert set(codes.values()) == {Code.ILLEGAL_GENERATION}
     fetched = fetch(broker, 7)
     assert fetched == {0: (-1, Code.UNSTABLE_OFFSET_COMMIT), 1: (-1, 0)}
     broker.send(end_txn, 4, **transactional(broker), committed=True)
