@@ -4,9 +4,9 @@ Pure decisions. `judge` says what has to come first, if anything: the transactio
 owner may have to be aborted, or a producer id fetched. `init_producer_id` then decides.
 
 One step is finished here that Kafka leaves to the client's retry: an Ongoing transaction is fenced
-and aborted, and the request is answered afterwards, instead of 51 and a wait of 500 ms. So that
-nobody can be fenced by a producer that is itself out of date, a request that names an epoch is
-checked before the abort; Kafka aborts first and refuses the retry.
+and aborted, and the request is answered afterwards, instead of 51 and a wait of 500 ms. A request
+that names an epoch is checked before the abort, so that a producer that is itself out of date
+can't fence the owner.
 """
 
 from __future__ import annotations

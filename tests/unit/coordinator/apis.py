@@ -1,0 +1,187 @@
+"""The coordinators' API files with a broker whose logs are in memory: requests in any version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from kio.index import load_payload_module
+from kio.static.constants import EntityType
+
+from coordinator.api import (
+    join_group,
+    offset_commit,
+    offset_fetch,
+    sync_group,
+)
+from coordinator.api.context import Context
+from coordinator.config import BrokerConfig
+from coordinator.coordinators import Coordinators
+from coordinator.errors import Code, Refused
+from coordinator.wire.codec import build, encode
+from tests.unit.coordinator.fakes import FakeClock, FakeLog
+
+WORDS_ID = UUID(int=77)
+
+
+class FakeTopics:
+    """Topics on logs in memory; `words` has two partitions."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, Any] = {}
+        self.when_deleted: list[Callable[[Any], None]] = []
+        self.create("words", 2)
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Any:
+        topic_id = WORDS_ID if name == "words" else UUID(int=len(self._topics) + 1000)
+        logs = [FakeLog() for _ in range(partitions)]
+        self._topics[name] = SimpleNamespace(name=name, id=topic_id, partitions=logs)
+        return self._topics[name]
+
+    def get(self, name: str) -> Any:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: UUID | None) -> Any:
+        return next((t for t in self._topics.values() if t.id == topic_id), None)
+
+    def partition(self, name: str, index: int) -> Any:
+        topic = self.get(name)
+        return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
+
+
+class FakeBroker:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.topics = cast(Any, FakeTopics())
+        self.config = BrokerConfig(
+            data_dir=Path("/nowhere"),
+            offsets_topic_num_partitions=2,
+            transaction_state_log_num_partitions=2,
+        )
+        self.endpoint = {"node_id": 1, "host": "127.0.0.1", "port": 9092, "rack": None}
+        self.coordinators = Coordinators(self.topics, self.config, self.clock, self.clock)
+        self.coordinators.load()
+
+    def start(self, api: ModuleType, version: int, **fields: Any) -> Any:
+        """What the router would be given for a request: a response, or something to await."""
+        module = load_payload_module(api.API_KEY, version, EntityType.request)
+        request = build(_entity(module, EntityType.request), fields)
+        module = load_payload_module(api.API_KEY, version, EntityType.response)
+        context = Context(
+            self,  # type: ignore[arg-type]
+            version,
+            "client",
+            "127.0.0.1",
+            _entity(module, EntityType.response),
+        )
+        try:
+            return api.handle(request, context)
+        except Refused as refused:
+            refuse = getattr(api, "refuse", None)
+            if refuse is None:
+                return context.reply(error_code=refused.code)
+            return refuse(request, context, refused.code)
+
+    def send(self, api: ModuleType, version: int, **fields: Any) -> Any:
+        """The response, which must be one that can be written to the wire."""
+
+        async def answered() -> Any:
+            response = self.start(api, version, **fields)
+            if not asyncio.iscoroutine(response):
+                return response
+            asyncio.get_running_loop().call_soon(self.clock.advance, 0)
+            return await response
+
+        response = asyncio.run(answered())
+        assert encode(1, response)
+        return response
+
+
+def _entity(module: Any, kind: EntityType) -> Any:
+    return next(
+        found for found in vars(module).values() if getattr(found, "__type__", None) is kind
+    )
+
+
+def in_versions(api: ModuleType) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("version", api.VERSIONS)
+
+
+def joined(broker: FakeBroker) -> tuple[str, int]:
+    """A member on its own in the group: (member id, generation)."""
+
+    async def join() -> Any:
+        first = broker.start(join_group, 9, **JOIN, member_id="")
+        second = broker.start(join_group, 9, **JOIN, member_id=first.member_id)
+        asyncio.get_running_loop().call_soon(broker.clock.advance, 0)
+        return await second
+
+    response = asyncio.run(join())
+    assert response.error_code == Code.NONE
+    synced = broker.send(
+        sync_group,
+        5,
+        group_id="counts",
+        generation_id=response.generation_id,
+        member_id=response.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[{"member_id": response.member_id, "assignment": b"all"}],
+    )
+    assert synced.assignment == b"all"
+    return response.member_id, response.generation_id
+
+
+JOIN: dict[str, Any] = {
+    "group_id": "counts",
+    "session_timeout": 10_000,
+    "rebalance_timeout": 10_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b"m"}],
+}
+
+
+def commit(broker: FakeBroker, version: int, **fields: Any) -> dict[int, int]:
+    response = broker.send(
+        offset_commit,
+        version,
+        **{
+            "group_id": "counts",
+            "generation_id_or_member_epoch": -1,
+            "member_id": "",
+            "retention_time": -1,
+            "topics": [
+                {
+                    "name": "words",
+                    "topic_id": WORDS_ID,
+                    "partitions": [
+                        {"partition_index": i, "committed_offset": 7, "committed_metadata": "m"}
+                        for i in (0, 9)
+                    ],
+                }
+            ],
+            **fields,
+        },
+    )
+    [topic] = response.topics
+    return {found.partition_index: found.error_code for found in topic.partitions}
+
+
+def fetch(broker: FakeBroker, version: int) -> dict[int, tuple[int, int]]:
+    topic = {"name": "words", "topic_id": WORDS_ID, "partition_indexes": [0, 1]}
+    response = broker.send(
+        offset_fetch,
+        version,
+        group_id="counts",
+        topics=[topic],
+        groups=[{"group_id": "counts", "topics": [topic]}],
+        require_stable=True,
+    )
+    found = response.groups[0] if version >= 8 else response
+    [answer] = found.topics
+    return {p.partition_index: (p.committed_offset, p.error_code) for p in answer.partitions}

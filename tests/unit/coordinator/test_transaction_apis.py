@@ -1,0 +1,209 @@
+"""Every version of the APIs of transactions is answered, with the codes of that version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    init_producer_id,
+    txn_offset_commit,
+    write_txn_markers,
+)
+from coordinator.errors import Code
+from tests.unit.coordinator.apis import (
+    FakeBroker,
+    commit,
+    fetch,
+    in_versions,
+)
+
+
+@in_versions(init_producer_id)
+def test_init_producer_id(version: int) -> None:
+    broker = FakeBroker()
+    fields = {"transactional_id": "app", "transaction_timeout": 1000}
+    first = broker.send(init_producer_id, version, **fields)
+    assert (first.error_code, first.producer_id, first.producer_epoch) == (0, 0, 0)
+    broker.send(init_producer_id, version, **fields)
+    stale = broker.send(init_producer_id, version, **fields, producer_id=9, producer_epoch=0)
+    if version >= 3:
+        expected = Code.PRODUCER_FENCED if version >= 4 else Code.INVALID_PRODUCER_EPOCH
+        assert (stale.error_code, stale.producer_id) == (expected, -1)
+    too_long = broker.send(
+        init_producer_id, version, transactional_id="app", transaction_timeout=900_001
+    )
+    assert too_long.error_code == Code.INVALID_TRANSACTION_TIMEOUT
+
+
+@pytest.mark.parametrize("half", [{"producer_id": 7}, {"producer_epoch": 7}])
+def test_a_producer_id_without_an_epoch_is_an_invalid_request(half: dict[str, int]) -> None:
+    fields: dict[str, Any] = {"transactional_id": "app", "transaction_timeout": 1000}
+    response = FakeBroker().send(
+        init_producer_id, 5, **{"producer_id": -1, "producer_epoch": -1, **fields, **half}
+    )
+    assert response.error_code == Code.INVALID_REQUEST
+
+
+def transactional(broker: FakeBroker, epoch: int = 0) -> dict[str, Any]:
+    if broker.coordinators.transactions.find("app") is None:
+        broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000)
+    return {"transactional_id": "app", "producer_id": 0, "producer_epoch": epoch}
+
+
+def add_partitions(
+    broker: FakeBroker, version: int, partitions: list[int], epoch: int = 0
+) -> dict[int, int]:
+    producer = transactional(broker, epoch)
+    topics = [{"name": "words", "partitions": partitions}]
+    response = broker.send(
+        add_partitions_to_txn,
+        version,
+        transactions=[{**producer, "topics": topics}],
+        v3_and_below_topics=topics,
+        **{f"v3_and_below_{name}": value for name, value in producer.items()},
+    )
+    if version < 4:
+        [topic] = response.results_by_topic_v3_and_below
+    else:
+        [topic] = response.results_by_transaction[0].topic_results
+    return {
+        found.partition_index: found.partition_error_code for found in topic.results_by_partition
+    }
+
+
+@in_versions(add_partitions_to_txn)
+def test_add_partitions_to_txn(version: int) -> None:
+    broker = FakeBroker()
+    assert add_partitions(broker, version, [0, 1]) == {0: 0, 1: 0}
+    fenced = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
+    assert add_partitions(broker, version, [0], epoch=7) == {0: fenced}
+
+
+@in_versions(add_partitions_to_txn)
+def test_an_unknown_partition_keeps_all_others_out(version: int) -> None:
+    broker = FakeBroker()
+    assert add_partitions(broker, version, [0, 5]) == {
+        0: Code.OPERATION_NOT_ATTEMPTED,
+        5: Code.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    transaction = broker.coordinators.transactions.find("app")
+    assert transaction is not None
+    assert transaction.partitions == frozenset()
+
+
+@in_versions(end_txn)
+def test_end_txn(version: int) -> None:
+    broker = FakeBroker()
+    producer = transactional(broker)
+    add_partitions(broker, 3, [0])
+    assert broker.send(end_txn, version, **producer, committed=True).error_code == 0
+    assert broker.topics.partition("words", 0).markers() == [(0, 0, True)]
+    old = broker.send(end_txn, version, **{**producer, "producer_epoch": 7}, committed=True)
+    expected = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
+    assert old.error_code == expected
+    turned = broker.send(end_txn, version, **producer, committed=False)
+    assert turned.error_code == Code.INVALID_TXN_STATE
+
+
+@in_versions(add_offsets_to_txn)
+def test_add_offsets_to_txn(version: int) -> None:
+    broker = FakeBroker()
+    producer = transactional(broker)
+    added = broker.send(add_offsets_to_txn, version, **producer, group_id="counts")
+    assert added.error_code == 0
+    old = {**producer, "producer_epoch": 7}
+    refused = broker.send(add_offsets_to_txn, version, **old, group_id="counts")
+    expected = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
+    assert refused.error_code == expected
+
+
+def stage(broker: FakeBroker, version: int, epoch: int = 0, **member: Any) -> dict[int, int]:
+    response = broker.send(
+        txn_offset_commit,
+        version,
+        **transactional(broker, epoch),
+        group_id="counts",
+        topics=[
+            {
+                "name": "words",
+                "partitions": [
+                    {"partition_index": i, "committed_offset": 5, "committed_metadata": None}
+                    for i in (0, 9)
+                ],
+            }
+        ],
+        **member,
+    )
+    [topic] = response.topics
+    return {found.partition_index: found.error_code for found in topic.partitions}
+
+
+@in_versions(txn_offset_commit)
+def test_txn_offset_commit(version: int) -> None:
+    broker = FakeBroker()
+    not_registered = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
+    assert set(stage(broker, version).values()) == {not_registered}
+    broker.send(add_offsets_to_txn, 4, **transactional(broker), group_id="counts")
+    assert stage(broker, version) == {0: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
+    assert set(stage(broker, version, epoch=7).values()) == {Code.INVALID_PRODUCER_EPOCH}
+    if version >= 3:
+        codes = stage(broker, version, generation_id=4, member_id="m")
+        assert set(codes.values()) == {Code.ILLEGAL_GENERATION}
+    fetched = fetch(broker, 7)
+    assert fetched == {0: (-1, Code.UNSTABLE_OFFSET_COMMIT), 1: (-1, 0)}
+    broker.send(end_txn, 4, **transactional(broker), committed=True)
+    assert fetch(broker, 7) == {0: (5, 0), 1: (-1, 0)}
+
+
+@in_versions(write_txn_markers)
+def test_write_txn_markers(version: int) -> None:
+    broker = FakeBroker()
+    response = broker.send(
+        write_txn_markers,
+        version,
+        markers=[
+            {
+                "producer_id": 5,
+                "producer_epoch": 3,
+                "transaction_result": False,
+                "topics": [{"name": "words", "partition_indexes": [1, 9]}],
+                "coordinator_epoch": 0,
+            }
+        ],
+    )
+    [topic] = response.markers[0].topics
+    codes = {found.partition_index: found.error_code for found in topic.partitions}
+    assert codes == {1: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
+    assert broker.topics.partition("words", 1).markers() == [(5, 3, False)]
+
+
+def test_a_log_that_can_not_be_written_to_is_no_coordinator() -> None:
+    broker = FakeBroker()
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        for log in broker.topics.get(topic).partitions:
+            log.fail_after = 0
+    assert set(commit(broker, 9).values()) == {Code.NOT_COORDINATOR}
+    response = broker.send(init_producer_id, 5, transactional_id="a", transaction_timeout=1000)
+    assert response.error_code == Code.NOT_COORDINATOR
+
+
+def test_a_transactional_append_is_checked_against_the_transaction() -> None:
+    broker = FakeBroker()
+    add_partitions(broker, 3, [0])
+
+    def check(partition: int = 0, epoch: int = 0, id_: str | None = "app", pid: int = 0) -> Code:
+        return broker.coordinators.check_transactional_append(id_, pid, epoch, "words", partition)
+
+    assert check() is Code.NONE
+    assert check(partition=1) is Code.INVALID_TXN_STATE
+    assert check(epoch=1) is Code.INVALID_PRODUCER_EPOCH
+    assert check(pid=7) is Code.INVALID_PRODUCER_ID_MAPPING
+    assert check(id_=None) is Code.INVALID_TXN_STATE
+    broker.topics.partition("words", 0).fail_after = 0
+    broker.send(end_txn, 4, **transactional(broker), committed=True)
+    assert check() is Code.NOT_ENOUGH_REPLICAS
