@@ -244,3 +244,15 @@ def committed(client: Client, group: str, topic: str) -> int:
     """The committed offset of partition 0, -1 if there is none."""
     found: int = fetch_offset(client, group, topic).committed_offset
     return found
+
+
+def settled_offset(client: Client, group: str, topic: str) -> int:
+    """The committed offset of partition 0 once no transaction holds one back.
+
+    Real Kafka answers EndTxn when the outcome is decided: its offsets come a moment later.
+    """
+    found = settled(
+        lambda: fetch_offset(client, group, topic, stable=True), (Code.UNSTABLE_OFFSET_COMMIT,)
+    )
+    offset: int = found.committed_offset
+    return offset

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.brokers import Broker
-from tests.conformance.calls import commit_offset, committed, create_topic
+from tests.conformance.calls import commit_offset, create_topic, settled_offset
 from tests.conformance.members import Member, alone
 from tests.conformance.wire import Client
 from tests.processes import wait_until
@@ -152,7 +152,7 @@ def test_input_offsets_and_output_are_committed_together(
         )
         finish(TIMEOUT_S)
     assert read(consumer(), other_topic, 1) == [b"committed"]
-    assert committed(client, group, topic) == 8
+    assert settled_offset(client, group, topic) == 8
 
 
 def test_a_read_of_committed_offsets_waits_for_the_pending_transaction(
@@ -207,7 +207,7 @@ def test_offsets_of_a_member_that_was_left_behind_are_refused_and_the_producer_g
     producer.abort_transaction(TIMEOUT_S)
     send(member.generation, 2)
     producer.commit_transaction(TIMEOUT_S)
-    assert committed(member.client, group, topic) == 2
+    assert settled_offset(member.client, group, topic) == 2
 
 
 def test_two_consumers_share_a_topic_and_the_rest_takes_over_when_one_leaves(

@@ -7,7 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from coordinator.errors import Code
-from tests.conformance.calls import commit_offset, committed, fetch_offset, fetch_offsets, settled
+from tests.conformance.calls import (
+    commit_offset,
+    committed,
+    fetch_offset,
+    fetch_offsets,
+    settled_offset,
+)
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
@@ -75,11 +81,7 @@ def test_once_the_end_is_answered_no_stable_fetch_gives_the_old_value(
         assert producer.add_offsets(group) == Code.NONE
         assert producer.stage_offset(group, topic, offset) == Code.NONE
         assert producer.end(committed=True) == Code.NONE
-        found = settled(
-            lambda: fetch_offset(client, group, topic, stable=True),
-            (Code.UNSTABLE_OFFSET_COMMIT,),
-        )
-        assert found.committed_offset == offset
+        assert settled_offset(client, group, topic) == offset
 
 
 def test_the_last_offset_staged_in_a_transaction_counts(
@@ -182,10 +184,7 @@ def test_a_fenced_producer_stages_nothing(
     producer.stage_offset(group, topic, 10)
     Producer.init(client, producer.transactional_id)
     assert producer.stage_offset(group, topic, 20) == Code.INVALID_PRODUCER_EPOCH
-    found = settled(
-        lambda: fetch_offset(client, group, topic, stable=True), (Code.UNSTABLE_OFFSET_COMMIT,)
-    )
-    assert (found.error_code, found.committed_offset) == (Code.NONE, -1)
+    assert settled_offset(client, group, topic) == -1
 
 
 def test_two_transactions_stage_for_one_group_independently(
