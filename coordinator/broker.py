@@ -12,6 +12,7 @@ import base64
 import logging
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -66,7 +67,7 @@ class Broker:
         self.coordinators: Coordinators
         self._disk: Disk = disk or SystemDisk()
         self._make_id = make_id
-        self._storage: Storage | None = None
+        self._closing = ExitStack()  # what is open, the last thing first
         self._expiry: Timer | None = None
         self._stopping = asyncio.Event()
         self._server = Server(
@@ -79,38 +80,50 @@ class Broker:
         return {"node_id": self.config.node_id, "host": self.host, "port": self.port}
 
     async def start(self) -> None:
-        """Listen, once everything on disk is loaded. UnusableDataDirectory, CorruptLog,
-        CannotListen: nothing is left running."""
-        config = self.config
-        self._storage = Storage(config.data_dir, config.node_id, self._make_id())
+        """Load what is on disk, then listen. CannotListen, or what `load` raises: nothing is left
+        open then."""
+        self.load()
         try:
-            self.cluster_id = self._storage.cluster_id
-            self.topics = Topics(self._storage, config, self._disk, self.clock, self._make_id)
-            self.topics.load()
-            self.coordinators = Coordinators(self.topics, config, self.clock, self.scheduler)
-            self.coordinators.load()
-            await self._server.start(config.host, config.port)
+            await self._server.start(self.config.host, self.config.port)
         except BaseException:
-            self._storage.close()
+            self.close()
             raise
         self.port = self._server.port
+
+    def load(self) -> None:
+        """Everything but listening. UnusableDataDirectory, CorruptLog."""
+        config = self.config
+        storage = Storage(config.data_dir, config.node_id, self._make_id())
+        self._closing.callback(storage.close)
+        try:
+            self.cluster_id = storage.cluster_id
+            self.topics = Topics(storage, config, self._disk, self.clock, self._make_id)
+            self._closing.callback(self.topics.close)
+            self.topics.load()
+            self.coordinators = Coordinators(self.topics, config, self.clock, self.scheduler)
+            self._closing.callback(self.coordinators.close)
+            self.coordinators.load()
+        except BaseException:
+            self.close()
+            raise
         self._expire_producers_later()
+
+    def close(self) -> None:
+        """Undo `load`: bring everything to disk, and let another broker have the directory."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._closing.close()
+
+    async def stop(self) -> None:
+        """Stop listening, and close."""
+        await self._server.stop()
+        self.close()
 
     def ensure_topics(self, topics: Mapping[str, int]) -> None:
         """Make the topics that aren't there, with so many partitions."""
         for name, partitions in topics.items():
             if self.topics.get(name) is None:
                 self.topics.create(name, partitions)
-
-    async def stop(self) -> None:
-        """Stop listening, and bring everything to disk."""
-        await self._server.stop()
-        if self._expiry is not None:
-            self._expiry.cancel()
-        self.coordinators.close()
-        self.topics.close()
-        if self._storage is not None:
-            self._storage.close()
 
     def fail(self, error: BaseException) -> None:
         """State and log have parted: stop before the log is harmed."""

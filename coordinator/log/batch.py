@@ -48,6 +48,9 @@ _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
 
 
+Bytes = bytes | bytearray | memoryview
+
+
 class LogRecord(NamedTuple):
     """One record of a batch, with its absolute offset and timestamp."""
 
@@ -74,7 +77,7 @@ class Batch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     record_count: int
-    data: bytes | memoryview  # of this batch alone
+    data: Bytes  # of this batch alone
 
     @property
     def size(self) -> int:
@@ -147,14 +150,14 @@ class Batch(NamedTuple):
         return kind == 1, coordinator_epoch
 
 
-def _read_bytes(data: bytes | memoryview, at: int) -> tuple[bytes | None, int]:
+def _read_bytes(data: Bytes, at: int) -> tuple[bytes | None, int]:
     length, at = read_varint(data, at)
     if length < 0:
         return None, at
     return bytes(data[at : at + length]), at + length
 
 
-def parse_header(data: bytes | memoryview, at: int = 0) -> Batch:
+def parse_header(data: Bytes, at: int = 0) -> Batch:
     """The batch that starts at `at`; the caller knows that it is all there."""
     fields = HEADER.unpack_from(data, at)
     size = PREFIX_BYTES + fields[1]
@@ -174,7 +177,7 @@ def batches(data: bytes) -> Iterator[Batch]:
         at += size
 
 
-def size_at(data: bytes | memoryview, at: int) -> int:
+def size_at(data: Bytes, at: int) -> int:
     """Bytes of the batch that starts at `at`, of which at least 12 bytes are there."""
     length: int = _PREFIX.unpack_from(data, at)[1]
     return PREFIX_BYTES + length
@@ -220,9 +223,7 @@ def _check_fields(batch: Batch) -> None:
         )
 
 
-def rewritten(
-    data: bytes | memoryview, base_offset: int, log_append_time_ms: int | None
-) -> bytearray:
+def rewritten(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> bytearray:
     """A copy with the offset that the log gives it; a time given becomes every record's."""
     out = bytearray(data)
     _ASSIGNED.pack_into(out, 0, base_offset, len(out) - PREFIX_BYTES, _LEADER_EPOCH)

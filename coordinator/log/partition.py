@@ -83,7 +83,7 @@ class Partition:
         self.last_stable_offset = 0
         self.producers = Producers()
         self._topic_id = topic_id
-        self._aborted = AbortedTransactions()
+        self.aborted = AbortedTransactions()
         self._segments: list[Segment] = []
         self._disk = disk
         self._clock = clock
@@ -183,7 +183,7 @@ class Partition:
             return
         unstable = self.producers.first_unstable_offset()
         stable = offset + 1 if unstable is None else unstable
-        self._aborted.add(AbortedTransaction(producer_id, first_offset, offset, stable))
+        self.aborted.add(AbortedTransaction(producer_id, first_offset, offset, stable))
 
     # Reading
 
@@ -202,9 +202,9 @@ class Partition:
             records, _ = self._read(offset, self.end_offset, max_bytes, at_least_one)
             return Fetched(records, None)
         records, upper = self._read(offset, self.last_stable_offset, max_bytes, at_least_one)
-        if not records or not self._aborted:
+        if not records or not self.aborted:
             return Fetched(records, [])
-        return Fetched(records, self._aborted.touching(offset, upper))
+        return Fetched(records, self.aborted.touching(offset, upper))
 
     def _read(
         self, offset: int, upper: int, max_bytes: int, at_least_one: bool
@@ -298,7 +298,7 @@ class Partition:
         self._wake()
 
     def _write_indexes(self, segment: Segment, end_offset: int) -> None:
-        segment.write_indexes(self._aborted.ending_in(segment.base_offset, end_offset))
+        segment.write_indexes(self.aborted.ending_in(segment.base_offset, end_offset))
 
     def segments(self) -> Iterator[tuple[Path, int]]:
         """(file, bytes) of each segment, oldest first."""

@@ -41,7 +41,7 @@ def scan(segment: Segment, next_offset: int, *, is_last: bool) -> Iterator[Batch
         if not _is_whole(window, at):
             break
         batch = parse_header(memoryview(window), at)
-        if batch.magic != 2 or batch.base_offset < next_offset or not batch.is_intact():
+        if batch.magic != 2 or batch.base_offset != next_offset or not batch.is_intact():
             break
         segment.noted(batch.size, batch.last_offset, batch.max_timestamp_ms)
         next_offset = batch.last_offset + 1
@@ -76,7 +76,7 @@ def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
         at = found - _LANDMARK_AT
         if _is_whole(rest, at):
             batch = parse_header(memoryview(rest), at)
-            if batch.base_offset >= next_offset and batch.is_intact():
+            if batch.base_offset > next_offset and batch.is_intact():
                 return True
         found = rest.find(_LANDMARK, found + 1)
     return False

@@ -16,7 +16,7 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(rest)
 
 
-def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
     """The value at position `at`, and the position after it."""
     byte = data[at]
     at += 1

@@ -1,0 +1,99 @@
+"""Partitions for tests: on a directory that pytest gives, with a clock and a disk of their own."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from coordinator.log.batch import Batch, check_produced, encode_batch
+from coordinator.log.disk import File, SystemDisk
+from coordinator.log.partition import LogSettings, Partition
+
+TOPIC_ID = UUID(int=7)
+NOW_MS = 1_700_000_000_000
+
+
+class StillClock:
+    """Time stands until a test moves it."""
+
+    def __init__(self) -> None:
+        self.time_ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def monotonic_ms(self) -> int:
+        return self.time_ms
+
+
+class FullDisk:
+    """A disk that takes `bytes_left` more bytes, and tears the write that doesn't fit."""
+
+    def __init__(self, bytes_left: int) -> None:
+        self.bytes_left = bytes_left
+
+    def open(self, path: Path) -> File:
+        return _FullFile(SystemDisk().open(path), self)
+
+
+class _FullFile:
+    def __init__(self, file: File, disk: FullDisk) -> None:
+        self._file = file
+        self._disk = disk
+        self.read = file.read
+        self.size = file.size
+        self.truncate = file.truncate
+        self.flush = file.flush
+        self.close = file.close
+
+    def write(self, data: bytes | bytearray, at: int) -> None:
+        room = self._disk.bytes_left
+        self._file.write(data[:room], at)
+        self._disk.bytes_left = max(0, room - len(data))
+        if room < len(data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def partition(
+    directory: Path,
+    *,
+    disk: SystemDisk | FullDisk | None = None,
+    clock: StillClock | None = None,
+    segment_bytes: int = 1 << 30,
+    index_interval_bytes: int = 4_096,
+    log_append_time: bool = False,
+) -> Partition:
+    """Partition 0 of topic `t`; what is in the directory is loaded."""
+    settings = LogSettings(
+        segment_bytes=segment_bytes,
+        index_interval_bytes=index_interval_bytes,
+        log_append_time=log_append_time,
+    )
+    made = Partition(
+        "t", 0, TOPIC_ID, directory / "t-0", settings, disk or SystemDisk(), clock or StillClock()
+    )
+    made.load()
+    return made
+
+
+def produced(
+    values: Sequence[bytes] = (b"v",),
+    *,
+    producer_id: int = -1,
+    epoch: int = 0,
+    sequence: int = 0,
+    transactional: bool = False,
+    timestamp_ms: int = NOW_MS,
+) -> Batch:
+    """A batch as a client sends it, checked."""
+    data = encode_batch(
+        [(None, value) for value in values],
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=epoch if producer_id >= 0 else -1,
+        base_sequence=sequence if producer_id >= 0 else -1,
+        transactional=transactional,
+    )
+    return check_produced(data, 1 << 20)

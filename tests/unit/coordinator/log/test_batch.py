@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.errors import Code, Refused
+from coordinator.log.batch import (
+    Batch,
+    batches,
+    check_produced,
+    encode_batch,
+    encode_marker,
+    parse_header,
+    rewritten,
+)
+from coordinator.log.varint import read_varint, write_varint
+
+RECORDS: list[tuple[bytes | None, bytes | None]] = [
+    (b"k", b"v"),
+    (None, b"x" * 300),
+    (b"", None),
+]
+
+
+def batch(producer_id: int = -1, producer_epoch: int = -1, base_sequence: int = -1) -> bytes:
+    return encode_batch(
+        RECORDS,
+        timestamp_ms=5,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def patched(data: bytes, at: int, layout: str, value: int) -> bytes:
+    """With one field changed, and the checksum made good again."""
+    out = bytearray(data)
+    struct.pack_into(layout, out, at, value)
+    struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return bytes(out)
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_varint_reads_back_as_it_was_written(value: int) -> None:
+    out = bytearray()
+    write_varint(out, value)
+    assert read_varint(out, 0) == (value, len(out))
+
+
+def test_a_batch_reads_back_as_it_was_written() -> None:
+    [found] = batches(batch(producer_id=7, producer_epoch=2, base_sequence=11))
+    assert [(r.key, r.value) for r in found.records()] == RECORDS
+    assert [(r.offset, r.timestamp_ms) for r in found.records()] == [(0, 5), (1, 5), (2, 5)]
+    assert (found.producer_id, found.producer_epoch) == (7, 2)
+    assert (found.base_sequence, found.last_sequence) == (11, 13)
+    assert not found.is_transactional
+    assert found.is_intact()
+
+
+def test_sequences_wrap_to_0_after_the_largest_int32() -> None:
+    [found] = batches(batch(producer_id=7, producer_epoch=2, base_sequence=2**31 - 2))
+    assert found.last_sequence == 0
+
+
+def test_a_marker_says_how_the_transaction_ended_and_who_says_so() -> None:
+    for committed in (True, False):
+        data = encode_marker(7, 2, committed=committed, coordinator_epoch=4, timestamp_ms=9)
+        [found] = batches(data)
+        assert found.is_control
+        assert found.is_transactional
+        assert found.base_sequence == -1
+        assert found.marker() == (committed, 4)
+
+
+def test_a_new_offset_leaves_the_checksum_valid() -> None:
+    found = parse_header(rewritten(batch(), 12_345, None))
+    assert found.is_intact()
+    assert [r.offset for r in found.records()] == [12_345, 12_346, 12_347]
+
+
+def test_log_append_time_is_the_timestamp_of_every_record() -> None:
+    found = parse_header(rewritten(batch(), 3, 99))
+    assert found.is_intact()
+    assert found.max_timestamp_ms == 99
+    assert {r.timestamp_ms for r in found.records()} == {99}
+
+
+def test_a_piece_of_a_batch_at_the_end_is_left_out() -> None:
+    data = batch()
+    for cut in range(len(data)):
+        assert len(list(batches(data + data[:cut]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (lambda data: b"", Code.CORRUPT_MESSAGE),
+        (lambda data: data[:60], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:-1], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:-1] + b"!", Code.CORRUPT_MESSAGE),
+        (lambda data: data[:8] + b"\xff\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:8] + b"\0\0\0\x08" + data[12:], Code.CORRUPT_MESSAGE),
+        (lambda data: data[:16] + b"\x01" + data[17:], Code.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (lambda data: data + data, Code.INVALID_RECORD),
+        (lambda data: patched(data, 57, ">i", 4), Code.INVALID_RECORD),
+        (lambda data: patched(data, 57, ">i", 0), Code.INVALID_RECORD),
+        (lambda data: patched(data, 23, ">i", -1), Code.INVALID_RECORD),
+        (lambda data: patched(data, 21, ">h", 0x20), Code.INVALID_RECORD),
+        (lambda data: patched(data, 21, ">h", 0x10), Code.INVALID_RECORD),
+        (lambda data: patched(data, 21, ">h", 0x05), Code.INVALID_RECORD),
+        (lambda data: patched(data, 43, ">q", 7), Code.INVALID_RECORD),
+    ],
+    ids=[
+        "nothing",
+        "less than a header",
+        "cut short",
+        "a changed byte",
+        "a negative length",
+        "a length below a header's",
+        "magic 1",
+        "two batches",
+        "more records than offsets",
+        "no records",
+        "a negative offset delta",
+        "a control batch",
+        "transactional without a producer",
+        "an unknown compression",
+        "a producer without a sequence",
+    ],
+)
+def test_a_batch_that_a_client_may_not_produce_is_refused(
+    damage: Callable[[bytes], bytes], code: Code
+) -> None:
+    with pytest.raises(Refused) as refused:
+        check_produced(damage(batch()), 1 << 20)
+    assert refused.value.code == code
+
+
+def test_a_batch_larger_than_the_topic_allows_is_refused() -> None:
+    data = batch()
+    assert isinstance(check_produced(data, len(data)), Batch)
+    with pytest.raises(Refused) as refused:
+        check_produced(data, len(data) - 1)
+    assert refused.value.code == Code.MESSAGE_TOO_LARGE
+
+
+def test_records_of_a_compressed_batch_are_not_guessed_at() -> None:
+    [found] = batches(patched(batch(), 21, ">h", 1))
+    with pytest.raises(ValueError, match="compressed"):
+        list(found.records())

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+
+from coordinator.errors import Code, Refused
+from coordinator.log.producers import BATCHES_KEPT, Producers
+from tests.unit.coordinator.log.logs import NOW_MS, produced
+
+LAST = 2**31 - 1
+
+
+def wrote(producers: Producers, sequence: int, count: int = 1, *, epoch: int = 3) -> None:
+    """Producer 7 has written `count` records; they are at offset 100 + sequence."""
+    batch = produced([b"v"] * count, producer_id=7, epoch=epoch, sequence=sequence)
+    assert producers.check(batch) is None
+    producers.applied(batch, 100 + sequence)
+
+
+def outcome(
+    producers: Producers,
+    sequence: int,
+    count: int = 1,
+    *,
+    epoch: int = 3,
+    transactional: bool = False,
+) -> int | Code | None:
+    """The offset of the earlier append, the code of a refusal, or None: it is to be appended."""
+    batch = produced(
+        [b"v"] * count,
+        producer_id=7,
+        epoch=epoch,
+        sequence=sequence,
+        transactional=transactional,
+    )
+    try:
+        earlier = producers.check(batch)
+    except Refused as refused:
+        return refused.code
+    return None if earlier is None else earlier.base_offset
+
+
+@pytest.mark.parametrize(
+    ("sequence", "count", "epoch", "expected"),
+    [
+        (2, 1, 3, None),
+        (0, 2, 3, 100),
+        (0, 1, 3, Code.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        (1, 1, 3, Code.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        (3, 1, 3, Code.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        (2, 1, 2, Code.INVALID_PRODUCER_EPOCH),
+        (0, 2, 2, Code.INVALID_PRODUCER_EPOCH),
+        (0, 2, 4, None),
+        (2, 1, 4, Code.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    ],
+    ids=[
+        "the next sequence",
+        "a retry",
+        "a retry of half a batch",
+        "the other half",
+        "a gap",
+        "an older epoch",
+        "a retry in an older epoch",
+        "a newer epoch from 0",
+        "a newer epoch from elsewhere",
+    ],
+)
+def test_after_sequences_0_and_1_of_epoch_3(
+    sequence: int, count: int, epoch: int, expected: int | Code | None
+) -> None:
+    producers = Producers()
+    wrote(producers, 0, 2)
+    assert outcome(producers, sequence, count, epoch=epoch) == expected
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    assert outcome(Producers(), 41) is None
+
+
+def test_the_sequence_after_the_largest_int32_is_0() -> None:
+    producers = Producers()
+    wrote(producers, LAST)
+    assert outcome(producers, 0) is None
+    assert outcome(producers, 1) == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_the_last_five_batches_are_recognised_and_no_earlier_one() -> None:
+    producers = Producers()
+    for sequence in range(BATCHES_KEPT + 1):
+        wrote(producers, sequence)
+    assert outcome(producers, 0) == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    for sequence in range(1, BATCHES_KEPT + 1):
+        assert outcome(producers, sequence) == 100 + sequence
+
+
+def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
+    producers = Producers()
+    wrote(producers, 0)
+    wrote(producers, 0, epoch=4)
+    assert outcome(producers, 0, epoch=4) == 100
+    assert outcome(producers, 0, epoch=3) == Code.INVALID_PRODUCER_EPOCH
+
+
+def test_a_write_outside_the_open_transaction_is_refused() -> None:
+    producers = Producers()
+    producers.applied(produced(producer_id=7, epoch=3, transactional=True), 100)
+    assert outcome(producers, 1) == Code.INVALID_TXN_STATE
+    assert outcome(producers, 1, transactional=True) is None
+
+
+def test_only_the_epoch_that_wrote_has_the_transaction_open() -> None:
+    producers = Producers()
+    producers.applied(produced(producer_id=7, epoch=3, transactional=True), 100)
+    assert producers.has_open(7, 3)
+    assert not producers.has_open(7, 4)
+    assert not producers.has_open(8, 3)
+
+
+def test_sequences_go_on_after_a_marker_and_begin_again_if_it_raised_the_epoch() -> None:
+    producers = Producers()
+    wrote(producers, 0)
+    producers.ended(7, 3, 0, NOW_MS)
+    assert outcome(producers, 1) is None
+    producers.ended(7, 4, 0, NOW_MS)
+    assert outcome(producers, 1, epoch=4) == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert outcome(producers, 0, epoch=4) is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "coordinator_epoch", "expected"),
+    [
+        (3, 5, None),
+        (4, 6, None),
+        (2, 5, Code.INVALID_PRODUCER_EPOCH),
+        (3, 4, Code.TRANSACTION_COORDINATOR_FENCED),
+    ],
+)
+def test_a_marker_of_an_older_epoch_or_coordinator_is_refused(
+    epoch: int, coordinator_epoch: int, expected: Code | None
+) -> None:
+    producers = Producers()
+    producers.ended(7, 3, 5, NOW_MS)
+    try:
+        producers.check_marker(7, epoch, coordinator_epoch)
+        found = None
+    except Refused as refused:
+        found = refused.code
+    assert found == expected
+
+
+def test_a_silent_producer_is_forgotten_but_never_in_a_transaction() -> None:
+    producers = Producers()
+    wrote(producers, 0)
+    producers.applied(produced(producer_id=8, transactional=True), 101)
+    assert producers.expire(NOW_MS + 99, 100) == 0
+    assert producers.expire(NOW_MS + 100, 100) == 1
+    assert producers.get(7) is None
+    assert producers.get(8) is not None

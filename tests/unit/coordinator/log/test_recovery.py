@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.log.batch import rewritten
+from coordinator.log.partition import Partition
+from coordinator.log.recovery import CorruptLog
+from tests.unit.coordinator.log.logs import partition, produced
+
+
+def written(directory: Path, count: int, *, segment_bytes: int = 1 << 30) -> list[Path]:
+    """The `.log` files of so many batches of one producer, each in a transaction of its own."""
+    directory.mkdir(exist_ok=True)
+    log = partition(directory, segment_bytes=segment_bytes)
+    for i in range(count):
+        log.append(produced([b"value"], producer_id=7, sequence=i, transactional=True))
+        log.append_marker(7, 0, i % 2 == 0, 0)
+    return [path for path, _ in log.segments()]
+
+
+def summary(log: Partition) -> object:
+    known = log.producers.get(7)
+    assert known is not None
+    return (
+        log.end_offset,
+        log.last_stable_offset,
+        known,
+        list(log.producers.open_transactions()),
+        list(log.aborted.ending_in(0, 1_000)),
+        log.with_max_timestamp(),
+    )
+
+
+@pytest.mark.parametrize("segment_bytes", [200, 1 << 30])
+def test_a_restart_rebuilds_the_same_state(tmp_path: Path, segment_bytes: int) -> None:
+    log = partition(tmp_path, segment_bytes=segment_bytes)
+    for i in range(20):
+        log.append(produced([b"v"], producer_id=7, sequence=i, transactional=True))
+        if i % 3 == 0:
+            log.append_marker(7, 0, i % 2 == 0, 0)
+        again = partition(tmp_path, segment_bytes=segment_bytes)
+        assert summary(again) == summary(log)
+
+
+def test_a_torn_tail_is_cut_wherever_it_was_torn(tmp_path: Path) -> None:
+    [path] = written(tmp_path, 3)
+    whole = path.read_bytes()
+    tail = rewritten(produced([b"torn"]).data, 6, None)
+    for torn_at in range(1, len(tail)):
+        path.write_bytes(whole + tail[:torn_at])
+        log = partition(tmp_path)
+        assert log.end_offset == 6
+        assert path.read_bytes() == whole
+    assert partition(tmp_path).append(produced()).base_offset == 6
+
+
+def test_zeros_at_the_end_are_cut(tmp_path: Path) -> None:
+    [path] = written(tmp_path, 3)
+    whole = path.read_bytes()
+    path.write_bytes(whole + bytes(5_000))
+    assert partition(tmp_path).end_offset == 6
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("damaged_byte", [7, 9, 16, 20, 30, 65])
+def test_damage_in_the_middle_is_reported_and_nothing_is_cut(
+    tmp_path: Path, damaged_byte: int
+) -> None:
+    [path] = written(tmp_path, 3)
+    data = bytearray(path.read_bytes())
+    second = int.from_bytes(data[8:12], "big") + 12
+    data[second + damaged_byte] ^= 0x80
+    path.write_bytes(data)
+    with pytest.raises(CorruptLog) as corrupt:
+        partition(tmp_path)
+    assert f"{path}: damaged at byte {second}" in str(corrupt.value)
+    assert path.read_bytes() == data
+
+
+def test_an_earlier_segment_that_ends_too_early_is_reported(tmp_path: Path) -> None:
+    paths = written(tmp_path, 6, segment_bytes=200)
+    assert len(paths) > 2
+    paths[0].write_bytes(paths[0].read_bytes()[:-1])
+    with pytest.raises(CorruptLog) as corrupt:
+        partition(tmp_path)
+    assert str(paths[0]) in str(corrupt.value)
+
+
+def test_index_files_are_kafkas(tmp_path: Path) -> None:
+    log = partition(tmp_path, index_interval_bytes=100)
+    for i in range(4):
+        log.append(produced([b"v" * 100], timestamp_ms=1_000 + i))
+    log.append(produced(producer_id=7, transactional=True))
+    log.append_marker(7, 0, False, 0)
+    size = produced([b"v" * 100]).size
+    log.close()
+    files = {path.suffix: path.read_bytes() for path in log.directory.iterdir()}
+    assert files[".index"][:16] == b"".join(
+        value.to_bytes(4, "big") for value in (1, size, 2, 2 * size)
+    )
+    assert files[".timeindex"][:12] == (1_001).to_bytes(8, "big") + (1).to_bytes(4, "big")
+    assert files[".txnindex"] == bytes(2) + b"".join(
+        value.to_bytes(8, "big") for value in (7, 4, 5, 6)
+    )

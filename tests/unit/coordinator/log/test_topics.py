@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from coordinator.config import BrokerConfig
+from coordinator.errors import Code, Refused
+from coordinator.log.disk import SystemDisk
+from coordinator.log.storage import Storage, UnusableDataDirectory, to_base64
+from coordinator.log.topics import Topics
+from tests.unit.coordinator.log.logs import StillClock, produced
+
+Open = Callable[[], Topics]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Opens the topics of one directory. Opening again is what a start after kill -9 is."""
+    storages: list[Storage] = []
+    ids = iter(UUID(int=n) for n in range(1, 1_000))
+
+    def open_topics() -> Topics:
+        while storages:
+            storages.pop().close()
+        storages.append(Storage(tmp_path, 1, UUID(int=99)))
+        config = BrokerConfig(data_dir=tmp_path)
+        topics = Topics(storages[0], config, SystemDisk(), StillClock(), lambda: next(ids))
+        topics.load()
+        return topics
+
+    yield open_topics
+    storages.pop().close()
+
+
+def code_of(call: Callable[[], object]) -> Code:
+    with pytest.raises(Refused) as refused:
+        call()
+    return refused.value.code
+
+
+def test_a_topic_is_there_after_a_kill(opened: Open) -> None:
+    made = opened().create("lines", 3, {"retention.ms": "-1"})
+    found = opened().get("lines")
+    assert found is not None
+    assert (found.id, len(found.partitions)) == (made.id, 3)
+    assert found.configs == {"retention.ms": "-1"}
+
+
+def test_records_are_there_after_a_kill(opened: Open) -> None:
+    made = opened().create("lines", 2)
+    made.partitions[1].append(produced([b"a", b"b"]))
+    found = opened().get("lines")
+    assert found is not None
+    assert [p.end_offset for p in found.partitions] == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "x" * 250, "../x"])
+def test_a_name_that_no_topic_can_have_is_refused(opened: Open, name: str) -> None:
+    assert code_of(lambda: opened().create(name, 1)) == Code.INVALID_TOPIC_EXCEPTION
+
+
+def test_what_can_not_be_made_is_refused_with_kafkas_code(opened: Open) -> None:
+    topics = opened()
+    topics.create("a.b", 1)
+    assert code_of(lambda: topics.create("a.b", 1)) == Code.TOPIC_ALREADY_EXISTS
+    assert code_of(lambda: topics.create("a_b", 1)) == Code.INVALID_TOPIC_EXCEPTION
+    assert code_of(lambda: topics.create("c", 0)) == Code.INVALID_PARTITIONS
+    wrong = {"no.such.config": "1"}, {"retention.ms": "soon"}, {"cleanup.policy": "burn"}
+    for configs in wrong:
+        assert code_of(lambda configs=configs: topics.create("c", 1, configs)) == (  # type: ignore[misc]
+            Code.INVALID_CONFIG
+        )
+    assert [topic.name for topic in topics] == ["a.b"]
+
+
+def test_a_deleted_topic_is_gone_and_its_name_is_free(opened: Open, tmp_path: Path) -> None:
+    topics = opened()
+    old = topics.create("lines", 2)
+    old.partitions[0].append(produced())
+    topics.delete(old)
+    assert topics.get("lines") is None
+    assert topics.by_id(old.id) is None
+    assert not list(tmp_path.glob("lines*"))
+    new = topics.create("lines", 1)
+    assert new.id != old.id
+    assert new.partitions[0].end_offset == 0
+
+
+def test_a_delete_that_was_killed_half_way_is_finished_at_the_next_start(
+    opened: Open, tmp_path: Path
+) -> None:
+    topics = opened()
+    topic = topics.create("lines", 2)
+    for partition in topic.partitions:
+        partition.append(produced())
+    deleted = [f"lines-{i}.{to_base64(topic.id)}-delete" for i in (0, 1)]
+    topics._storage.write_topics([], deleted)
+    (tmp_path / "lines-0").rename(tmp_path / deleted[0])
+    again = opened()
+    assert again.get("lines") is None
+    assert not list(tmp_path.glob("lines*"))
+    assert again.create("lines", 2).partitions[1].end_offset == 0
+
+
+def test_another_topics_directory_is_never_read_as_ones_own(opened: Open, tmp_path: Path) -> None:
+    topic = opened().create("lines", 1)
+    topic.partitions[0].append(produced())
+    (tmp_path / "lines-0" / "partition.metadata").write_text(
+        f"version: 0\ntopic_id: {to_base64(UUID(int=1234))}\n"
+    )
+    with pytest.raises(UnusableDataDirectory, match="another topic's"):
+        opened()
+
+
+def test_two_brokers_never_share_a_directory(opened: Open, tmp_path: Path) -> None:
+    opened()
+    with pytest.raises(UnusableDataDirectory, match="used by another broker"):
+        Storage(tmp_path, 1, UUID(int=5))
+
+
+def test_the_cluster_id_stays(tmp_path: Path) -> None:
+    first = Storage(tmp_path, 1, UUID(int=5))
+    first.close()
+    second = Storage(tmp_path, 1, UUID(int=6))
+    second.close()
+    assert second.cluster_id == first.cluster_id == to_base64(UUID(int=5))
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"topics": 3}', '{"topics": [{}], "deleted": []}'])
+def test_an_unreadable_list_of_topics_is_reported_with_its_path(
+    opened: Open, tmp_path: Path, content: str
+) -> None:
+    opened()
+    (tmp_path / "topics.json").write_text(content)
+    with pytest.raises(UnusableDataDirectory, match=r"topics\.json can't be read"):
+        opened()
+
+
+def test_an_unwritable_directory_is_reported_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnusableDataDirectory, match="choose one that you may write to"):
+        Storage(tmp_path / "file", 1, UUID(int=5))
