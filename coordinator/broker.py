@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 import uvloop
 
 from coordinator.api.router import Router, advertised
-from coordinator.clock import Clock, SystemClock, Timer
+from coordinator.clock import Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.log.disk import Disk, SystemDisk
@@ -57,7 +57,7 @@ class Broker:
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.scheduler = LoopScheduler()
+        self.scheduler: Scheduler = LoopScheduler()
         self.api_versions = advertised()
         self.failure: BaseException | None = None
         self.host = config.host

@@ -49,7 +49,14 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, responses=())
+    """The code at the top; before version 7, which has no place there, for every partition."""
+    if context.version >= 7:
+        return context.reply(error_code=code, responses=())
+    responses = [
+        {"topic": asked.topic, "partitions": [_failed(one, code) for one in asked.partitions]}
+        for asked in request.topics
+    ]
+    return context.reply(responses=responses)
 
 
 def _is_enough(attempt: _Attempt, request: Any) -> bool:

@@ -148,19 +148,21 @@ class Router:
 
     def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
         """The answer to a request whose handler raised."""
-        if isinstance(error, Refused):
-            return route.refuse(request, context, error.code)
+        name = type(request).__name__
         if isinstance(error, Disconnect):
             raise error
-        name = type(request).__name__
         if isinstance(error, BrokenInvariant):
             self._broker.fail(error)
             raise Disconnect(f"{name}: {error}") from error
-        log.error("%s of client %r failed", name, context.client_id, exc_info=error)
+        code = Code.UNKNOWN_SERVER_ERROR
+        if isinstance(error, Refused):
+            code = error.code
+        else:
+            log.error("%s of client %r failed", name, context.client_id, exc_info=error)
         try:
-            return route.refuse(request, context, Code.UNKNOWN_SERVER_ERROR)
+            return route.refuse(request, context, code)
         except Exception as second:
-            raise Disconnect(f"{name} failed, and its answer has no place for that") from second
+            raise Disconnect(f"{name}: {code.name}, which its answer can't say") from second
 
     def _route(self, header: RequestHeader) -> Route | None:
         """None for a version of ApiVersions that we don't have; MalformedRequest for others."""
@@ -190,6 +192,7 @@ class Router:
 
 
 def _refuse(request: Any, context: Context, code: Code) -> Any:
+    """For answers that need no more than a code. The others say for themselves how to refuse."""
     return context.reply(error_code=code)
 
 

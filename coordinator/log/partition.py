@@ -265,6 +265,10 @@ class Partition:
     def unwatch(self, callback: Callable[[], None]) -> None:
         self._waiters.pop(callback, None)
 
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._waiters)
+
     def _wake(self) -> None:
         if self._waiters:
             for callback in tuple(self._waiters):

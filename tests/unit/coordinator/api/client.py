@@ -1,0 +1,172 @@
+"""A client without a socket: requests go to the router as bytes, and answers come back as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from io import BytesIO
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, cast, get_args, get_origin
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from coordinator.api.router import Router
+from coordinator.broker import Broker
+from coordinator.config import BrokerConfig
+from coordinator.log.batch import encode_batch
+from coordinator.wire.codec import build
+from tests.unit.coordinator.log.logs import NOW_MS, StillClock
+
+CORRELATION_ID = 77
+
+
+class FakeTimer:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeScheduler:
+    """Calls nothing until a test says that the time has come."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[float, Callable[[], None], FakeTimer]] = []
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> FakeTimer:
+        timer = FakeTimer()
+        self.waiting.append((delay_ms, callback, timer))
+        return timer
+
+    def pending(self, delay_ms: float) -> list[Callable[[], None]]:
+        """What is to be called after exactly this delay."""
+        return [
+            callback
+            for delay, callback, timer in self.waiting
+            if delay == delay_ms and not timer.cancelled
+        ]
+
+
+class Client:
+    """Asks one broker, loaded on a directory; nothing listens."""
+
+    def __init__(self, data_dir: Path, **settings: Any) -> None:
+        config = BrokerConfig(
+            data_dir=data_dir,
+            offsets_topic_num_partitions=1,
+            transaction_state_log_num_partitions=1,
+            **settings,
+        )
+        self.broker = Broker(config, clock=StillClock())
+        self.scheduler = FakeScheduler()
+        self.broker.scheduler = self.scheduler
+        self.broker.load()
+        self._router = Router(self.broker)
+
+    def ask(self, api_key: int, version: int, /, **given: Any) -> Any:
+        """The answer, which must be there at once; None if none is wanted."""
+        answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
+        if answer is None:
+            return None
+        assert isinstance(answer, bytes)
+        return read_answer(api_key, version, answer)
+
+    async def ask_later(self, api_key: int, version: int, /, **given: Any) -> Any:
+        """The answer, for which the client waits."""
+        answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
+        assert answer is not None
+        assert not isinstance(answer, bytes)
+        return read_answer(api_key, version, cast(bytes, await answer))
+
+    def send(self, request: Any) -> bytes | Awaitable[bytes | None] | None:
+        return self.send_bytes(request_bytes(request))
+
+    def send_bytes(self, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+        return self._router.dispatch(frame, "127.0.0.1")
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> UUID:
+        topic = self.broker.topics.create(
+            name, partitions, {key.replace("_", "."): value for key, value in configs.items()}
+        )
+        return topic.id
+
+    def produce(
+        self, topic: str, data: bytes, *, partition: int = 0, version: int = 10, acks: int = -1
+    ) -> Any:
+        """The answer for that partition."""
+        answer = self.ask(
+            0,
+            version,
+            transactional_id=None,
+            acks=acks,
+            timeout=1_000,
+            topic_data=[{"name": topic, "partition_data": [{"index": partition, "records": data}]}],
+        )
+        return None if answer is None else answer.responses[0].partition_responses[0]
+
+
+def request_bytes(request: Any) -> bytes:
+    """A request as a client frames it, without the length."""
+    out = BytesIO()
+    out.write(type(request).__api_key__.to_bytes(2, "big"))
+    out.write(type(request).__version__.to_bytes(2, "big"))
+    out.write(CORRELATION_ID.to_bytes(4, "big"))
+    out.write(b"\0\x04test")
+    if type(request).__flexible__:
+        out.write(b"\0")
+    entity_writer(type(request))(out, request)
+    return out.getvalue()
+
+
+def read_answer(api_key: int, version: int, answer: bytes) -> Any:
+    """The response; every byte of the answer must belong to it."""
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    assert int.from_bytes(answer[4:8], "big") == CORRELATION_ID
+    response_type = load_response_schema(api_key, version)
+    at = 9 if response_type.__header_schema__.__flexible__ else 8
+    response, size = entity_reader(response_type)(answer, at)
+    assert at + size == len(answer)
+    return response
+
+
+def batch(*values: bytes, timestamp_ms: int = NOW_MS) -> bytes:
+    return encode_batch([(None, value) for value in values], timestamp_ms=timestamp_ms)
+
+
+def example(entity_type: Any) -> Any:
+    """A request of this type with one of everything in it."""
+    return build(entity_type, {f.name: _example(f) for f in fields(entity_type)})
+
+
+_EXAMPLES: Mapping[str, object] = {
+    "string": "x",
+    "bytes": b"",
+    "records": b"",
+    "bool": False,
+    "uuid": UUID(int=1),
+    "float64": 0.0,
+}
+
+
+def _example(field: Any) -> Any:
+    declared = field.type
+    if get_origin(declared) is UnionType:
+        declared = next(kind for kind in get_args(declared) if kind is not NoneType)
+    is_array = get_origin(declared) is tuple
+    inner = get_args(declared)[0] if is_array else declared
+    if is_dataclass(inner):
+        if "tag" in field.metadata and field.default is not MISSING:
+            return field.default
+        one = example(inner)
+    else:
+        one = _EXAMPLES.get(field.metadata["kafka_type"], 0)
+    return (one,) if is_array else one
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)

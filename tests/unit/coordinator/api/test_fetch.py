@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from coordinator.errors import Code
+from coordinator.log.batch import batches, encode_batch
+from tests.unit.coordinator.api.client import Client, batch, run
+
+MAX_WAIT_MS = 500
+
+
+def wanted(offset: int, partition: int = 0, max_bytes: int = 1 << 20) -> dict[str, Any]:
+    return {"partition": partition, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+
+
+def fetch(*partitions: dict[str, Any], topic: str = "t", **fields: Any) -> dict[str, Any]:
+    """A request in version 12: topics by name."""
+    return {
+        "replica_id": -1,
+        "max_wait": 0,
+        "min_bytes": 1,
+        "topics": [{"topic": topic, "partitions": partitions}],
+        "forgotten_topics_data": (),
+        **fields,
+    }
+
+
+def values(answer: Any) -> list[list[bytes | None]]:
+    """What was returned, for each partition."""
+    return [
+        [record.value for found in batches(one.records or b"") for record in found.records()]
+        for topic in answer.responses
+        for one in topic.partitions
+    ]
+
+
+def offsets_sent(answer: Any) -> list[int]:
+    return [found.base_offset for found in batches(answer.responses[0].partitions[0].records)]
+
+
+def test_each_version_returns_the_records(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        topic_id = client.create("t")
+        client.produce("t", batch(b"a", b"b"))
+        for version in range(4, 19):
+            request = fetch(wanted(0))
+            request["topics"][0]["topic_id"] = topic_id
+            answer = client.ask(1, version, **request)
+            assert values(answer) == [[b"a", b"b"]]
+            [one] = answer.responses[0].partitions
+            assert (one.high_watermark, one.last_stable_offset) == (2, 2)
+            assert one.aborted_transactions is None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("offset", "partition", "topic", "code"),
+    [
+        (3, 0, "t", Code.OFFSET_OUT_OF_RANGE),
+        (-1, 0, "t", Code.OFFSET_OUT_OF_RANGE),
+        (0, 1, "t", Code.UNKNOWN_TOPIC_OR_PARTITION),
+        (0, 0, "u", Code.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_an_error_is_answered_at_once_for_its_partition(
+    tmp_path: Path, offset: int, partition: int, topic: str, code: Code
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        request = fetch(wanted(offset, partition), topic=topic, max_wait=MAX_WAIT_MS)
+        answer = client.ask(1, 12, **request)
+        [one] = answer.responses[0].partitions
+        assert (one.error_code, one.high_watermark) == (code, -1)
+        assert answer.error_code == Code.NONE
+
+    run(scenario())
+
+
+def test_an_unknown_topic_id_and_a_newer_leader_epoch_are_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        request = fetch(wanted(0))
+        request["topics"][0]["topic_id"] = UUID(int=3)
+        answer = client.ask(1, 13, **request)
+        assert answer.responses[0].partitions[0].error_code == Code.UNKNOWN_TOPIC_ID
+        answer = client.ask(1, 12, **fetch({**wanted(0), "current_leader_epoch": 1}))
+        assert answer.responses[0].partitions[0].error_code == Code.UNKNOWN_LEADER_EPOCH
+
+    run(scenario())
+
+
+def test_a_session_that_was_never_given_is_not_found(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        answer = client.ask(1, 12, **fetch(session_id=4, session_epoch=1))
+        assert answer.error_code == Code.FETCH_SESSION_ID_NOT_FOUND
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "partition_max_bytes", "expected"),
+    [
+        (1 << 20, 1 << 20, [3, 3]),
+        (0, 0, [1, 0]),
+        (1 << 20, 0, [1, 0]),
+        (2, 1 << 20, [2, 0]),
+        (4, 1 << 20, [3, 1]),
+        (1 << 20, 2, [2, 2]),
+        (5, 2, [2, 2]),
+    ],
+    ids=["no limit", "none at all", "0 a partition", "2 in all", "4 in all", "2 each", "both"],
+)
+def test_limits_hold_but_for_the_first_batch_of_all(
+    tmp_path: Path, max_bytes: int, partition_max_bytes: int, expected: list[int]
+) -> None:
+    size = len(batch(b"v"))
+
+    def scaled(count: int) -> int:
+        return count if count >= 1 << 20 else count * size
+
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t", 2)
+        for partition in (0, 1) * 3:
+            client.produce("t", batch(b"v"), partition=partition)
+        limit = scaled(partition_max_bytes)
+        request = fetch(wanted(0, 0, limit), wanted(0, 1, limit), max_bytes=scaled(max_bytes))
+        assert [len(found) for found in values(client.ask(1, 12, **request))] == expected
+
+    run(scenario())
+
+
+def test_a_fetch_at_the_end_waits_for_an_append(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t", 2)
+        request = fetch(wanted(0, 0), wanted(0, 1), max_wait=MAX_WAIT_MS)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        assert len(client.scheduler.pending(MAX_WAIT_MS)) == 1
+        client.produce("t", batch(b"a"), partition=1)
+        assert values(await waiting) == [[], [b"a"]]
+        await asyncio.sleep(0)
+        assert client.scheduler.pending(MAX_WAIT_MS) == []
+
+    run(scenario())
+
+
+def test_a_fetch_waits_until_it_has_min_bytes(tmp_path: Path) -> None:
+    size = len(batch(b"a"))
+
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=2 * size)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        client.produce("t", batch(b"a"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        client.produce("t", batch(b"b"))
+        assert values(await waiting) == [[b"a", b"b"]]
+
+    run(scenario())
+
+
+def test_when_time_is_up_a_fetch_returns_what_there_is(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        client.produce("t", batch(b"a"))
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=10_000)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        [expire] = client.scheduler.pending(MAX_WAIT_MS)
+        expire()
+        assert values(await waiting) == [[b"a"]]
+
+    run(scenario())
+
+
+def test_a_client_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        partition = client.broker.topics.partition("t", 0)
+        assert partition is not None
+        assert not partition.is_watched
+        assert client.scheduler.pending(MAX_WAIT_MS) == []
+
+    run(scenario())
+
+
+def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        topic = client.broker.topics.get("t")
+        assert topic is not None
+        client.broker.topics.delete(topic)
+        [one] = (await waiting).responses[0].partitions
+        assert one.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+    run(scenario())
+
+
+def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        partition = client.broker.topics.partition("t", 0)
+        assert partition is not None
+        data = encode_batch(
+            [(None, b"v")],
+            timestamp_ms=1,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        partition.append_internal(data)
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, isolation_level=1)
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        partition.append_internal(batch(b"unstable"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        partition.append_marker(7, 0, False, 0)
+        answer = await waiting
+        assert offsets_sent(answer) == [0, 1, 2]
+        [one] = answer.responses[0].partitions
+        found = [(entry.producer_id, entry.first_offset) for entry in one.aborted_transactions]
+        assert found == [(7, 0)]
+
+    run(scenario())

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import pytest
+from kio.index import load_request_schema
+
+from coordinator.api import api_versions, produce
+from coordinator.api.context import Context
+from coordinator.api.router import APIS, Route, Router
+from coordinator.errors import Code, Refused
+from coordinator.shard.shard import BrokenInvariant
+from coordinator.wire.codec import MalformedRequest, RequestHeader, schema_of
+from coordinator.wire.connection import Disconnect
+from tests.unit.coordinator.api.client import Client, example, read_answer, run
+
+SERVED = [(api, version) for api in APIS for version in api.VERSIONS]
+IDS = [f"{api.__name__.rpartition('.')[2]}-{version}" for api, version in SERVED]
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=IDS)
+def test_every_version_that_is_advertised_can_be_answered(
+    api: ModuleType, version: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = example(load_request_schema(api.API_KEY, version))
+
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        answer = client.send(request)
+        if answer is None:
+            assert api is produce  # acks 0
+            return
+        if not isinstance(answer, bytes):
+            answer = cast(bytes, await answer)
+        read_answer(api.API_KEY, version, answer)
+
+    # acks is 0 in the example, and an error closes the connection then.
+    if api is produce:
+        with pytest.raises(Disconnect):
+            run(scenario())
+    else:
+        run(scenario())
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=IDS)
+def test_every_version_that_is_advertised_can_be_refused_or_else_the_client_is_cut_off(
+    api: ModuleType, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = example(load_request_schema(api.API_KEY, version))
+
+    def refuse(request: Any, context: Context) -> Any:
+        raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "a test")
+
+    async def scenario() -> None:
+        monkeypatch.setattr(api, "handle", refuse)
+        client = Client(tmp_path)
+        try:
+            answer = client.send(request)
+        except Disconnect:
+            assert not hasattr(api, "refuse")
+            return
+        assert isinstance(answer, bytes)
+        response = read_answer(api.API_KEY, version, answer)
+        assert "coordinator_load_in_progress" in repr(response) or api is api_versions
+
+    run(scenario())
+
+
+def test_apis_are_listed_by_key_and_once() -> None:
+    keys = [api.API_KEY for api in APIS]
+    assert keys == sorted(set(keys))
+
+
+def test_api_versions_lists_exactly_what_is_served(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        for version in range(5):
+            answer = client.ask(18, version, client_software_name="a", client_software_version="1")
+            listed = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            expected = {api.API_KEY: (api.VERSIONS[0], api.VERSIONS[-1]) for api in APIS}
+            assert listed == {**expected, 0: (0, 13)}
+
+    run(scenario())
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        frame = b"\0\x12\0\x63" + (77).to_bytes(4, "big") + b"\xff\xff" + b"whatever comes here"
+        answer = Client(tmp_path).send_bytes(frame)
+        assert isinstance(answer, bytes)
+        response = read_answer(18, 0, answer)
+        assert response.error_code == Code.UNSUPPORTED_VERSION
+        assert [(k.api_key, k.max_version) for k in response.api_keys] == [(18, 4)]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "head", [b"\0\0\0\x00", b"\0\x03\0\x63", b"\x03\xe7\0\0", b"\xff\xff\0\0", b"\0\x03\xff\xff"]
+)
+def test_what_is_not_served_is_malformed(tmp_path: Path, head: bytes) -> None:
+    async def scenario() -> None:
+        with pytest.raises(MalformedRequest, match="not served"):
+            Client(tmp_path).send_bytes(head + (77).to_bytes(4, "big") + b"\xff\xff")
+
+    run(scenario())
+
+
+def test_an_unexpected_error_is_answered_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        monkeypatch.setattr(client.broker.topics, "create", lambda *_: 1 / 0)
+        answer = client.ask(
+            3,
+            12,
+            topics=[{"name": "t", "topic_id": None}],
+            allow_auto_topic_creation=True,
+            include_topic_authorized_operations=False,
+        )
+        assert answer.topics[0].error_code == Code.UNKNOWN_SERVER_ERROR
+        assert client.broker.failure is None
+
+    run(scenario())
+    assert [record.getMessage() for record in caplog.records] == [
+        "MetadataRequest of client 'test' failed"
+    ]
+
+
+def test_a_broken_invariant_stops_the_broker(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+
+        def handle(request: Any, context: Context) -> Any:
+            raise BrokenInvariant("state and log have parted")
+
+        schema = schema_of(18, 0)
+        assert schema is not None
+        router = Router(client.broker)
+        router._routes[(18, 0)] = Route(schema, handle, api_versions.refuse)
+        header = RequestHeader(18, 0, 77, "test", 10)
+        assert router._route(header) is not None
+        with pytest.raises(Disconnect, match="have parted"):
+            router.dispatch(b"\0\x12\0\0\0\0\0\x4d\xff\xff", "127.0.0.1")
+        assert isinstance(client.broker.failure, BrokenInvariant)
+        await client.broker.asked_to_stop()
+
+    run(scenario())

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.errors import Code
+from coordinator.wire.codec import (
+    MalformedRequest,
+    build,
+    encode,
+    read_body,
+    read_header,
+    schema_of,
+    to_ms,
+)
+
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+
+
+def response_type(api_key: int, version: int) -> type:
+    schema = schema_of(api_key, version)
+    assert schema is not None
+    return schema.response
+
+
+def test_fields_that_a_version_lacks_are_dropped() -> None:
+    for version in range(14):
+        built = build(
+            response_type(METADATA, version),
+            {
+                "brokers": [{"node_id": 1, "host": "h", "port": 9}],
+                "cluster_id": "c",
+                "controller_id": 1,
+                "topics": (),
+            },
+        )
+        assert hasattr(built, "cluster_id") == (version >= 2)
+        assert built.brokers[0].port == 9
+
+
+def test_a_field_without_a_default_that_is_not_given_is_named() -> None:
+    with pytest.raises(TypeError, match="MetadataResponse needs 'topics'"):
+        build(response_type(METADATA, 12), {"brokers": ()})
+
+
+def test_plain_values_become_what_kio_wants() -> None:
+    built = build(
+        response_type(PRODUCE, 13),
+        {
+            "throttle_time": 1_500,
+            "responses": [
+                {
+                    "topic_id": UUID(int=5),
+                    "partition_responses": [
+                        {
+                            "index": 0,
+                            "error_code": Code.NOT_ENOUGH_REPLICAS,
+                            "base_offset": 7,
+                            "log_append_time": 1_700_000_000_123,
+                            "record_errors": (),
+                        },
+                        {"index": 1, "base_offset": 7, "log_append_time": -1, "record_errors": ()},
+                    ],
+                }
+            ],
+        },
+    )
+    assert built.throttle_time == timedelta(milliseconds=1_500)
+    first, second = built.responses[0].partition_responses
+    assert first.error_code == 19
+    assert first.log_append_time.timestamp() == 1_700_000_000.123
+    assert second.log_append_time is None
+    encoded = encode(3, built)
+    assert int.from_bytes(encoded[:4], "big") == len(encoded) - 4
+    assert int.from_bytes(encoded[4:8], "big") == 3
+
+
+def test_durations_are_whole_milliseconds() -> None:
+    assert to_ms(timedelta(milliseconds=-1)) == -1
+    assert to_ms(timedelta(days=30)) == 30 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"", b"\0\0\0\x03", b"\0\x03\0\x0c\0\0\0\x01\0\x05ab", b"\0\x03\0\x0c\0\0\0\x01\0\x01\xff"],
+    ids=["nothing", "half a header", "a client id cut short", "a client id that is no text"],
+)
+def test_a_header_that_is_none_is_malformed(frame: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        read_header(frame)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\0",
+        b"\x80",
+        b"\x05\x80\x80\x80\x80\x80\x80",
+        b"\0\xff\xff\xff\xff\x07",
+        b"\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+    ],
+)
+def test_a_body_that_is_none_is_malformed(body: bytes) -> None:
+    schema = schema_of(METADATA, 12)
+    assert schema is not None
+    frame = b"\0\x03\0\x0c\0\0\0\x01\xff\xff" + body
+    with pytest.raises(MalformedRequest):
+        read_body(schema, read_header(frame), frame)
+
+
+@given(st.sampled_from([(0, 9), (1, 4), (1, 16), (2, 7), (3, 1), (11, 5), (18, 3)]), st.binary())
+def test_any_bytes_are_a_request_or_malformed(api: tuple[int, int], body: bytes) -> None:
+    schema = schema_of(*api)
+    assert schema is not None
+    head = api[0].to_bytes(2, "big") + api[1].to_bytes(2, "big")
+    frame = head + b"\0\0\0\x01\xff\xff" + body
+    try:
+        read_body(schema, read_header(frame), frame)
+    except MalformedRequest:
+        return
+
+
+def test_tagged_fields_in_the_header_are_passed_over() -> None:
+    schema = schema_of(API_VERSIONS, 3)
+    assert schema is not None
+    frame = b"\0\x12\0\x03\0\0\0\x01\xff\xff" + b"\x01\x07\x02ab" + b"\x02c\x02v\0"
+    request = read_body(schema, read_header(frame), frame)
+    assert (request.client_software_name, request.client_software_version) == ("c", "v")
+
+
+def test_a_version_that_kio_does_not_know_has_no_schema() -> None:
+    assert schema_of(FETCH, 99) is None
+    assert schema_of(999, 0) is None

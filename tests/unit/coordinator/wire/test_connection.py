@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+
+from coordinator.wire.codec import MalformedRequest
+from coordinator.wire.connection import Answer, Connection, Disconnect
+
+
+class FakeTransport:
+    """What a connection sees of a socket."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.reading = True
+        self.closed = False
+
+    def get_extra_info(self, name: str) -> object:
+        return ("127.0.0.1", 50_000)
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Client:
+    """Sends frames of one byte to a connection; answers are what `handler` makes of the byte."""
+
+    def __init__(
+        self, handler: Callable[[bytes], Answer | Awaitable[Answer]], queue_max: int = 100
+    ) -> None:
+        self.open: set[Connection] = set()
+        self.seen: list[bytes] = []
+        self.transport = FakeTransport()
+
+        def dispatch(frame: bytes, host: str) -> Answer | Awaitable[Answer]:
+            assert host == "127.0.0.1"
+            self.seen.append(frame)
+            return handler(frame)
+
+        self.connection = Connection(dispatch, 1_000, queue_max, self.open)
+        self.connection.connection_made(cast(asyncio.Transport, self.transport))
+
+    def send(self, letters: bytes) -> None:
+        frames = (bytes([letter]) for letter in letters)
+        self.connection.data_received(b"".join(b"\0\0\0\x01" + frame for frame in frames))
+
+    @property
+    def answers(self) -> bytes:
+        return b"".join(self.transport.written)
+
+
+async def settle() -> None:
+    """Let everything run that is ready to."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_an_answer_that_is_there_is_written_without_a_loop() -> None:
+    client = Client(bytes.upper)
+    client.send(b"abc")
+    assert client.answers == b"ABC"
+
+
+def test_a_request_that_wants_no_answer_gets_none() -> None:
+    client = Client(lambda frame: None if frame == b"b" else frame)
+    client.send(b"abc")
+    assert client.answers == b"ac"
+
+
+def test_answers_keep_the_order_of_the_requests_when_one_comes_late() -> None:
+    async def scenario() -> None:
+        late: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        client = Client(lambda frame: late if frame == b"b" else frame)
+        client.send(b"abc")
+        client.send(b"d")
+        assert (client.answers, client.seen) == (b"a", [b"a", b"b"])
+        late.set_result(b"B")
+        await settle()
+        assert client.answers == b"aBcd"
+
+    asyncio.run(scenario())
+
+
+def test_no_request_is_taken_up_while_the_client_does_not_read() -> None:
+    client = Client(lambda frame: frame)
+    client.connection.pause_writing()
+    client.send(b"ab")
+    assert client.seen == []
+    client.connection.resume_writing()
+    assert client.answers == b"ab"
+
+
+def test_nothing_is_read_while_too_many_requests_wait() -> None:
+    client = Client(lambda frame: frame, queue_max=3)
+    client.connection.pause_writing()
+    client.send(b"ab")
+    assert client.transport.reading
+    client.send(b"c")
+    assert not client.transport.reading
+    client.connection.resume_writing()
+    assert client.transport.reading
+    assert client.answers == b"abc"
+
+
+@pytest.mark.parametrize("error", [MalformedRequest("what is this"), Disconnect("enough")])
+def test_a_bad_request_closes_its_connection_with_one_line(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handler(frame: bytes) -> Answer:
+        if frame == b"b":
+            raise error
+        return frame
+
+    client = Client(handler)
+    with caplog.at_level(logging.WARNING):
+        client.send(b"abc")
+    assert client.answers == b"a"
+    assert client.transport.closed
+    assert [record.getMessage() for record in caplog.records] == [
+        f"closing the connection of 127.0.0.1:50000: {error}"
+    ]
+
+
+def test_bytes_that_are_no_frame_close_the_connection() -> None:
+    client = Client(lambda frame: frame)
+    client.connection.data_received(b"GET / HTTP/1.1\r\n\r\n")
+    assert client.transport.closed
+    assert client.seen == []
+
+
+def test_a_client_that_goes_away_takes_its_waiting_request_along() -> None:
+    async def scenario() -> None:
+        late: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        client = Client(lambda frame: late)
+        client.send(b"ab")
+        client.transport.closed = True
+        client.connection.connection_lost(None)
+        await settle()
+        assert late.cancelled()
+        assert client.seen == [b"a"]
+        assert client.open == set()
+
+    asyncio.run(scenario())
+
+
+def test_a_late_answer_that_fails_closes_the_connection() -> None:
+    async def scenario() -> None:
+        late: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        client = Client(lambda frame: late)
+        client.send(b"a")
+        late.set_exception(Disconnect("the coordinator has gone"))
+        await settle()
+        assert client.transport.closed
+
+    asyncio.run(scenario())

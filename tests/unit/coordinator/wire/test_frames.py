@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.wire.frames import FrameReader, MalformedFrame
+
+FRAMES_MAX = 1_000
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=8), st.lists(st.integers(1, 12), min_size=1))
+def test_frames_come_out_however_the_bytes_arrive(frames: list[bytes], steps: list[int]) -> None:
+    reader = FrameReader(FRAMES_MAX)
+    data = framed(*frames)
+    found: list[bytes] = []
+    at = turn = 0
+    while at < len(data):
+        step = steps[turn % len(steps)]
+        found += reader.feed(data[at : at + step])
+        at, turn = at + step, turn + 1
+    assert found == frames
+
+
+@pytest.mark.parametrize(
+    "head", [b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\0\0\x03\xe9", b"GET / HTTP/1.1\r\n"]
+)
+def test_a_length_that_no_client_sends_is_malformed_at_once(head: bytes) -> None:
+    with pytest.raises(MalformedFrame, match="at most 1000"):
+        list(FrameReader(FRAMES_MAX).feed(head))
+
+
+def test_the_largest_frame_is_taken_and_so_is_an_empty_one() -> None:
+    largest = bytes(FRAMES_MAX)
+    assert list(FrameReader(FRAMES_MAX).feed(framed(largest, b""))) == [largest, b""]
