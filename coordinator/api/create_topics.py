@@ -16,7 +16,7 @@ from typing import Any
 from coordinator.api.context import Context
 from coordinator.api.describe_configs import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, TOPIC_CONFIG
 from coordinator.errors import Code, Refused
-from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of
+from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of, is_set_by_broker
 
 API_KEY = 19
 VERSIONS = range(2, 8)
@@ -88,8 +88,8 @@ def _assigned(asked: Any, node_id: int) -> int:
 def _described(configs: dict[str, str], context: Context) -> list[dict[str, Any]]:
     broker = context.broker.config
     answers = []
-    for name, config in TOPIC_CONFIGS.items():
-        source = STATIC_BROKER_CONFIG if config.from_broker else DEFAULT_CONFIG
+    for name in TOPIC_CONFIGS:
+        source = STATIC_BROKER_CONFIG if is_set_by_broker(name, broker) else DEFAULT_CONFIG
         answers.append(
             {
                 "name": name,

@@ -13,7 +13,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
-from coordinator.log.configs import TOPIC_CONFIGS, Kind, default_of
+from coordinator.log.configs import TOPIC_CONFIGS, Kind, default_of, is_set_by_broker
 from coordinator.log.topics import check_name
 
 API_KEY = 32
@@ -59,10 +59,11 @@ def _topic(name: str, context: Context) -> list[dict[str, Any]]:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
     answers = []
     for config_name, config in TOPIC_CONFIGS.items():
-        values = [(config_name, default_of(config_name, context.broker.config), DEFAULT_CONFIG)]
-        if config.from_broker:
+        values = [(config_name, config.default, DEFAULT_CONFIG)]
+        if config.from_broker and is_set_by_broker(config_name, context.broker.config):
             setting = config.from_broker.replace("_", ".")
-            values = [(setting, values[0][1], STATIC_BROKER_CONFIG)]
+            value = default_of(config_name, context.broker.config)
+            values.insert(0, (setting, value, STATIC_BROKER_CONFIG))
         if config_name in topic.configs:
             values.insert(0, (config_name, topic.configs[config_name], TOPIC_CONFIG))
         answers.append(_config(config_name, values, config.kind, read_only=False))

@@ -112,6 +112,11 @@ def default_of(name: str, broker: BrokerConfig) -> str:
     return str(getattr(broker, config.from_broker)) if config.from_broker else config.default
 
 
+def is_set_by_broker(name: str, broker: BrokerConfig) -> bool:
+    """Whether the broker's settings give topics something else than Kafka's default."""
+    return default_of(name, broker) != TOPIC_CONFIGS[name].default
+
+
 def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     """The same, checked. Refused(INVALID_CONFIG) names what is wrong."""
     checked = {}

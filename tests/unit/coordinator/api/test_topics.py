@@ -228,7 +228,7 @@ def test_configurations_come_with_where_they_are_from(tmp_path: Path, version: i
         assert found == {
             "cleanup.policy": ("delete", 5, 1),
             "retention.ms": ("-1", 1, 2),
-            "segment.bytes": ("1000000", 4, 1),
+            "segment.bytes": ("1000000", 4, 2),
         }
         broker = {config.name: config.value for config in answer.results[2].configs}
         assert broker["log.segment.bytes"] == "1000000"
