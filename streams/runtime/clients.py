@@ -149,7 +149,6 @@ class DataProducer:
             {**settings, **({} if transactional else {"on_delivery": self._report})}, logger=log
         )
         self.produce: Callable[..., None] = self._producer.produce
-        self.poll: Callable[[float], int] = self._producer.poll
         self._open = False
         if transactional:
             self._call("init_transactions", self._timeout_s)
@@ -162,12 +161,16 @@ class DataProducer:
 
     def make_room(self) -> None:
         """Wait until the full queue takes records again. Raises OutcomeUnknown after a time."""
-        if self._producer.flush(self._timeout_s):
+        if self._call("flush", self._timeout_s):
             raise OutcomeUnknown(f"the producer's queue stayed full for {self._timeout_s:g} s")
+
+    def poll(self) -> None:
+        """Serve what has been delivered, without waiting."""
+        self._call("poll", 0)
 
     def flush(self) -> None:
         """All that was produced is delivered, or an error is raised."""
-        left = self._producer.flush(self._timeout_s)
+        left = self._call("flush", self._timeout_s)
         if left or self._undelivered:
             reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
             raise OutcomeUnknown(f"{left + len(self._undelivered)} not delivered: {reasons}")
@@ -183,9 +186,13 @@ class DataProducer:
         self._open = False
 
     def discard(self) -> None:
-        """Give the producer up with all that it holds. Its successor's epoch fences it."""
+        """Give the producer up with all that it holds. Its successor's epoch fences it.
+
+        It is destroyed when the tasks that hold its `produce` are closed. Its own `close` would
+        wait for a broker that is away, without a bound (measured with confluent-kafka 2.16).
+        """
         self._producer.purge()
-        self._producer.close()
+        del self._producer, self.produce
 
     def close(self) -> None:
         """End in order: an open transaction is aborted, so that nobody waits for it."""
@@ -196,11 +203,19 @@ class DataProducer:
                 log.info("the open transaction is left to its time-out: %s", error)
         self.discard()
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: Any) -> Any:
         try:
-            getattr(self._producer, name)(*arguments)
+            return getattr(self._producer, name)(*arguments)
         except KafkaException as error:
             raise recovery_from(error, name) from error
+        except SystemError as error:
+            # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
+            # poll serve, and may lose it there. The next transaction call names it.
+            try:
+                self._producer.begin_transaction()
+            except KafkaException as fatal:
+                raise recovery_from(fatal, name) from error
+            raise
 
     def _report(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
@@ -363,4 +378,13 @@ class Clients:
         )
 
     def _common(self, name: str) -> dict[str, Any]:
-        return {"bootstrap.servers": self._servers, "client.id": f"{self._application_id}-{name}"}
+        return {
+            "bootstrap.servers": self._servers,
+            "client.id": f"{self._application_id}-{name}",
+            "error_cb": _log_error,
+        }
+
+
+def _log_error(error: KafkaError) -> None:
+    """Brokers that come and go; what a call of ours meets is raised there, by its recovery."""
+    log.info("%s (%s)", error.str(), error.name())

@@ -121,7 +121,7 @@ class StreamLoop:
         )
         if messages:
             self._process(messages, self._producer)
-        self._producer.poll(0)
+        self._producer.poll()
         if time.monotonic() >= self._commit_at:
             self._commit()
 

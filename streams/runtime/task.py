@@ -114,6 +114,9 @@ class Task:
 
     def close(self) -> None:
         """Release stores and directory. What was not committed is forgotten."""
+        # The steps hold the producer: it goes when the last task lets it go.
+        self.receivers.clear()
+        self.context.flushers.clear()
         for logged in self._stores.values():
             logged.store.close()
         self._lock.release()

@@ -1,0 +1,167 @@
+"""What the integration tests do with a broker and with workers: load, wait, read back."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from state.rocksdb import RocksDisk
+from tests.processes import ServerProcess, wait_until
+
+PARTITIONS = 3
+KEYS = 50
+
+
+class Pair(NamedTuple):
+    """A record as it was read back."""
+
+    key: str
+    value: bytes
+    partition: int
+
+
+class Topics:
+    """The topics of one test on one broker."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers = servers
+        self.application = name
+        self.source = f"{name}-in"
+        self.target = f"{name}-out"
+        self.truth: Counter[str] = Counter()
+        admin = AdminClient({"bootstrap.servers": servers})
+        new = [NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target)]
+        for answer in admin.create_topics(new).values():
+            answer.result(30)
+
+    def load(self, records: int) -> None:
+        """`records` records with known keys and different values."""
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        begin = self.truth.total()
+        for number in range(begin, begin + records):
+            key = f"key-{number % KEYS}"
+            producer.produce(self.source, f"value {number}", key)
+            self.truth[key] += 1
+        assert producer.flush(30) == 0
+
+    @property
+    def loaded(self) -> int:
+        """How many records have been loaded."""
+        return self.truth.total()
+
+    def committed(self, topic: str | None = None) -> Iterator[Pair]:
+        """All committed records of the output, or of another topic, at this moment."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": f"{self.application}-reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+            }
+        )
+        try:
+            name = topic or self.target
+            consumer.assign([TopicPartition(name, p, 0) for p in range(PARTITIONS)])
+            at_end = 0
+            while at_end < PARTITIONS:
+                message = consumer.poll(30)
+                assert message is not None, "no answer from the broker in 30 s"
+                error = message.error()
+                if error is None:
+                    yield Pair(message.key().decode(), message.value(), message.partition())
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    at_end += 1
+        finally:
+            consumer.close()
+
+    def counts(self) -> Counter[str]:
+        """The latest count of each key in the output."""
+        return Counter({p.key: int.from_bytes(p.value, "big") for p in self.committed()})
+
+    def wait_for_counts(self, total: int, timeout_s: float = 60) -> Counter[str]:
+        """The counts, once they sum up to `total` at least."""
+        found: Counter[str] = Counter()
+
+        def enough() -> bool:
+            nonlocal found
+            found = self.counts()
+            return found.total() >= total
+
+        wait_until(enough, timeout_s=timeout_s, what=lambda: f"{found.total()} of {total}")
+        return found
+
+    def wait_for_records(self, count: int, timeout_s: float = 60) -> list[Pair]:
+        """The output, once it has `count` records at least."""
+        found: list[Pair] = []
+
+        def enough() -> bool:
+            found[:] = self.committed()
+            return len(found) >= count
+
+        wait_until(enough, timeout_s=timeout_s, what=lambda: f"{len(found)} of {count}")
+        return found
+
+
+class Worker(ServerProcess):
+    """A worker process on a state directory, which outlives it."""
+
+    def __init__(self, topics: Topics, state: Path, *, kind: str, guarantee: str) -> None:
+        super().__init__("worker")
+        self.counters_file = self.directory / "counters.json"
+        self._command = [sys.executable, "-m", "tests.integration.worker"]
+        for name, value in {
+            "servers": topics.servers,
+            "application": topics.application,
+            "source": topics.source,
+            "target": topics.target,
+            "kind": kind,
+            "guarantee": guarantee,
+            "state": str(state),
+            "counters": str(self.counters_file),
+        }.items():
+            self._command += [f"--{name}", value]
+
+    def start(self, *, kill_at: str | None = None, kill_commit: int = 1) -> None:
+        extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-commit", str(kill_commit)]
+        self.spawn([*self._command, *extra])
+
+    def load_until_killed(self, topics: Topics, timeout_s: float = 60) -> None:
+        """Load records bit by bit, so that there are commits, until it gives itself SIGKILL; any
+        other end is a failure."""
+        process = self._process
+        assert process is not None
+        deadline = time.monotonic() + timeout_s
+        while process.poll() is None:
+            assert time.monotonic() < deadline, f"not killed\n{self.log_tail()}"
+            topics.load(200)
+        assert process.returncode == -9, self.log_tail()
+
+    def finish(self) -> dict[str, int]:
+        """SIGTERM and a clean end; its counters."""
+        self.stop()
+        assert self._process is not None
+        assert self._process.returncode == 0, self.log_tail()
+        counters: dict[str, int] = json.loads(self.counters_file.read_text())
+        return counters
+
+
+def stored_counts(state: Path, application: str, store: str = "counts") -> Counter[str]:
+    """What the stores of all tasks hold on disk, read while no worker runs."""
+    counts: Counter[str] = Counter()
+    for path in sorted((state / application).glob(f"*_*/{store}")):
+        disk = RocksDisk(path)
+        for key, value in disk.items():
+            counts[key.decode()] += int.from_bytes(value[8:], "big")
+        disk.close()
+    return counts

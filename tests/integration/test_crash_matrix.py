@@ -1,0 +1,116 @@
+"""`kill -9` at each step of a commit: output and store equal the truth, and no store is wiped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.runtime.commit import Step
+from tests.integration.cluster import KEYS, Topics, Worker, stored_counts
+
+RECORDS = 2_000
+NewWorker = Callable[..., Worker]
+
+
+@pytest.mark.parametrize("step", Step)
+def test_a_worker_killed_at_any_step_of_a_commit_loses_and_doubles_nothing(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step
+) -> None:
+    worker = new_worker()
+    worker.start(kill_at=step.name, kill_commit=3)
+    worker.load_until_killed(topics)
+    topics.load(RECORDS)
+    worker.start()
+    topics.wait_for_counts(topics.loaded)
+    counters = worker.finish()
+    assert topics.counts() == topics.truth
+    assert stored_counts(tmp_path / "state", topics.application) == topics.truth
+    # What is replayed is at most what the killed commit had not brought to disk: one entry a key.
+    assert counters["restored_records"] <= KEYS
+
+
+def test_every_count_is_written_once_and_in_order_across_a_crash(
+    topics: Topics, new_worker: NewWorker
+) -> None:
+    topics.load(RECORDS)
+    worker = new_worker()
+    worker.start(kill_at=Step.OFFSETS_SENT.name, kill_commit=2)
+    worker.load_until_killed(topics)
+    worker.start()
+    topics.wait_for_counts(topics.loaded)
+    worker.finish()
+    seen: Counter[str] = Counter()
+    for key, value, _ in topics.committed():
+        count = int.from_bytes(value, "big")
+        assert count > seen[key], f"{key}: {count} after {seen[key]}"
+        seen[key] = count
+
+
+@pytest.mark.parametrize("step", [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT])
+def test_a_stateless_copy_is_exact_across_a_crash(
+    topics: Topics, new_worker: NewWorker, step: Step
+) -> None:
+    topics.load(RECORDS)
+    worker = new_worker("copy")
+    worker.start(kill_at=step.name, kill_commit=2)
+    worker.load_until_killed(topics)
+    worker.start()
+    topics.wait_for_records(topics.loaded)
+    worker.finish()
+    values = [pair.value.decode() for pair in topics.committed()]
+    assert len(values) == len(set(values))
+    assert set(values) == {f"VALUE {number}" for number in range(topics.loaded)}
+
+
+@pytest.mark.parametrize("step", [Step.PRODUCED, Step.COMMITTED])
+def test_words_through_a_repartition_topic_are_exact_across_a_crash(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step
+) -> None:
+    topics.load(RECORDS)
+    worker = new_worker("words")
+    worker.start(kill_at=step.name, kill_commit=3)
+    worker.load_until_killed(topics)
+    worker.start()
+    topics.wait_for_counts(2 * topics.loaded)
+    worker.finish()
+    truth = Counter({str(number): 1 for number in range(topics.loaded)})
+    truth["value"] = topics.loaded
+    assert topics.counts() == truth
+    assert stored_counts(tmp_path / "state", topics.application) == truth
+
+
+def test_at_least_once_doubles_what_was_produced_before_the_crash(
+    topics: Topics, new_worker: NewWorker
+) -> None:
+    """The same check fails where it must: this is what exactly once is for."""
+    topics.load(RECORDS)
+    worker = new_worker("copy", guarantee="at_least_once")
+    worker.start(kill_at=Step.PRODUCED.name, kill_commit=2)
+    worker.load_until_killed(topics)
+    worker.start()
+    topics.wait_for_records(topics.loaded + 1)
+    worker.finish()
+    values = [pair.value for pair in topics.committed()]
+    assert len(set(values)) == topics.loaded
+    assert len(values) > topics.loaded
+
+
+def test_a_store_whose_directory_is_gone_is_rebuilt_from_its_changelog(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path
+) -> None:
+    topics.load(RECORDS)
+    worker = new_worker()
+    worker.start()
+    topics.wait_for_counts(RECORDS)
+    worker.finish()
+    (tmp_path / "state").rename(tmp_path / "elsewhere")
+    topics.load(KEYS)
+    worker.start()
+    topics.wait_for_counts(RECORDS + KEYS)
+    counters = worker.finish()
+    assert topics.counts() == topics.truth
+    assert stored_counts(tmp_path / "state", topics.application) == topics.truth
+    assert counters["restored_records"] >= KEYS

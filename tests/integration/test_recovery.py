@@ -1,0 +1,99 @@
+"""Fencing, static members and a broker that goes away, with real processes and clients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from streams.running import RunningApp
+from tests.brokers import Broker
+from tests.integration.cluster import Topics, Worker
+from tests.integration.worker import build
+from tests.processes import wait_until
+
+SESSION_TIMEOUT_MS = 15_000
+
+
+def started(topics: Topics, state: Path) -> RunningApp:
+    app = build(
+        topics.application,
+        topics.source,
+        topics.target,
+        kind="count",
+        bootstrap_servers=topics.servers,
+        state_dir=state,
+        heartbeat_interval_ms=200,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+    )
+    running = app.start()
+    running.wait_for("RUNNING")
+    return running
+
+
+def slot_id(state: Path, application: str) -> str:
+    return (state / application / "process-0" / "id").read_text().strip()
+
+
+def test_a_second_producer_with_the_slots_id_fences_the_first_which_rejoins(
+    topics: Topics, tmp_path: Path
+) -> None:
+    with started(topics, tmp_path) as running:
+        topics.load(500)
+        topics.wait_for_counts(500)
+        name = f"{topics.application}-{slot_id(tmp_path, topics.application)}-0"
+        second = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
+        second.init_transactions(30)
+        rebalances = running.metrics()["rebalances"]
+        topics.load(500)
+        assert topics.wait_for_counts(1_000) == topics.truth
+        assert running.metrics()["recoveries"] >= 1
+        assert running.metrics()["rebalances"] > rebalances
+        # Taking the id back has fenced the second in its turn: it can't commit any more.
+        second.begin_transaction()
+        second.produce(topics.target, b"stray", b"stray", partition=0)
+        with pytest.raises(KafkaException, match=r"[Ff]enced|newer producer"):
+            second.commit_transaction(30)
+    assert topics.counts() == topics.truth
+
+
+def test_a_worker_that_comes_back_gets_its_tasks_without_a_rebalance(
+    topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
+) -> None:
+    with started(topics, tmp_path / "state") as running:
+        other = new_worker()
+        other.start()
+        topics.load(2_000)
+        topics.wait_for_counts(2_000)
+        wait_until(
+            lambda: running.metrics()["rebalances"] >= 2 and running.state == "RUNNING",
+            timeout_s=30,
+            what="the second worker to join",
+        )
+        rebalances = running.metrics()["rebalances"]
+        other.kill()
+        began = time.monotonic()
+        other.start()
+        topics.load(2_000)
+        topics.wait_for_counts(4_000)
+        assert time.monotonic() - began < SESSION_TIMEOUT_MS / 1000
+        assert running.metrics()["rebalances"] == rebalances
+        assert other.finish()["records"] > 0
+        topics.load(1_000)
+        assert topics.wait_for_counts(5_000) == topics.truth
+
+
+def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doubled(
+    topics: Topics, broker: Broker, tmp_path: Path
+) -> None:
+    with started(topics, tmp_path) as running:
+        topics.load(5_000)
+        broker.kill()
+        broker.restart()
+        topics.load(5_000)
+        assert topics.wait_for_counts(10_000, timeout_s=120) == topics.truth
+        assert running.state != "ERROR"
+    assert topics.counts() == topics.truth

@@ -1,0 +1,84 @@
+"""A worker process of the crash tests: `python -m tests.integration.worker ARGUMENTS`.
+
+It counts or copies, and can be told to end itself with SIGKILL when a named step of a commit is
+reached: the one place where a test needs a crash at an exact point. Its counters go to a file when
+it ends in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from streams import App, serdes
+from streams.runtime.commit import Step
+
+
+def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
+    """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition."""
+    app = App(application_id, **settings)
+    stream = app.stream(source, key=serdes.string, value=serdes.string)
+    if kind == "count":
+        stream.group_by_key().count(store="counts").to_stream().to(target)
+    elif kind == "words":
+        words = stream.flat_map_values(str.split).group_by(lambda _, word: word, key=serdes.string)
+        words.count(store="counts").to_stream().to(target)
+    else:
+        stream.map_values(str.upper).to(target)
+    return app
+
+
+def killer(step: str | None, commit: int) -> Callable[[Step], None]:
+    """Ends this process at the `commit`-th time that `step` is reached."""
+    left = commit
+
+    def reached(now: Step) -> None:
+        nonlocal left
+        if now.name == step:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("servers", "application", "source", "target", "kind", "guarantee"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--kill-at")
+    parser.add_argument("--kill-commit", type=int, default=1)
+    parser.add_argument("--counters", type=Path, required=True)
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    app = build(
+        given.application,
+        given.source,
+        given.target,
+        kind=given.kind,
+        bootstrap_servers=given.servers,
+        state_dir=given.state,
+        processing_guarantee=given.guarantee,
+        commit_interval_ms=50,
+        session_timeout_ms=10_000,
+        heartbeat_interval_ms=200,
+        max_poll_records=500,
+    )
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
+    with app.start(reached=killer(given.kill_at, given.kill_commit)) as running:
+        while not stop.wait(0.05) and running.state != "ERROR":
+            pass
+    given.counters.write_text(json.dumps(running.metrics()))
+
+
+if __name__ == "__main__":
+    main()
