@@ -150,9 +150,14 @@ class GroupService:
     def commit_offsets(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
     ) -> list[Code]:
-        """One code an offset. `unknown_group`: the code for a generation of a group that isn't."""
+        """One code an offset. `unknown_group`: the code for a generation of a group that isn't.
+
+        A group that has only offsets is one: its generation may be anything, the member is unknown.
+        """
         shard = self._shard(command.group_id)
         group = shard.groups.get(command.group_id)
+        if shard.state.offsets.has_group(command.group_id):
+            unknown_group = Code.UNKNOWN_MEMBER_ID
         validate_offset_commit(
             group,
             committer,

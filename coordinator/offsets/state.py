@@ -78,5 +78,9 @@ class OffsetState:
         """Some open transaction holds an offset for this partition."""
         return any(key in offsets for offsets in self.pending.values())
 
+    def has_group(self, group_id: str) -> bool:
+        """The group has offsets, committed or pending: it exists, if only by them."""
+        return group_id in self.committed or any(self.pending_in(group_id))
+
     def pending_in(self, group_id: str) -> Iterator[OffsetKey]:
         return (key for found in self.pending.values() for key in found if key[0] == group_id)

@@ -148,6 +148,11 @@ def test_metadata_of_4096_bytes_is_kept_and_one_byte_more_refused_with_12(
     assert (found.committed_offset, len(found.metadata)) == (1, 4096)
 
 
+def test_metadata_is_measured_in_characters(client: Client, group: str, topic: str) -> None:
+    assert commit_offset(client, group, topic, 1, metadata="ä" * 4096) == Code.NONE
+    assert fetch_offset(client, group, topic).metadata == "ä" * 4096
+
+
 def test_an_offset_for_an_unknown_topic_or_partition_is_refused_with_3(
     client: Client, group: str, topic: str, unique: Callable[[str], str]
 ) -> None:
@@ -163,6 +168,27 @@ def test_a_generation_of_a_group_that_does_not_exist_is_refused_with_22(
     code = commit_offset(client, group, topic, 1, generation=3, member_id="someone")
     assert code == Code.ILLEGAL_GENERATION
     assert committed(client, group, topic) == -1
+
+
+def test_in_a_group_that_has_offsets_but_no_members_every_member_is_unknown(
+    client: Client, group: str, topic: str
+) -> None:
+    commit_offset(client, group, topic, 1)
+    code = commit_offset(client, group, topic, 2, generation=3, member_id="someone")
+    assert code == Code.UNKNOWN_MEMBER_ID
+    assert committed(client, group, topic) == 1
+
+
+def test_a_group_that_has_offsets_but_no_members_is_empty_and_has_no_protocol(
+    client: Client, group: str, topic: str
+) -> None:
+    commit_offset(client, group, topic, 1)
+    (found,) = client.send(Api.DESCRIBE_GROUPS, 5, groups=[group]).groups
+    assert (found.error_code, found.group_state, found.protocol_type) == (Code.NONE, "Empty", "")
+    listed = client.send(Api.LIST_GROUPS, 4).groups
+    assert ("", "Empty") in [
+        (each.protocol_type, each.group_state) for each in listed if each.group_id == group
+    ]
 
 
 def test_in_a_group_with_members_only_they_may_commit_and_only_in_their_generation(

@@ -138,6 +138,14 @@ def test_a_generation_of_a_group_that_does_not_exist_is_refused_with_22(
     assert code == Code.ILLEGAL_GENERATION
 
 
+def test_in_a_group_that_has_offsets_but_no_members_every_member_is_unknown(
+    group: str, topic: str, producer: Producer
+) -> None:
+    assert producer.stage_offset(group, topic, 1) == Code.NONE
+    code = producer.stage_offset(group, topic, 2, generation=1, member_id="someone")
+    assert code == Code.UNKNOWN_MEMBER_ID
+
+
 def test_a_producer_that_names_no_member_may_stage_even_if_the_group_has_members(
     connect: Callable[[], Client], group: str, topic: str, producer: Producer
 ) -> None:

@@ -40,7 +40,7 @@ class DescribedGroup:
 def describe(group: Group | None, group_id: str, offsets: OffsetState) -> DescribedGroup | None:
     """Metadata and protocol are shown while Stable, as they mean nothing in a rebalance."""
     if group is None:
-        if group_id in offsets.committed or any(offsets.pending_in(group_id)):
+        if offsets.has_group(group_id):
             return DescribedGroup(Phase.EMPTY.value, "", "", ())
         return None
     protocol = group.protocol if group.phase is Phase.STABLE else None

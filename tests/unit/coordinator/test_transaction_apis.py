@@ -153,7 +153,7 @@ def test_txn_offset_commit(version: int) -> None:
     assert set(stage(broker, version, epoch=7).values()) == {Code.INVALID_PRODUCER_EPOCH}
     if version >= 3:
         codes = stage(broker, version, generation_id=4, member_id="m")
-        assert set(codes.values()) == {Code.ILLEGAL_GENERATION}
+        assert set(codes.values()) == {Code.UNKNOWN_MEMBER_ID}
     fetched = fetch(broker, 7)
     assert fetched == {0: (-1, Code.UNSTABLE_OFFSET_COMMIT), 1: (-1, 0)}
     broker.send(end_txn, 4, **transactional(broker), committed=True)
