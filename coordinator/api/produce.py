@@ -98,6 +98,7 @@ def _verify(
     """Refused unless the transaction that this batch is of knows the partition."""
     if partition.producers.has_open(batch.producer_id, batch.producer_epoch):
         return
+    partition.producers.expect(batch)
     code = context.broker.coordinators.check_transactional_append(
         transactional_id,
         batch.producer_id,

@@ -8,6 +8,8 @@ make a batch or marker that is in the log true, live and when the log is scanned
     lower epoch                                                  INVALID_PRODUCER_EPOCH
     higher epoch, first sequence not 0                           OUT_OF_ORDER_SEQUENCE_NUMBER
     same epoch, first sequence not last + 1 (0 after 2^31 - 1)   OUT_OF_ORDER_SEQUENCE_NUMBER
+    above one that was seen and not taken when its transaction
+    was looked up for its first batch (`expect`)                 OUT_OF_ORDER_SEQUENCE_NUMBER
     nothing known of the producer                                accepted, any sequence
     non-transactional while a transaction is open                INVALID_TXN_STATE
 
@@ -53,11 +55,20 @@ class Producer:
             self.batches.clear()
 
 
+class Expected(NamedTuple):
+    """The lowest sequence of an epoch that came before its transaction had written here."""
+
+    epoch: int
+    sequence: int
+    timestamp_ms: int
+
+
 class Producers:
     """The producers of one partition."""
 
     def __init__(self) -> None:
         self._known: dict[int, Producer] = {}
+        self._expected: dict[int, Expected] = {}  # by producer id, only until it writes
         # Producer id -> first offset. Transactions open in the order of their first offsets, and
         # a dict keeps that order: the first value is the first unstable offset.
         self._open: dict[int, int] = {}
@@ -78,10 +89,31 @@ class Producers:
         """(producer id, first offset) in the order of the log."""
         yield from self._open.items()
 
+    def expect(self, batch: Batch) -> None:
+        """A transaction's first batch is here, and may yet be refused for reasons of its own.
+
+        A producer sends several at once: until the lowest is in the log, no later one gets in, or
+        what was refused would be missing between them. Nothing to keep on disk: a producer that
+        tries again begins with the lowest. One that has been replaced has no say.
+        """
+        known = self._known.get(batch.producer_id)
+        if known is not None and batch.producer_epoch < known.epoch:
+            return
+        seen = self._expected.get(batch.producer_id)
+        if (
+            seen is None
+            or batch.producer_epoch > seen.epoch
+            or (batch.producer_epoch == seen.epoch and batch.base_sequence < seen.sequence)
+        ):
+            self._expected[batch.producer_id] = Expected(
+                batch.producer_epoch, batch.base_sequence, batch.max_timestamp_ms
+            )
+
     def check(self, batch: Batch) -> AppendedBatch | None:
         """The earlier append that this batch is a retry of, or None to append it; or Refused."""
         known = self._known.get(batch.producer_id)
         if known is None:
+            self._check_expected(batch)
             return None
         if batch.producer_epoch == known.epoch:
             wanted = (batch.base_sequence, batch.last_sequence)
@@ -93,6 +125,7 @@ class Producers:
                 Code.INVALID_PRODUCER_EPOCH,
                 f"producer {batch.producer_id}: epoch {batch.producer_epoch}, now {known.epoch}",
             )
+        self._check_expected(batch)
         expected = _next_sequence(known, batch.producer_epoch)
         if batch.base_sequence != expected:
             raise Refused(
@@ -105,6 +138,19 @@ class Producers:
                 f"producer {batch.producer_id} has a transaction open and wrote outside it",
             )
         return None
+
+    def _check_expected(self, batch: Batch) -> None:
+        seen = self._expected.get(batch.producer_id)
+        if (
+            seen is not None
+            and batch.producer_epoch == seen.epoch
+            and batch.base_sequence > seen.sequence
+        ):
+            raise Refused(
+                Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {batch.producer_id}: sequence {batch.base_sequence} before "
+                f"{seen.sequence}, which was not taken",
+            )
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
         """Refused if a newer producer or a newer coordinator has been here."""
@@ -137,6 +183,7 @@ class Producers:
             )
         if batch.is_transactional:
             self._open.setdefault(batch.producer_id, base_offset)
+            self._expected.pop(batch.producer_id, None)
 
     def ended(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int
@@ -148,6 +195,7 @@ class Producers:
         known.take_epoch(epoch)
         known.coordinator_epoch = coordinator_epoch
         known.last_timestamp_ms = timestamp_ms
+        self._expected.pop(producer_id, None)
         return self._open.pop(producer_id, None)
 
     def expire(self, now_ms: int, idle_ms: int) -> int:
@@ -160,6 +208,11 @@ class Producers:
         ]
         for producer_id in idle:
             del self._known[producer_id]
+        self._expected = {
+            producer_id: seen
+            for producer_id, seen in self._expected.items()
+            if now_ms - seen.timestamp_ms < idle_ms
+        }
         return len(idle)
 
 

@@ -246,6 +246,21 @@ def test_produce_11_tells_the_same_with_120(
     assert answer.error_code == Code.TRANSACTION_ABORTABLE
 
 
+def test_after_a_refused_first_batch_none_that_comes_later_in_the_sequence_is_taken(
+    client: Client, topic: str, transactional_id: str
+) -> None:
+    """Batches are under way together: the second must not get in where the first did not."""
+    producer = Producer.init(client, transactional_id)
+    assert producer.write(topic, b"first").error_code == Code.INVALID_TXN_STATE
+    producer.add(topic)
+    producer.sequences[topic, 0] = 1
+    assert producer.write(topic, b"second").error_code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    producer.sequences[topic, 0] = 0
+    for value in (b"first", b"second"):
+        assert producer.write(topic, value).error_code == Code.NONE
+    producer.commit()
+
+
 def test_a_partition_of_the_last_transaction_must_be_added_again(
     client: Client, topic: str, transactional_id: str
 ) -> None:

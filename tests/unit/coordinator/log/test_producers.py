@@ -155,3 +155,42 @@ def test_a_silent_producer_is_forgotten_but_never_in_a_transaction() -> None:
     assert producers.expire(NOW_MS + 100, 100) == 1
     assert producers.get(7) is None
     assert producers.get(8) is not None
+
+
+def came(producers: Producers, sequence: int, epoch: int = 3) -> None:
+    """A transactional batch came before its transaction had written here, and was not taken."""
+    producers.expect(
+        produced([b"v"], producer_id=7, epoch=epoch, sequence=sequence, transactional=True)
+    )
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["unknown producer", "known producer"])
+def test_after_a_first_batch_that_was_not_taken_only_it_or_one_before_it_is(known: bool) -> None:
+    producers = Producers()
+    if known:
+        wrote(producers, 0, 4)
+    came(producers, 4)
+    came(producers, 5)
+    assert outcome(producers, 5, transactional=True) == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert outcome(producers, 4, transactional=True) is None
+
+
+def test_once_the_first_batch_is_taken_the_sequence_goes_on() -> None:
+    producers = Producers()
+    came(producers, 0)
+    producers.applied(produced([b"v"], producer_id=7, epoch=3, sequence=0, transactional=True), 0)
+    assert outcome(producers, 1, transactional=True) is None
+
+
+def test_a_new_epoch_begins_anew_whatever_of_the_old_one_was_not_taken() -> None:
+    producers = Producers()
+    came(producers, 5)
+    came(producers, 0, epoch=4)
+    assert outcome(producers, 0, epoch=4, transactional=True) is None
+
+
+def test_what_was_not_taken_is_forgotten_with_idle_producers() -> None:
+    producers = Producers()
+    came(producers, 0)
+    producers.expire(NOW_MS + 1_000, 1_000)
+    assert outcome(producers, 1, transactional=True) is None
