@@ -132,7 +132,8 @@ class GroupService:
         draft, codes = leave(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        self._install(draft)
+        if draft is not None:
+            self._install(draft)
         return codes
 
     def describe(self, group_id: str) -> DescribedGroup | None:

@@ -323,6 +323,33 @@ def test_several_members_are_removed_by_one_request(
     assert second.heartbeat() == Code.REBALANCE_IN_PROGRESS
 
 
+def test_of_a_group_that_does_not_exist_each_member_that_leaves_is_unknown(
+    client: Client, group: str
+) -> None:
+    members = [{"member_id": each, "group_instance_id": None} for each in ("one", "two")]
+    response = client.send(Api.LEAVE_GROUP, 3, group_id=group, members=members)
+    assert response.error_code == Code.NONE
+    assert [each.error_code for each in response.members] == [Code.UNKNOWN_MEMBER_ID] * 2
+
+
+def test_a_round_that_all_have_left_goes_on_for_one_with_an_id_and_with_any_protocol(
+    member: Callable[..., Member],
+) -> None:
+    first, second = alone(member()), member()
+    late, other = member(protocols=("range", "sticky")), member(protocols=("sticky",))
+    late.ask_for_id()
+    second.ask_for_id()
+    joining = second.post_join()
+    see_rebalance(first)
+    assert first.leave() == Code.NONE
+    assert member(member_id=second.member_id).leave() == Code.NONE
+    assert second.client.receive(joining).error_code == Code.UNKNOWN_MEMBER_ID
+    other.ask_for_id()
+    joining = other.post_join()
+    assert late.joined(late.post_join()).protocol_name == "sticky"
+    assert other.joined(joining).error_code == Code.NONE
+
+
 # Seen from outside
 
 

@@ -24,12 +24,12 @@ class LeaveGroup:
 
 def leave(
     group: Group | None, command: LeaveGroup, config: GroupConfig, now_ms: int
-) -> tuple[Draft, list[Code]]:
-    """One code a member, in their order. Refuses with 25 if there is no such group."""
+) -> tuple[Draft | None, list[Code]]:
+    """One code a member, in their order; no draft if there is nobody who could leave."""
     if not command.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
+        return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
     draft = Draft(group, config, now_ms)
     codes = [_remove(draft, leaving) for leaving in command.members]
     if Code.NONE in codes and draft.group.phase is not Phase.EMPTY:

@@ -208,7 +208,9 @@ class Group:
         """Someone with these protocols can be, or stay, a member."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and names)
-        return protocol_type == self.protocol_type and bool(names & self.common_protocols())
+        # A round that all members have left goes on for those who have only asked for an id.
+        wanted = names & self.common_protocols() if self.members else names
+        return protocol_type == self.protocol_type and bool(wanted)
 
     def common_protocols(self) -> set[str]:
         """The protocols that all members offer."""

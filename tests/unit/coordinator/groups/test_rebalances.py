@@ -140,7 +140,7 @@ def test_leaving_starts_a_rebalance_and_the_last_one_leaves_the_group_empty(worl
     assert a.leave() is Code.NONE
     assert phase(world) == "Empty"
     assert a.heartbeat() is Code.UNKNOWN_MEMBER_ID
-    assert code_of(a.leave) is Code.UNKNOWN_MEMBER_ID
+    assert a.leave() is Code.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("before", Phase)
