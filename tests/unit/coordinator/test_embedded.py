@@ -67,8 +67,7 @@ def test_the_address_is_known_only_while_it_runs() -> None:
 
 def test_importing_the_package_starts_nothing_heavy() -> None:
     code = (
-        "import sys, coordinator, coordinator.assignors
-"
+        "import sys, coordinator, coordinator.assignors\n"
         "print('kio' in sys.modules, 'uvloop' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
