@@ -381,6 +381,9 @@ class Clients:
         return {
             "bootstrap.servers": self._servers,
             "client.id": f"{self._application_id}-{name}",
+            # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
+            # brokers were away for a moment.
+            "metadata.recovery.strategy": "none",
             "error_cb": _log_error,
         }
 

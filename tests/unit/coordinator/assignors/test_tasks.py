@@ -51,10 +51,18 @@ def test_a_member_keeps_as_many_of_its_tasks_as_balance_allows(
 
 
 def test_a_new_member_takes_no_more_than_its_share() -> None:
-    assigned = assign_tasks(["0", "1", "2", "3"], {"old": ["0", "1", "2", "3"], "new": []})
-    assert assigned == {"old": ["0", "1"], "new": ["2", "3"]}
+    tasks = ["0_0", "0_1", "1_0", "1_1"]
+    assigned = assign_tasks(tasks, {"old": tasks, "new": []})
+    assert assigned == {"old": ["0_0", "1_0"], "new": ["0_1", "1_1"]}
+
+
+@pytest.mark.parametrize("previous", [{"a": [], "b": []}, {"a": ["0_0", "1_0"], "b": []}])
+def test_each_member_gets_its_share_of_every_sub_topology(previous: dict[str, list[str]]) -> None:
+    tasks = [f"{subtopology}_{partition}" for subtopology in (0, 1) for partition in range(4)]
+    for mine in assign_tasks(tasks, previous).values():
+        assert [task[0] for task in mine] == ["0", "0", "1", "1"]
 
 
 def test_no_members_is_an_error() -> None:
     with pytest.raises(ValueError, match="no members"):
-        assign_tasks(["0"], {})
+        assign_tasks(["0_0"], {})
