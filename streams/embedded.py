@@ -1,7 +1,8 @@
 """Starts the embedded broker, or finds the one that another worker of this directory has started.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
-first worker to need it holds a lock while it starts it; its address is written into a file.
+first worker to need it holds a lock while it starts it. `<state_dir>/broker/process` has its address
+and, in the second line, its process id, for who wants to end it.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ def embedded_broker(state_dir: Path) -> str:
             f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
-    address = directory / "address"
+    known = directory / "process"
     with open(directory / "starting.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        running = address.read_text().strip() if address.exists() else ""
-        if running and _answers(running):
-            return running
-        started = _start(directory, running)
-        fresh = address.with_suffix(".new")
-        fresh.write_text(started)
-        fresh.replace(address)
-        return started
+        last = known.read_text().split()[0] if known.exists() else ""
+        if last and _answers(last):
+            return last
+        address, pid = _start(directory, last)
+        fresh = known.with_suffix(".new")
+        fresh.write_text(f"{address}\n{pid}\n")
+        fresh.replace(known)
+        return address
 
 
 def _answers(address: str) -> bool:
@@ -64,7 +65,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _start(directory: Path, last: str) -> str:
+def _start(directory: Path, last: str) -> tuple[str, int]:
     """Start a broker, on its last port if that is free: clients that are still up find it again."""
     data = directory / "data"
     port = int(last.rpartition(":")[2]) if last else 0
@@ -79,7 +80,7 @@ def _start(directory: Path, last: str) -> str:
             )
             said = _first_line(process)
         if said.startswith("listening on "):
-            return said.removeprefix("listening on ").strip()
+            return said.removeprefix("listening on ").strip(), process.pid
     why = (directory / "broker.log").read_text(errors="replace").strip().splitlines()[-1:]
     raise ConfigError(
         f"the embedded broker did not start in {data}: {' '.join(why) or 'no output'}"
@@ -101,4 +102,5 @@ def _first_line(process: subprocess.Popen[bytes]) -> str:
         process.kill()
         process.wait()
     process.stdout.close()
+    process.returncode = 0  # it outlives us and nobody waits for it: no warning about that
     return said.decode(errors="replace")

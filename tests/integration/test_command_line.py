@@ -1,0 +1,100 @@
+"""The commands as a person types them: workers on the embedded broker, and the broker alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.embedded import embedded_broker
+from tests.integration.cluster import Topics
+from tests.processes import ServerProcess, wait_until
+
+PROGRAM = """
+from streams import App, serdes
+app = App("{name}", commit_interval_ms=50, heartbeat_interval_ms=200)
+stream = app.stream("{name}-in", key=serdes.string, value=serdes.string)
+stream.group_by_key().count(store="counts").to_stream().to("{name}-out")
+if __name__ == "__main__":
+    app.run(workers=2)
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """A state directory whose embedded broker is ended with the test."""
+    directory = tmp_path / "state"
+    yield directory
+    known = directory / "broker" / "process"
+    if known.exists():
+        os.kill(int(known.read_text().split()[1]), signal.SIGKILL)
+
+
+class Command(ServerProcess):
+    """A command in a directory."""
+
+    def __init__(self, arguments: list[str], directory: Path, **environment: str) -> None:
+        super().__init__("command")
+        paths = {"PYTHONPATH": f"{Path.cwd()}:{directory}"}
+        self.spawn([sys.executable, *arguments], {**paths, **environment})
+
+    @property
+    def status(self) -> int | None:
+        assert self._process is not None
+        return self._process.poll()
+
+
+@pytest.mark.parametrize("how", ["run", "script"])
+def test_two_workers_find_the_embedded_broker_of_their_directory(
+    how: str, state: Path, tmp_path: Path
+) -> None:
+    address = embedded_broker(state)
+    assert embedded_broker(state) == address
+    topics = Topics(address, f"cli-{how}")
+    (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
+    arguments = {
+        "run": ["-m", "streams", "run", "program:app", "--workers", "2", "--state-dir", str(state)],
+        "script": [str(tmp_path / "program.py")],
+    }[how]
+    command = Command(arguments, tmp_path, MILLRACE_STATE_DIR=str(state))
+    try:
+        topics.load(1_000)
+        assert topics.wait_for_counts(1_000) == topics.truth
+        slots = state / topics.application
+        wait_until(
+            lambda: len(list(slots.glob("process-*/id"))) == 2,
+            timeout_s=30,
+            what="two workers",
+        )
+        command.stop()
+        assert command.status == 0, command.log_tail()
+    finally:
+        command.close()
+
+
+def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Path) -> None:
+    command = Command(["-m", "streams", "broker", "--data", str(tmp_path / "data"), "--port", "0"],
+                      tmp_path)  # fmt: skip
+    try:
+        wait_until(lambda: "listening on" in command.log_since(0), timeout_s=30, what="the line")
+        address = command.log_since(0).split()[-1]
+        topics = Topics(address, "alone")
+        topics.load(10)
+        assert len(list(topics.committed(topics.source))) == 10
+        command.stop()
+        assert command.status == 0, command.log_tail()
+    finally:
+        command.close()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["broker", "--help"]])
+def test_every_command_explains_itself(arguments: list[str]) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
+    )
+    assert "Usage" in result.stdout

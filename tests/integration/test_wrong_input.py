@@ -1,0 +1,193 @@
+"""What a person gets for a mistake: one clear message with the value and what to do, exit status 2,
+no traceback."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.brokers import Broker, EmbeddedProcess
+
+TIMEOUT_S = 60
+APP = """
+from streams import App, serdes
+app = App("{name}", commit_interval_ms=50)
+stream = app.stream("{name}-in", key=serdes.string, value=serdes.{value}, name="read")
+{steps}
+"""
+COPY = 'stream.to("{name}-out", name="write")'
+
+
+def run(
+    arguments: Sequence[str], directory: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd()), **environment},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def check(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+    for part in parts:
+        assert part in " ".join(result.stderr.split()), result.stderr
+
+
+class Program:
+    """An application in a file of its own."""
+
+    def __init__(self, directory: Path, name: str, servers: str) -> None:
+        self.directory = directory
+        self.name = name
+        self._servers = servers
+
+    def write(self, steps: str = COPY, value: str = "string") -> None:
+        text = APP.format(name=self.name, value=value, steps=steps.format(name=self.name))
+        (self.directory / "program.py").write_text(text)
+
+    def topics(self, *suffixes: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        for answer in admin.create_topics(
+            [NewTopic(f"{self.name}-{suffix}", 1, 1) for suffix in suffixes]
+        ).values():
+            answer.result(30)
+
+    def run(self, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        arguments = ["streams", "run", "program:app", "--state-dir", str(self.directory / "state")]
+        if "--bootstrap-servers" not in more:
+            arguments += ["--bootstrap-servers", self._servers]
+        return run([*arguments, *more], self.directory, **environment)
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[EmbeddedProcess]:
+    made = EmbeddedProcess()
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def program(embedded: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Program:
+    name = f"app-{abs(hash(request.node.name))}"
+    made = Program(tmp_path, name, embedded.bootstrap_servers)
+    made.write()
+    return made
+
+
+def produce(servers: str, topic: str, key: bytes | None, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce(topic, value, key)
+    assert producer.flush(30) == 0
+
+
+def test_an_input_topic_that_does_not_exist(program: Program) -> None:
+    program.topics("out")
+    check(program.run(), f"topic '{program.name}-in' does not exist", "create it")
+
+
+def test_an_output_topic_that_does_not_exist(program: Program) -> None:
+    program.topics("in")
+    check(program.run(), f"topic '{program.name}-out' does not exist", "create it")
+
+
+def test_a_key_that_a_serde_cannot_take(program: Program, embedded: Broker) -> None:
+    program.write('stream.map(lambda k, v: (7, v), key=serdes.string, value=serdes.string)'
+                  '.to("{name}-out", name="write")')  # fmt: skip
+    program.topics("in", "out")
+    produce(embedded.bootstrap_servers, f"{program.name}-in", b"k", b"v")
+    check(program.run(), "step 'write'", "key=string", "key 7", f"{program.name}-in[0]@0")
+
+
+def test_a_value_that_a_serde_cannot_read(program: Program, embedded: Broker) -> None:
+    program.write(value="int64")
+    program.topics("in", "out")
+    produce(embedded.bootstrap_servers, f"{program.name}-in", b"k", b"not eight")
+    check(program.run(), "step 'read'", "value=int64", "needs 8 bytes, got 9", "[0]@0")
+
+
+def test_a_users_function_that_fails_names_the_record_and_the_line(
+    program: Program, embedded: Broker
+) -> None:
+    program.write('stream.map_values(lambda v: 1 // 0).to("{name}-out", name="write")')
+    program.topics("in", "out")
+    produce(embedded.bootstrap_servers, f"{program.name}-in", b"k", b"v")
+    check(program.run(), f"{program.name}-in[0]@0", "ZeroDivisionError", "program.py:5")
+
+
+def test_a_broker_that_is_not_there(program: Program) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        result = program.run("--bootstrap-servers", address)
+    check(result, f"no Kafka broker answers at bootstrap_servers='{address}'", "check the address")
+
+
+def test_a_misspelt_setting(program: Program) -> None:
+    result = program.run("--set", "comit_interval_ms=5")
+    check(result, "unknown setting comit_interval_ms", "did you mean 'commit_interval_ms'")
+
+
+def test_a_setting_with_a_value_that_is_none(program: Program) -> None:
+    result = program.run("--set", "commit_interval_ms=soon")
+    check(result, "setting 'commit_interval_ms' can't be 'soon'")
+    check(program.run("--set", "commit_interval_ms"), "is not NAME=VALUE")
+
+
+def test_a_misspelt_environment_variable(program: Program) -> None:
+    check(program.run(MILLRACE_STAT_DIR="x"), "MILLRACE_STAT_DIR", "did you mean 'state_dir'")
+
+
+def test_an_unwritable_state_directory(program: Program) -> None:
+    program.topics("in", "out")
+    (program.directory / "file").touch()
+    unwritable = str(program.directory / "file" / "state")
+    check(program.run("--state-dir", unwritable), unwritable, "can't be written", "--state-dir")
+    embedded_too = program.run("--state-dir", unwritable, "--bootstrap-servers", "embedded")
+    check(embedded_too, unwritable, "can't be written", "--state-dir")
+
+
+def test_a_program_that_is_not_there(program: Program) -> None:
+    for reference, message in {
+        "nothing:app": "no module 'nothing'",
+        "program:nothing": "'nothing' in 'program' is nothing and not an App",
+        "program": "is not module:variable",
+    }.items():
+        check(run(["streams", "run", reference], program.directory), message)
+
+
+def test_a_topology_that_cannot_be_built(program: Program) -> None:
+    program.write('stream.map(lambda k, v: (v, k)).to("{name}-out", name="write")')
+    check(program.run(), "step 'write' needs a key serde")
+
+
+def test_a_port_that_is_in_use(embedded: Broker, tmp_path: Path) -> None:
+    port = embedded.bootstrap_servers.rpartition(":")[2]
+    for module in (["coordinator"], ["streams", "broker"]):
+        check(run([*module, "--data", "data", "--port", port], tmp_path), port, "in use")
+
+
+def test_a_data_directory_that_another_broker_has(
+    embedded: EmbeddedProcess, tmp_path: Path
+) -> None:
+    directory = str(embedded.data_dir)
+    check(run(["coordinator", "--data", directory, "--port", "0"], tmp_path), directory)
+
+
+def test_a_broker_setting_that_does_not_exist(tmp_path: Path) -> None:
+    arguments = ["coordinator", "--data", "data", "--port", "0", "--set", "num.partition=3"]
+    check(run(arguments, tmp_path), "num.partition", "num.partitions")
