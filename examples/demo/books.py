@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
     KafkaError,
+    KafkaException,
+    Message,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from examples.demo.corpus import Line
+from examples.demo.processes import DemoFailed
 from streams import serdes
 
 PARTITIONS = 4
 _WAIT_S = 30
+# librdkafka would tell the terminal about every attempt to reach the broker that was just killed.
+_LOG = logging.getLogger("examples.demo.kafka")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False
+
+
+def _settings(address: str) -> dict[str, Any]:
+    return {"bootstrap.servers": address, "metadata.recovery.strategy": "none"}
 
 
 class Verdict(NamedTuple):
     """How the result differs from the truth, in words."""
 
+    counted: int
     missing: int
     twice: int
     example: str
+
+
+def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
+    """Word for word."""
+    off = {word: counts[word] - truth[word] for word in truth.keys() | counts.keys()}
+    worst = max(off, key=lambda word: abs(off[word]))
+    return Verdict(
+        counted=counts.total(),
+        missing=-sum(difference for difference in off.values() if difference < 0),
+        twice=sum(difference for difference in off.values() if difference > 0),
+        example=f"{worst!r}: {counts[worst]} counted, {truth[worst]} in the files",
+    )
 
 
 class Books:
     """Topics of one run on one broker."""
 
     def __init__(self, address: str, suffix: str) -> None:
-        self._settings = {"bootstrap.servers": address}
-        self._admin = AdminClient(self._settings)
+        self._address = address
+        self._settings = _settings(address)
+        self._admin = AdminClient(self._settings, logger=_LOG)
         self._group = f"word-count{suffix}"
         self._lines = f"lines{suffix}"
         self._counts = f"counts-by-word{suffix}"
@@ -44,6 +70,12 @@ class Books:
         self._changelog = f"{self._group}-counts-changelog"
 
     def create_topics(self) -> None:
+        """Raises DemoFailed if no broker answers."""
+        try:
+            self._admin.list_topics(timeout=10)
+        except KafkaException as error:
+            reason = error.args[0].str()
+            raise DemoFailed(f"no broker answers at {self._address!r}: {reason}") from None
         topics = [NewTopic(name, PARTITIONS) for name in (self._lines, self._counts)]
         for answer in self._admin.create_topics(topics).values():
             answer.result(_WAIT_S)
@@ -55,7 +87,7 @@ class Books:
             answer.exception(_WAIT_S)
 
     def load(self, lines: list[Line], advanced: Callable[[int], None]) -> None:
-        """Write all lines, keyed by file. Raises RuntimeError if one is not delivered."""
+        """Write all lines, keyed by file. Raises DemoFailed if one is not delivered."""
         failed: list[str] = []
 
         def report(error: KafkaError | None, _: object) -> None:
@@ -70,7 +102,8 @@ class Books:
                 "queue.buffering.max.messages": 1_000_000,
                 "delivery.report.only.error": True,
                 "on_delivery": report,
-            }
+            },
+            logger=_LOG,
         )
         for number, (file, text) in enumerate(lines):
             producer.produce(self._lines, text, file)
@@ -78,8 +111,16 @@ class Books:
                 producer.poll(0)
                 advanced(number)
         if producer.flush(60) or failed:
-            raise RuntimeError(f"lines were not delivered: {sorted(set(failed))}")
+            raise DemoFailed(f"lines were not delivered: {sorted(set(failed))}")
         advanced(len(lines))
+
+    def words_written(self) -> int:
+        """How many words are in the repartition topic by now, committed or not."""
+        if self._repartition not in self._admin.list_topics(timeout=_WAIT_S).topics:
+            return 0  # the first worker is about to make it
+        partitions = [TopicPartition(self._repartition, number) for number in range(PARTITIONS)]
+        answers = self._admin.list_offsets({p: OffsetSpec.latest() for p in partitions})
+        return sum(answer.result(_WAIT_S).offset for answer in answers.values())
 
     def drained(self) -> bool:
         """Whether no committed record is left to process, on any topic that is read."""
@@ -93,6 +134,18 @@ class Books:
         committed = [
             TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in answer.topic_partitions
         ]
+        return next(self._committed_from(committed), None) is None
+
+    def final_counts(self) -> Counter[str]:
+        """The whole output, read anew: the last count of each word."""
+        start = [TopicPartition(self._counts, number, 0) for number in range(PARTITIONS)]
+        decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize
+        return Counter(
+            {decode_word(m.key()): decode_count(m.value()) for m in self._committed_from(start)}
+        )
+
+    def _committed_from(self, positions: list[TopicPartition]) -> Iterator[Message]:
+        """Committed records from these positions to the ends."""
         reader = Consumer(
             {
                 **self._settings,
@@ -101,20 +154,23 @@ class Books:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
-            }
+            },
+            logger=_LOG,
         )
         try:
-            reader.assign(committed)
-            at_end: set[tuple[str, int]] = set()
-            while len(at_end) < len(committed):
+            reader.assign(positions)
+            left = len(positions)
+            while left:
                 message = reader.poll(_WAIT_S)
-                error = None if message is None else message.error()
-                if error is None or error.code() != KafkaError._PARTITION_EOF:
-                    return False
-                at_end.add((message.topic(), message.partition()))
+                if message is None:
+                    raise DemoFailed(f"no answer from {self._address} in {_WAIT_S} s")
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left -= 1
         finally:
             reader.close()
-        return True
 
 
 class Follower:
@@ -126,13 +182,14 @@ class Follower:
         self._stop = threading.Event()
         self._consumer = Consumer(
             {
-                "bootstrap.servers": address,
+                **_settings(address),
                 "group.id": f"word-count{suffix}-follower",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 100,
-            }
+            },
+            logger=_LOG,
         )
         topic = f"counts-by-word{suffix}"
         self._consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
@@ -143,22 +200,6 @@ class Follower:
         self._stop.set()
         self._thread.join()
         self._consumer.close()
-
-    def verdict(self, truth: Counter[str]) -> Verdict:
-        """Compare word for word."""
-        off = {
-            word: self.latest.get(word, 0) - truth[word]
-            for word in truth.keys() | self.latest.keys()
-            if self.latest.get(word, 0) != truth[word]
-        }
-        worst = max(off, key=lambda word: abs(off[word]), default=None)
-        return Verdict(
-            missing=-sum(difference for difference in off.values() if difference < 0),
-            twice=sum(difference for difference in off.values() if difference > 0),
-            example=""
-            if worst is None
-            else f"{worst!r}: {self.latest.get(worst, 0)} counted, {truth[worst]} in the files",
-        )
 
     def _follow(self) -> None:
         decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize

@@ -20,6 +20,10 @@ _SETTINGS = (
 _START_S = 30.0
 
 
+class DemoFailed(Exception):
+    """Something could not run; the message says what."""
+
+
 class Process:
     """One child process whose output goes to a file."""
 
@@ -66,13 +70,13 @@ class Process:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
 
     def first_line(self) -> str:
-        """What it prints first. Raises RuntimeError if that takes too long or it ends."""
+        """What it prints first. Raises DemoFailed if that takes too long or it ends."""
         output = self._process.stdout
         assert output is not None
         ready, _, _ = select.select([output], [], [], _START_S)
         line = output.readline().decode().strip() if ready else ""
         if not line:
-            raise RuntimeError(f"{self._command} did not start: {self.said()}")
+            raise DemoFailed(f"{self._command} did not start: {self.said()}")
         return line
 
 
