@@ -48,6 +48,15 @@ def handle(request: Any, context: Context) -> Any:
     return context.reply(results_by_transaction=results)
 
 
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition; from version 4 on at the top."""
+    told = fenced_code(code, context.version, fenced_since=2)
+    if context.version >= 4:
+        return context.reply(error_code=told, results_by_transaction=())
+    partitions = _partitions(request.v3_and_below_topics)
+    return context.reply(results_by_topic_v3_and_below=_results(dict.fromkeys(partitions, told)))
+
+
 def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
     return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
 

@@ -22,19 +22,18 @@ def handle(request: Any, context: Context) -> Any:
     return context.reply(groups=[_group(group_id, context) for group_id in request.groups])
 
 
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every group."""
+    return context.reply(groups=[_unknown(group_id, code, "", None) for group_id in request.groups])
+
+
 def _group(group_id: str, context: Context) -> dict[str, Any]:
     found = context.broker.coordinators.groups.describe(group_id)
     if found is None:
-        is_told = context.version >= 6
-        return {
-            "error_code": Code.GROUP_ID_NOT_FOUND if is_told else Code.NONE,
-            "error_message": f"Group {group_id} not found." if is_told else None,
-            "group_id": group_id,
-            "group_state": Phase.DEAD.value,
-            "protocol_type": "",
-            "protocol_data": "",
-            "members": [],
-        }
+        if context.version < 6:
+            return _unknown(group_id, Code.NONE, Phase.DEAD.value, None)
+        message = f"Group {group_id} not found."
+        return _unknown(group_id, Code.GROUP_ID_NOT_FOUND, Phase.DEAD.value, message)
     return {
         "error_code": Code.NONE,
         "group_id": group_id,
@@ -52,4 +51,17 @@ def _group(group_id: str, context: Context) -> dict[str, Any]:
             }
             for member in found.members
         ],
+    }
+
+
+def _unknown(group_id: str, code: Code, phase: str, message: str | None) -> dict[str, Any]:
+    """A group of which there is nothing to tell but the code."""
+    return {
+        "error_code": code,
+        "error_message": message,
+        "group_id": group_id,
+        "group_state": phase,
+        "protocol_type": "",
+        "protocol_data": "",
+        "members": (),
     }

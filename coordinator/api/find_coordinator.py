@@ -17,25 +17,28 @@ API_KEY = 10
 VERSIONS = range(7)
 
 GROUP, TRANSACTION = 0, 1
-NOBODY: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
 
 
 def handle(request: Any, context: Context) -> Any:
     key_type = getattr(request, "key_type", GROUP)
+    if key_type in (GROUP, TRANSACTION):
+        found = {**context.broker.endpoint, "error_code": Code.NONE, "error_message": None}
+    else:
+        found = _nobody(Code.INVALID_REQUEST, f"key type {key_type} is not known")
+    return _reply(request, context, found)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every key."""
+    return _reply(request, context, _nobody(code, None))
+
+
+def _reply(request: Any, context: Context, found: dict[str, Any]) -> Any:
+    """The same for every key; before version 4 there is only one."""
     if context.version < 4:
-        return context.reply(**_coordinator(key_type, context))
-    return context.reply(
-        coordinators=[
-            {"key": key, **_coordinator(key_type, context)} for key in request.coordinator_keys
-        ]
-    )
+        return context.reply(**found)
+    return context.reply(coordinators=[{"key": key, **found} for key in request.coordinator_keys])
 
 
-def _coordinator(key_type: int, context: Context) -> dict[str, Any]:
-    if key_type not in (GROUP, TRANSACTION):
-        return {
-            **NOBODY,
-            "error_code": Code.INVALID_REQUEST,
-            "error_message": f"key type {key_type} is not known",
-        }
-    return {**context.broker.endpoint, "error_code": Code.NONE, "error_message": None}
+def _nobody(code: Code, message: str | None) -> dict[str, Any]:
+    return {"node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": message}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.api.context import Context
+from coordinator.errors import Code
 
 API_KEY = 16
 VERSIONS = range(6)
@@ -33,3 +34,7 @@ def handle(request: Any, context: Context) -> Any:
             if (not states or group.phase.lower() in states) and (not types or TYPE in types)
         ]
     )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, groups=())

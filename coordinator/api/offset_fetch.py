@@ -40,6 +40,23 @@ def handle(request: Any, context: Context) -> Any:
     )
 
 
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every group; below version 8 at the top, and before there was one (below 2)
+    for every partition."""
+    if context.version >= 8:
+        groups = [
+            {"group_id": group.group_id, "topics": (), "error_code": code}
+            for group in request.groups
+        ]
+        return context.reply(groups=groups)
+    if context.version >= 2:
+        return context.reply(error_code=code, topics=())
+    topics = [
+        _topic(topic.name, None, _failed(topic.partition_indexes, code)) for topic in request.topics
+    ]
+    return context.reply(topics=topics)
+
+
 def _fetch(
     group_id: str, topics: Sequence[Any] | None, context: Context, *, require_stable: bool
 ) -> list[dict[str, Any]]:
@@ -52,20 +69,17 @@ def _fetch(
         topic_id: UUID | None = getattr(topic, "topic_id", None)
         name = _name(topic, context)
         if name is None:
-            answers.append(
-                {
-                    "topic_id": topic_id,
-                    "partitions": [
-                        _partition(FetchedOffset("", index, code=Code.UNKNOWN_TOPIC_ID))
-                        for index in topic.partition_indexes
-                    ],
-                }
-            )
+            unknown = _failed(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID)
+            answers.append(_topic("", topic_id, unknown))
             continue
         wanted = [(name, index, topic_id) for index in topic.partition_indexes]
         fetched = groups.fetch_offsets(group_id, wanted, require_stable=require_stable)
         answers.append(_topic(name, topic_id, fetched))
     return answers
+
+
+def _failed(partitions: Iterable[int], code: Code) -> list[FetchedOffset]:
+    return [FetchedOffset("", partition, code=code) for partition in partitions]
 
 
 def _name(topic: Any, context: Context) -> str | None:

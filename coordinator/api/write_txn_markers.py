@@ -9,45 +9,64 @@ Simplifications: not v2, which carries the transaction version that a stricter e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import TransactionEnded
+from coordinator.transactions.state import TopicPartition
 
 API_KEY = 27
 VERSIONS = range(1, 2)
 
 
 def handle(request: Any, context: Context) -> Any:
-    markers = []
-    for marker in request.markers:
+    def write(marker: Any, partition: TopicPartition) -> Code:
         ended = TransactionEnded(
             marker.producer_id,
             marker.producer_epoch,
             marker.transaction_result,
             marker.coordinator_epoch,
         )
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "error_code": _write((topic.name, index), ended, context),
-                    }
-                    for index in topic.partition_indexes
-                ],
-            }
-            for topic in marker.topics
-        ]
-        markers.append({"producer_id": marker.producer_id, "topics": topics})
-    return context.reply(markers=markers)
+        return _write(partition, ended, context)
+
+    return _reply(request, context, write)
 
 
-def _write(partition: tuple[str, int], ended: TransactionEnded, context: Context) -> Code:
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition of every marker."""
+    return _reply(request, context, lambda marker, partition: code)
+
+
+def _write(partition: TopicPartition, ended: TransactionEnded, context: Context) -> Code:
     try:
         context.broker.coordinators.write_marker(partition, ended)
     except Refused as refused:
         return refused.code
     return Code.NONE
+
+
+def _reply(request: Any, context: Context, code_of: Callable[[Any, TopicPartition], Code]) -> Any:
+    """`code_of` is asked for every partition of every marker, in the order of the request."""
+    return context.reply(
+        markers=[
+            {
+                "producer_id": marker.producer_id,
+                "topics": [
+                    {
+                        "name": topic.name,
+                        "partitions": [
+                            {
+                                "partition_index": index,
+                                "error_code": code_of(marker, (topic.name, index)),
+                            }
+                            for index in topic.partition_indexes
+                        ],
+                    }
+                    for topic in marker.topics
+                ],
+            }
+            for marker in request.markers
+        ]
+    )

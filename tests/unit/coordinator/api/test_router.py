@@ -47,7 +47,7 @@ def test_every_version_that_is_advertised_can_be_answered(
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=IDS)
-def test_every_version_that_is_advertised_can_be_refused_or_else_the_client_is_cut_off(
+def test_every_version_that_is_advertised_can_be_refused(
     api: ModuleType, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = example(load_request_schema(api.API_KEY, version))
@@ -58,11 +58,7 @@ def test_every_version_that_is_advertised_can_be_refused_or_else_the_client_is_c
     async def scenario() -> None:
         monkeypatch.setattr(api, "handle", refuse)
         client = Client(tmp_path)
-        try:
-            answer = client.send(request)
-        except Disconnect:
-            assert not hasattr(api, "refuse")
-            return
+        answer = client.send(request)
         assert isinstance(answer, bytes)
         response = read_answer(api.API_KEY, version, answer)
         assert "coordinator_load_in_progress" in repr(response) or api is api_versions
