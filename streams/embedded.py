@@ -1,8 +1,8 @@
 """Starts the embedded broker, or finds the one that another worker of this directory has started.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
-first worker to need it holds a lock while it starts it. `<state_dir>/broker/process` has its address
-and, in the second line, its process id, for who wants to end it.
+first worker to need it holds a lock while it starts it. `<state_dir>/broker/process` has its
+address and, in the second line, its process id, for who wants to end it.
 """
 
 from __future__ import annotations

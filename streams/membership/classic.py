@@ -23,7 +23,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -32,7 +33,8 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError, TaskMigrated
-from streams.membership.connection import Connection, ConnectionLost, build
+from streams.membership.connection import Connection, ConnectionLost, build, schema
+from streams.membership.offsets import AWAY, LOST, commit_offsets, fetch_offsets
 from streams.membership.protocol import (
     Assigned,
     Subscribed,
@@ -41,22 +43,13 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from streams.positions import Committed, CommittedOffsets, Partition
 
 log = logging.getLogger(__name__)
 
-_FIND_COORDINATOR, _OFFSET_COMMIT = 10, 8
+_FIND_COORDINATOR = 10
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 _BACK_OFF_S = 0.1
-_AWAY = {
-    ErrorCode.coordinator_load_in_progress,
-    ErrorCode.coordinator_not_available,
-    ErrorCode.not_coordinator,
-}
-_LOST = {
-    ErrorCode.unknown_member_id,
-    ErrorCode.illegal_generation,
-    ErrorCode.fenced_instance_id,
-}
 
 Dial = Callable[[tuple[str, int] | None], Connection]
 """Connects to an address, or (None) to any of the bootstrap servers."""
@@ -115,6 +108,7 @@ class ClassicMember:
         self._stopping = stopping
         self._connection: Connection | None = None
         self._current = Membership(-1, "")
+        self._join_unanswered = False
         self._signalled: tuple[Membership, Signal] | None = None
         self._closed = threading.Event()
         self._heart = threading.Thread(
@@ -140,71 +134,46 @@ class ClassicMember:
         `give_up_ms`; TaskMigrated where it does not know us any more while we hold tasks.
         """
         # Between generations: heartbeats stop, and what they still bring is for the old one.
-        member_id, self._current = self._current.member_id, Membership(-1, "")
-        deadline = time.monotonic() + self._timeouts.give_up_ms / 1000
+        self._current = Membership(-1, self._current.member_id)
+        trouble_since: float | None = None
         while not self._stopping():
             try:
-                joined = self._join(member_id, subscribed)
-                member_id = joined.member_id
+                joined = self._join(self._current.member_id, subscribed)
+                trouble_since = None
+                self._current = Membership(-1, joined.member_id)
                 assigned = self._sync(joined)
-                self._current = Membership(int(joined.generation_id), member_id)
+                self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
             except _Retry as retry:
-                member_id = retry.args[0]
-                if not member_id and subscribed.tasks:
+                trouble_since = None
+                self._current = Membership(-1, retry.args[0])
+                if not self._current.member_id and subscribed.tasks:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
             except ConnectionLost as error:
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                trouble_since = now if trouble_since is None else trouble_since
+                if now - trouble_since > self._timeouts.give_up_ms / 1000:
                     raise StreamsError(f"can't join group {self._group!r}: {error}") from error
                 log.info("joining group %s: %s; trying again", self._group, error)
                 self._disconnect()
                 self._closed.wait(_BACK_OFF_S)
         return None
 
-    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], tuple[int, str]]]) -> bool:
+    def commit_offsets(self, offsets: Iterable[tuple[Partition, Committed]]) -> bool:
         """Commit outside a transaction, as this member. False if the group has moved on.
 
         Raises ConnectionLost where the outcome is unknown: commit again.
         """
-        topics: dict[str, list[tuple[int, int, str]]] = {}
-        for (topic, partition), (offset, metadata) in offsets:
-            topics.setdefault(topic, []).append((partition, offset, metadata))
-        connection = self._connected()
-        module = _schema(connection, _OFFSET_COMMIT, 9)
-        request = build(
-            module["OffsetCommitRequest"],
-            group_id=self._group,
-            generation_id_or_member_epoch=self._current.generation,
-            member_id=self._current.member_id,
-            group_instance_id=self.instance_id,
-            topics=tuple(
-                build(
-                    module["OffsetCommitRequestTopic"],
-                    name=topic,
-                    partitions=tuple(
-                        build(
-                            module["OffsetCommitRequestPartition"],
-                            partition_index=partition,
-                            committed_offset=offset,
-                            committed_metadata=metadata,
-                        )
-                        for partition, offset, metadata in partitions
-                    ),
-                )
-                for topic, partitions in topics.items()
-            ),
-        )
-        answer = connection.request(request)
-        codes = {part.error_code for topic in answer.topics for part in topic.partitions}
-        codes.discard(ErrorCode.none)
-        if codes & (_LOST | {ErrorCode.rebalance_in_progress}):
-            return False
-        if codes & _AWAY:
-            self._disconnect()
-            raise ConnectionLost(str(codes))
-        if codes:
-            raise StreamsError(f"offsets of group {self._group!r} can't be committed: {codes}")
-        return True
+        generation, member_id = self._current
+        with self._reconnecting():
+            return commit_offsets(
+                self._connected(), self._group, generation, member_id, self.instance_id, offsets
+            )
+
+    def committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
+        """The group's stable offsets. Raises ConnectionLost: ask again."""
+        with self._reconnecting():
+            return fetch_offsets(self._connected(), self._group, partitions)
 
     def leave(self) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
@@ -213,9 +182,10 @@ class ClassicMember:
         _, member_id = self._current
         self._current = Membership(-1, "")
         try:
-            if member_id:
+            # Without a member id, but with a join that was given up: the instance id is enough.
+            if member_id or self._join_unanswered:
                 connection = self._connected()
-                module = _schema(connection, _LEAVE, 5)
+                module = schema(connection, _LEAVE, 5)
                 identity = build(
                     module["MemberIdentity"],
                     member_id=member_id,
@@ -231,7 +201,7 @@ class ClassicMember:
 
     def _join(self, member_id: str, subscribed: Subscribed) -> Any:
         connection = self._connected()
-        module = _schema(connection, _JOIN, 9)
+        module = schema(connection, _JOIN, 9)
         protocol = module["JoinGroupRequestProtocol"](
             name="stream", metadata=encode_subscription(self._topics, subscribed)
         )
@@ -246,27 +216,29 @@ class ClassicMember:
             protocols=(protocol,),
         )
         # The coordinator answers when all members have joined, at most the rebalance time-out.
+        self._join_unanswered = True
         answer = connection.request(
             request,
             timeout_s=self._timeouts.rebalance_ms / 1000 + 30,
             given_up=self._stopping,
         )
+        self._join_unanswered = False
         code = answer.error_code
         if code is ErrorCode.none:
             return answer
         if code is ErrorCode.member_id_required:
             raise _Retry(answer.member_id)
-        if code in _LOST:
+        if code in LOST:
             raise _Retry("")
         raise self._refused("join", code)
 
     def _sync(self, joined: Any) -> Assigned:
         connection = self._connected()
-        module = _schema(connection, _SYNC, 5)
+        module = schema(connection, _SYNC, 5)
         assignments: tuple[Any, ...] = ()
         # A static leader that comes back to a stable group gets the members but must not assign.
         if joined.leader == joined.member_id and not getattr(joined, "skip_assignment", False):
-            members = {m.member_id: decode_subscription(m.metadata) for m in joined.members}
+            members = self._subscriptions(joined.members)
             entity = module["SyncGroupRequestAssignment"]
             assignments = tuple(
                 build(entity, member_id=member_id, assignment=encode_assignment(assigned))
@@ -291,12 +263,21 @@ class ClassicMember:
             return decode_assignment(answer.assignment)
         if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
             raise _Retry(joined.member_id)
-        if code in _LOST:
+        if code in LOST:
             raise _Retry("")
         raise self._refused("sync", code)
 
+    def _subscriptions(self, members: Iterable[Any]) -> dict[str, Subscribed]:
+        try:
+            return {member.member_id: decode_subscription(member.metadata) for member in members}
+        except ValueError as error:
+            raise StreamsError(
+                f"group {self._group!r} has members that are not of this application ({error}): "
+                "stop them, or choose another application id"
+            ) from error
+
     def _refused(self, doing: str, code: ErrorCode) -> Exception:
-        if code in _AWAY:
+        if code in AWAY:
             return ConnectionLost(f"{doing}: {code.name}")
         return StreamsError(
             f"group {self._group!r} refused to {doing} member {self.instance_id!r}: "
@@ -316,17 +297,17 @@ class ClassicMember:
                 continue
             if code is ErrorCode.rebalance_in_progress:
                 self._signalled = (current, Signal.REBALANCE)
-            elif code in _LOST:
+            elif code in LOST:
                 log.warning("%s has lost its membership: %s", self.instance_id, code.name)
                 self._signalled = (current, Signal.LOST)
-            elif code in _AWAY:
+            elif code in AWAY:
                 self._disconnect()
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
 
     def _heartbeat(self, current: Membership) -> ErrorCode:
         connection = self._connected()
-        module = _schema(connection, _HEARTBEAT, 4)
+        module = schema(connection, _HEARTBEAT, 4)
         request = build(
             module["HeartbeatRequest"],
             group_id=self._group,
@@ -353,13 +334,16 @@ class ClassicMember:
             connection = self._connection = self._dial((answer.host, answer.port))
         return connection
 
+    @contextmanager
+    def _reconnecting(self) -> Iterator[None]:
+        """After a lost connection the next request finds the coordinator again."""
+        try:
+            yield
+        except ConnectionLost:
+            self._disconnect()
+            raise
+
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-
-def _schema(connection: Connection, api_key: int, wanted: int) -> dict[str, Any]:
-    """The classes of a request in the version that both sides have."""
-    request_type = load_request_schema(api_key, connection.version(api_key, wanted))
-    return vars(__import__(request_type.__module__, fromlist=["_"]))

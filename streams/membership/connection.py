@@ -7,6 +7,7 @@ each request is the highest that both the broker and kio's schemas have, up to w
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import io
 import itertools
 import socket
@@ -16,6 +17,7 @@ from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 
 _API_VERSIONS = 18
 _FRAME_BYTES_MAX = 100 * 1024 * 1024
@@ -74,6 +76,9 @@ class Connection:
             except OSError as error:
                 self.close()
                 raise ConnectionLost(str(error) or "closed by the broker") from error
+            except (SerialError, ValueError) as error:
+                self.close()
+                raise ConnectionLost(f"an answer that can't be read: {error!r}") from error
             except ConnectionLost:
                 self.close()
                 raise
@@ -120,3 +125,9 @@ class Connection:
                 raise ConnectionLost("closed by the broker")
             chunks += chunk
         return bytes(chunks)
+
+
+def schema(connection: Connection, api_key: int, wanted: int) -> dict[str, Any]:
+    """The classes of a request in the version that both sides have, by name."""
+    request_type = load_request_schema(api_key, connection.version(api_key, wanted))
+    return vars(importlib.import_module(request_type.__module__))

@@ -15,6 +15,7 @@ from kio.schema.consumer_protocol_assignment.v3.data import (
 )
 from kio.schema.consumer_protocol_subscription.v3.data import ConsumerProtocolSubscription
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 
 _VERSION = (3).to_bytes(2, "big")
 _FORMAT = 1
@@ -45,7 +46,7 @@ def encode_subscription(topics: Iterable[str], subscribed: Subscribed) -> bytes:
 
 def decode_subscription(data: bytes) -> Subscribed:
     """Raises ValueError for bytes that no member of ours has sent."""
-    entity, _ = entity_reader(ConsumerProtocolSubscription)(data, len(_VERSION))
+    entity = _decode(ConsumerProtocolSubscription, data)
     return Subscribed(tuple(_user_data(entity.user_data)["tasks"]))
 
 
@@ -65,7 +66,7 @@ def decode_assignment(data: bytes) -> Assigned:
     """Raises ValueError for bytes that no leader of ours has sent. Empty: no tasks."""
     if not data:
         return Assigned((), ())
-    entity, _ = entity_reader(ConsumerProtocolAssignment)(data, len(_VERSION))
+    entity = _decode(ConsumerProtocolAssignment, data)
     partitions = tuple(
         (str(each.topic), int(partition))
         for each in entity.assigned_partitions
@@ -79,6 +80,16 @@ def _encode(entity: Any) -> bytes:
     buffer.write(_VERSION)
     entity_writer(type(entity))(buffer, entity)
     return buffer.getvalue()
+
+
+def _decode(entity_type: type[Any], data: bytes) -> Any:
+    if data[: len(_VERSION)] != _VERSION:
+        raise ValueError(f"not ConsumerProtocol 3: {data!r:.200}")
+    try:
+        entity, _ = entity_reader(entity_type)(data, len(_VERSION))
+    except SerialError as error:
+        raise ValueError(f"not of ConsumerProtocol ({error}): {data!r:.200}") from error
+    return entity
 
 
 def _user_data(data: bytes | None) -> Any:

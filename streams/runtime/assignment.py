@@ -8,7 +8,8 @@ from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
 from streams.errors import ConfigError, StreamsError
 from streams.membership.protocol import Assigned, Subscribed
-from streams.runtime.clients import Admin, Partition
+from streams.positions import Partition
+from streams.runtime.clients import Admin
 from streams.topology.build import Subtopology, Topology
 
 _CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import (
-    OFFSET_INVALID,
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -27,6 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from streams.config import StreamsConfig
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
+from streams.positions import Committed, Partition
 
 log = logging.getLogger(__name__)
 
@@ -49,28 +48,16 @@ _HOPELESS = {
     KafkaError.INVALID_TRANSACTION_TIMEOUT,
     KafkaError.OFFSET_METADATA_TOO_LARGE,
     KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_EXCEPTION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._AUTHENTICATION,
 }
-
-
-class Partition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.number}]"
-
-
-class Committed(NamedTuple):
-    """A committed offset with its metadata."""
-
-    offset: int
-    metadata: str
 
 
 def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
@@ -92,6 +79,12 @@ def recovery_from(error: KafkaException, doing: str) -> Exception:
     if cause.code() in _HOPELESS:
         return StreamsError(what)
     return OutcomeUnknown(what)
+
+
+def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
+    """The error named by its recovery if it is `produce`'s, which is called without a wrapper: that
+    would cost each record. A producer that was fenced or timed out meanwhile refuses there."""
+    return recovery_from(error, doing) if isinstance(error, KafkaException) else None
 
 
 class DataConsumer:
@@ -274,27 +267,6 @@ class Admin:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise recovery_from(error, f"create topic {topic}") from error
 
-    def committed(self, group: str, partitions: Sequence[Partition]) -> CommittedOffsets:
-        """The group's stable offsets: what no open transaction may still change."""
-        wanted = [TopicPartition(*p) for p in partitions]
-        request = [ConsumerGroupTopicPartitions(group, wanted)]
-        answers = self._admin.list_consumer_group_offsets(request, require_stable=True)
-        found = self._result(answers[group], f"read the offsets of group {group}")
-        offsets: dict[Partition, Committed] = {}
-        pending: list[Partition] = []
-        for each in found.topic_partitions:
-            partition = Partition(each.topic, each.partition)
-            if each.error is not None and each.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
-                pending.append(partition)
-            elif each.error is not None:
-                failure = KafkaException(each.error)
-                raise recovery_from(failure, f"read the offset of {partition}")
-            elif each.offset != OFFSET_INVALID:
-                # librdkafka sends metadata with its closing NUL.
-                metadata = (each.metadata or "").removesuffix("\x00")
-                offsets[partition] = Committed(each.offset, metadata)
-        return CommittedOffsets(offsets, pending)
-
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The first offset of each partition that can be read."""
         return self._offsets(partitions, OffsetSpec.earliest())
@@ -322,13 +294,6 @@ class Admin:
             raise recovery_from(error, doing) from error
         except TimeoutError as error:
             raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error
-
-
-class CommittedOffsets(NamedTuple):
-    """Committed offsets, and the partitions for which a transaction is still open."""
-
-    offsets: dict[Partition, Committed]
-    pending: list[Partition]
 
 
 class Clients:

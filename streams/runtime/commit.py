@@ -17,7 +17,8 @@ from enum import Enum, auto
 
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.runtime.clients import Admin, Committed, DataConsumer, DataProducer, Partition
+from streams.positions import Committed, Partition
+from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.task import Task
 
 

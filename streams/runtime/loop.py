@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,14 @@ from state.errors import StateError
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated, UserError
 from streams.membership.classic import ClassicMember, Signal
 from streams.membership.protocol import Assigned, Subscribed
-from streams.runtime.clients import Admin, DataConsumer, DataProducer, Partition, group_metadata
+from streams.positions import Partition
+from streams.runtime.clients import (
+    Admin,
+    DataConsumer,
+    DataProducer,
+    group_metadata,
+    recovery_from_produce,
+)
 from streams.runtime.commit import Committer, Step
 from streams.runtime.opening import Opener
 from streams.runtime.task import Task, TaskContext
@@ -33,6 +39,8 @@ log = logging.getLogger(__name__)
 
 _TAKE_WAIT_S = 0.05
 _BACK_OFF_S = 0.2
+_QUIET_S = 5.0
+"""Tasks that ran so long and had nothing to commit are not in trouble."""
 _NO_TASKS = Assigned((), ())
 
 
@@ -60,6 +68,7 @@ class Parts:
     opener: Opener
     new_producer: Callable[[], DataProducer]
     stop: threading.Event
+    monotonic_s: Callable[[], float]
     commit_every_ms: int
     records_max: int
     task_timeout_ms: int
@@ -80,6 +89,7 @@ class StreamLoop:
         self._routes: dict[str, dict[int, tuple[Task, Callable[[Any], None]]]] = {}
         self._commit_at = 0.0
         self._trouble_since: float | None = None
+        self._settled_at = 0.0
         self._committer = Committer(
             parts.consumer,
             parts.admin,
@@ -113,16 +123,17 @@ class StreamLoop:
         if len(self.tasks) < len(self._assigned.tasks):
             self._open_tasks(self._producer)
         if not self.tasks:
+            self._quiet()
             parts.stop.wait(_TAKE_WAIT_S)
             return
-        now = time.monotonic()
+        now = parts.monotonic_s()
         messages = parts.consumer.take(
             parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
         )
         if messages:
             self._process(messages, self._producer)
         self._producer.poll()
-        if time.monotonic() >= self._commit_at:
+        if parts.monotonic_s() >= self._commit_at:
             self._commit()
 
     def _process(self, messages: list[Any], producer: DataProducer) -> None:
@@ -143,20 +154,26 @@ class StreamLoop:
             raise
         except Exception as error:
             where = context.origin() if context is not None else self._parts.name
-            raise StreamsError(f"record {where} can't be processed: {_reason(error)}") from error
+            raise _named(error, f"record {where}") from error
         self.counters.records += len(messages)
 
     def _commit(self) -> None:
-        self._commit_at = time.monotonic() + self._parts.commit_every_ms / 1000
+        self._commit_at = self._parts.monotonic_s() + self._parts.commit_every_ms / 1000
         if self._producer is None:
             return
         try:
             committed = self._committer.commit(self.tasks.values(), self._producer)
+        except (UserError, TaskMigrated, OutcomeUnknown):
+            raise
         except StateError as error:
             raise StreamsError(str(error)) from error
+        except Exception as error:
+            raise _named(error, TaskContext.COMMIT) from error
         if committed:
             self.counters.commits += 1
             self._trouble_since = None
+        else:
+            self._quiet()
 
     def _keep_membership(self) -> None:
         member = self._parts.member
@@ -204,8 +221,17 @@ class StreamLoop:
         self._settled()
 
     def _settled(self) -> None:
-        if self._assigned is not None and len(self.tasks) == len(self._assigned.tasks):
+        if self._is_settled():
+            self._settled_at = self._parts.monotonic_s()
             self._parts.changed("RUNNING")
+
+    def _quiet(self) -> None:
+        """Nothing is to be committed: after a while of this no trouble goes on."""
+        if self._is_settled() and self._parts.monotonic_s() - self._settled_at >= _QUIET_S:
+            self._trouble_since = None
+
+    def _is_settled(self) -> bool:
+        return self._assigned is not None and len(self.tasks) == len(self._assigned.tasks)
 
     def _interrupted(self) -> bool:
         return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
@@ -225,7 +251,7 @@ class StreamLoop:
         """Roll back by closing every task, give the producer up, and say why."""
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
         self.counters.recoveries += 1
-        now = time.monotonic()
+        now = self._parts.monotonic_s()
         if self._trouble_since is None:
             self._trouble_since = now
         if now - self._trouble_since > self._parts.task_timeout_ms / 1000:
@@ -258,9 +284,13 @@ class StreamLoop:
         )
 
 
-def _reason(error: Exception) -> str:
-    """What went wrong and, where it was in a user's function, the line of it."""
-    if isinstance(error, StateError):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{error!r} in {frames[-1].name}, {frames[-1].filename}:{frames[-1].lineno}"
+def _named(error: Exception, what: str) -> Exception:
+    """The error that says what happens next, of whatever processing `what` raised. Where it was in
+    a user's function it says the line."""
+    if (recovery := recovery_from_produce(error, f"{what}: produce")) is not None:
+        return recovery
+    reason = str(error)
+    if not isinstance(error, StateError):
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
+    return StreamsError(f"{what} can't be processed: {reason}")

@@ -18,9 +18,11 @@ from state.rocksdb import RocksDisk
 from state.store import Disk
 from state.transaction import TransactionalStore
 from streams.config import StreamsConfig
-from streams.errors import TaskMigrated
+from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.membership.connection import ConnectionLost
+from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
-from streams.runtime.clients import Admin, Committed, DataConsumer, DataProducer, Partition
+from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.restore import restore
 from streams.runtime.task import LoggedStore, Task
@@ -56,7 +58,7 @@ class _Claimed(NamedTuple):
 
 
 class Opener:
-    """Opens tasks of one application for one thread."""
+    """Opens tasks of one application for one thread. `wait` takes seconds, and ends at a stop."""
 
     def __init__(
         self,
@@ -65,12 +67,17 @@ class Opener:
         directory: StateDirectory,
         admin: Admin,
         restore_consumer: DataConsumer,
+        *,
+        committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        wait: Callable[[float], object],
     ) -> None:
         self._topology = topology
         self._config = config
         self._directory = directory
         self._admin = admin
         self._consumer = restore_consumer
+        self._committed_offsets = committed_offsets
+        self._wait = wait
 
     def task_of(self, topic: str, partition: int) -> str:
         """The task that reads a partition."""
@@ -169,14 +176,17 @@ class Opener:
             return {}
         report_at = time.monotonic() + _PENDING_REPORT_S
         while not interrupted():
-            found = self._admin.committed(self._topology.application_id, partitions)
+            try:
+                found = self._committed_offsets(partitions)
+            except ConnectionLost as error:
+                raise OutcomeUnknown(f"read the committed offsets: {error}") from error
             if not found.pending:
                 return found.offsets
             if time.monotonic() > report_at:
                 report_at = time.monotonic() + _PENDING_REPORT_S
                 waiting = ", ".join(map(str, found.pending))
                 log.info("waiting for an open transaction to end on %s", waiting)
-            time.sleep(_PENDING_WAIT_S)
+            self._wait(_PENDING_WAIT_S)
         return None
 
     def _positions(

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Collection
 
 from state.store import ChangelogEntry, Checkpoint
-from streams.runtime.clients import Admin, DataConsumer, Partition
+from streams.positions import Partition
+from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.task import LoggedStore
 
 log = logging.getLogger(__name__)

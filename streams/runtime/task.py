@@ -10,7 +10,8 @@ from state.directory import Lock
 from state.store import Checkpoint
 from state.transaction import TransactionalStore
 from streams.errors import OutcomeUnknown
-from streams.runtime.clients import Committed, DataProducer, Partition
+from streams.positions import Committed, Partition
+from streams.runtime.clients import DataProducer
 from streams.runtime.offsets import encode_metadata
 from streams.topology.build import Subtopology
 from streams.topology.compile import Receive, compile_subtopology
@@ -29,6 +30,7 @@ class LoggedStore:
 class TaskContext:
     """What bound steps use of their task (see `streams.topology.nodes.Context`)."""
 
+    COMMIT = "the results of a commit"
     __slots__ = ("_stores", "flushers", "make_room", "message", "produce")
 
     def __init__(self, producer: DataProducer, stores: Mapping[str, LoggedStore]) -> None:
@@ -44,7 +46,7 @@ class TaskContext:
     def origin(self) -> str:
         message = self.message
         if message is None:
-            return "the results of a commit"
+            return self.COMMIT
         return f"{message.topic()}[{message.partition()}]@{message.offset()}"
 
 

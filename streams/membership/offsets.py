@@ -1,0 +1,122 @@
+"""A group's offsets over its coordinator's connection: committed outside a transaction, and read.
+
+Read here and not through confluent-kafka, which takes metadata for a C string: what a client wrote
+without a closing NUL, as every client but librdkafka does, it returns with the memory that follows
+(measured with 2.16; docs/decisions/0002). Source: KIP-447 (require stable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.connection import Connection, ConnectionLost, build, schema
+from streams.positions import Committed, CommittedOffsets, Partition
+
+OFFSET_COMMIT, OFFSET_FETCH = 8, 9
+_NO_OFFSET = -1
+
+AWAY = {
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.coordinator_not_available,
+    ErrorCode.not_coordinator,
+}
+"""The coordinator is elsewhere or not ready: find it again."""
+LOST = {
+    ErrorCode.unknown_member_id,
+    ErrorCode.illegal_generation,
+    ErrorCode.fenced_instance_id,
+}
+"""The group does not know us as this member any more."""
+
+
+def commit_offsets(
+    connection: Connection,
+    group: str,
+    generation: int,
+    member_id: str,
+    instance_id: str,
+    offsets: Iterable[tuple[Partition, Committed]],
+) -> bool:
+    """Commit as a member, outside a transaction. False if the group has moved on.
+
+    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    classes = schema(connection, OFFSET_COMMIT, 9)
+    topics: dict[str, list[object]] = {}
+    for (topic, partition), (offset, metadata) in offsets:
+        topics.setdefault(topic, []).append(
+            build(
+                classes["OffsetCommitRequestPartition"],
+                partition_index=partition,
+                committed_offset=offset,
+                committed_metadata=metadata,
+            )
+        )
+    entity = classes["OffsetCommitRequestTopic"]
+    answer = connection.request(
+        build(
+            classes["OffsetCommitRequest"],
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=tuple(build(entity, name=n, partitions=tuple(p)) for n, p in topics.items()),
+        )
+    )
+    codes = {part.error_code for topic in answer.topics for part in topic.partitions}
+    codes.discard(ErrorCode.none)
+    if codes & (LOST | {ErrorCode.rebalance_in_progress}):
+        return False
+    _check(codes, f"offsets of group {group!r} can't be committed")
+    return True
+
+
+def fetch_offsets(
+    connection: Connection, group: str, partitions: Iterable[Partition]
+) -> CommittedOffsets:
+    """The group's stable offsets; a partition without one is in neither part of the answer.
+
+    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    classes = schema(connection, OFFSET_FETCH, 7)
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    entity = classes["OffsetFetchRequestTopic"]
+    answer = connection.request(
+        build(
+            classes["OffsetFetchRequest"],
+            group_id=group,
+            topics=tuple(
+                build(entity, name=name, partition_indexes=tuple(numbers))
+                for name, numbers in topics.items()
+            ),
+            require_stable=True,
+        )
+    )
+    doing = f"offsets of group {group!r} can't be read"
+    _check({answer.error_code} - {ErrorCode.none}, doing)
+    found = CommittedOffsets({}, [])
+    for each in answer.topics:
+        for part in each.partitions:
+            partition = Partition(str(each.name), int(part.partition_index))
+            if part.error_code is ErrorCode.unstable_offset_commit:
+                found.pending.append(partition)
+                continue
+            _check({part.error_code} - {ErrorCode.none}, doing)
+            if part.committed_offset != _NO_OFFSET:
+                # librdkafka, by which we commit in transactions, sends the closing NUL along.
+                metadata = (part.metadata or "").removesuffix("\x00")
+                found.offsets[partition] = Committed(int(part.committed_offset), metadata)
+    return found
+
+
+def _check(codes: set[ErrorCode], doing: str) -> None:
+    if codes & AWAY:
+        raise ConnectionLost(f"{doing}: {', '.join(code.name for code in codes)}")
+    if codes:
+        raise StreamsError(f"{doing}: {', '.join(code.name for code in codes)}")
