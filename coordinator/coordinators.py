@@ -128,14 +128,16 @@ class Coordinators:
     def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
         """End a producer's transaction in one partition, and make its offsets true if it has some.
 
-        Refuses with 3 for a partition that isn't there, else with what the log refuses.
+        Refuses with 3 for a partition that isn't there, else with what the log refuses. Also for
+        one of `__transaction_state`: its records are the coordinator's, and a marker among them
+        would keep the broker from loading it.
         """
         topic, index = partition
         if topic == GROUP_TOPIC:
             self.groups.end_transaction(index, ended)
             return
         found = self._topics.partition(topic, index)
-        if found is None:
+        if found is None or topic == TRANSACTION_TOPIC:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
         found.append_marker(
             ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
@@ -143,5 +145,5 @@ class Coordinators:
 
     def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:
         """The partitions of an internal topic. One that is there keeps its number of partitions."""
-        topic = self._topics.get(name) or self._topics.create(name, count, configs)
+        topic = self._topics.own(name) or self._topics.create(name, count, configs)
         return list(topic.partitions)

@@ -1,7 +1,8 @@
 """AddPartitionsToTxn.
 
 Behaviour: registers partitions in a transaction, opening it if need be. If one of them is unknown
-it gets 3 and the others 55, and nothing is registered. Any other refusal is told for each.
+it gets 3 and the others 55, and nothing is registered; the same with 29 for the broker's own
+topics, which clients can't write to. Any other refusal is told for each.
 Versions: v2 PRODUCER_FENCED; v3 flexible; v4 (between brokers) several transactions in a request,
 and a mode that only verifies.
 Simplifications: not v5, with which a client says that it speaks transactions v2.
@@ -16,6 +17,7 @@ from typing import Any
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import fenced_code
 from coordinator.errors import Code, Refused
+from coordinator.log.topics import INTERNAL_TOPICS
 from coordinator.transactions.add_partitions import AddPartitions
 from coordinator.transactions.state import TopicPartition
 
@@ -64,12 +66,9 @@ def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
 def _codes(
     command: AddPartitions, context: Context, *, verify_only: bool
 ) -> dict[TopicPartition, Code]:
-    unknown = {tp for tp in command.partitions if context.broker.topics.partition(*tp) is None}
-    if unknown:
-        return {
-            tp: Code.UNKNOWN_TOPIC_OR_PARTITION if tp in unknown else Code.OPERATION_NOT_ATTEMPTED
-            for tp in command.partitions
-        }
+    codes = {tp: _admission(tp, context) for tp in command.partitions}
+    if any(codes.values()):
+        return {tp: code or Code.OPERATION_NOT_ATTEMPTED for tp, code in codes.items()}
     if verify_only:
         return {tp: _verified(command, tp, context) for tp in command.partitions}
     try:
@@ -78,6 +77,16 @@ def _codes(
         code = fenced_code(refused.code, context.version, fenced_since=2)
         return dict.fromkeys(command.partitions, code)
     return dict.fromkeys(command.partitions, Code.NONE)
+
+
+def _admission(partition: TopicPartition, context: Context) -> Code:
+    """NONE for a partition that can be in a transaction. Brokers, who ask from version 4 on, may
+    name the broker's own topics."""
+    if context.version < 4 and partition[0] in INTERNAL_TOPICS:
+        return Code.TOPIC_AUTHORIZATION_FAILED
+    if context.broker.topics.partition(*partition) is None:
+        return Code.UNKNOWN_TOPIC_OR_PARTITION
+    return Code.NONE
 
 
 def _verified(command: AddPartitions, partition: TopicPartition, context: Context) -> Code:

@@ -1,8 +1,9 @@
 """CreateTopics: make topics with a number of partitions and configurations.
 
 Behaviour: each topic is answered for itself, and is on disk when it is. A name that stands in the
-request twice gets INVALID_REQUEST. A replication factor other than 1 or -1 is refused: there is one
-broker. Partitions may be given as a number, as -1 for the default, or as a replica assignment.
+request twice gets INVALID_REQUEST, and so does that of the broker's metadata log. A replication
+factor other than 1 or -1 is refused: there is one broker. Partitions may be given as a number, as
+-1 for the default, or as a replica assignment.
 Versions: 4 the defaults (KIP-464), 5 the configuration in the answer (KIP-525), flexible,
 7 topic ids (KIP-516).
 Simplifications: the time-out is not looked at, a topic is made at once.
@@ -17,6 +18,7 @@ from coordinator.api.context import Context
 from coordinator.api.describe_configs import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, TOPIC_CONFIG
 from coordinator.errors import Code, Refused
 from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of, is_set_by_broker
+from coordinator.log.topics import HIDDEN_TOPICS
 
 API_KEY = 19
 VERSIONS = range(2, 8)
@@ -43,6 +45,9 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
 def _create(asked: Any, context: Context, *, validate_only: bool) -> dict[str, Any]:
     topics = context.broker.topics
     try:
+        if asked.name in HIDDEN_TOPICS:
+            message = f"Creation of internal topic {asked.name} is prohibited."
+            raise Refused(Code.INVALID_REQUEST, message)
         given: dict[str, str | None] = {config.name: config.value for config in asked.configs}
         partitions = _partitions(asked, context)
         topics.check_new(asked.name, partitions)

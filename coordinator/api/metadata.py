@@ -15,7 +15,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import INTERNAL_TOPICS, Topic, check_name
+from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, Topic, check_name
 
 API_KEY = 3
 VERSIONS = range(14)
@@ -24,6 +24,8 @@ VERSIONS = range(14)
 TOPIC_OPERATIONS = 3_576
 CLUSTER_OPERATIONS = 8_096
 _NOT_ASKED_FOR = -(2**31)
+# No request for metadata makes these.
+UNMADE = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -75,7 +77,7 @@ def _created(name: str, request: Any, context: Context) -> Topic:
     config = context.broker.config
     check_name(name)
     allowed = getattr(request, "allow_auto_topic_creation", True)
-    if not (allowed and config.auto_create_topics_enable) or name in INTERNAL_TOPICS:
+    if not (allowed and config.auto_create_topics_enable) or name in UNMADE:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
     return context.broker.topics.create(name, config.num_partitions)
 

@@ -1,6 +1,8 @@
 """The topics of the broker: made, found by name or id, deleted, and loaded when it starts.
 
 `topics.json` is written first and believed always (see `storage`), so a topic is whole or absent.
+A hidden topic is the broker's alone: whoever looks for it by name, by id or in the list finds
+nothing, as with Kafka's metadata log, and `own` is the way to it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from coordinator.log.storage import (
     to_base64,
 )
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+HIDDEN_TOPICS = frozenset({"__cluster_metadata"})
 PARTITIONS_MAX = 10_000
 _NAME_CHARACTERS_MAX = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -66,16 +69,21 @@ class Topics:
         self.when_deleted: list[Callable[[Topic], None]] = []
 
     def __iter__(self) -> Iterator[Topic]:
-        return iter(tuple(self._by_name.values()))
+        return iter([topic for topic in self._by_name.values() if topic.name not in HIDDEN_TOPICS])
 
     def get(self, name: str) -> Topic | None:
-        return self._by_name.get(name)
+        return None if name in HIDDEN_TOPICS else self._by_name.get(name)
 
     def by_id(self, topic_id: UUID | None) -> Topic | None:
-        return None if topic_id is None else self._by_id.get(topic_id)
+        topic = None if topic_id is None else self._by_id.get(topic_id)
+        return None if topic is None or topic.name in HIDDEN_TOPICS else topic
 
     def partition(self, name: str, index: int) -> Partition | None:
-        return partition_of(self._by_name.get(name), index)
+        return partition_of(self.get(name), index)
+
+    def own(self, name: str) -> Topic | None:
+        """A topic that the broker itself asks for, hidden or not."""
+        return self._by_name.get(name)
 
     def check_new(self, name: str, partitions: int) -> None:
         """Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS."""
@@ -84,11 +92,11 @@ class Topics:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         # Kafka's rule: its metrics can't tell these two characters apart.
         like = name.replace(".", "_")
-        for other in self._by_name:
-            if other.replace(".", "_") == like:
+        for other in self:
+            if other.name.replace(".", "_") == like:
                 raise Refused(
                     Code.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topic: {other}",
+                    f"Topic '{name}' collides with existing topic: {other.name}",
                 )
         if not 1 <= partitions <= PARTITIONS_MAX:
             raise Refused(
@@ -144,14 +152,14 @@ class Topics:
             self._write(self._entries(), [])
 
     def close(self) -> None:
-        for topic in self:
+        for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.close()
 
     def expire_producers(self) -> None:
         """Forget the producers that have long been silent."""
         now_ms = self._clock.now_ms()
-        for topic in self:
+        for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
 

@@ -46,6 +46,8 @@ class FakeTopics:
     def get(self, name: str) -> Any:
         return self._topics.get(name)
 
+    own = get
+
     def by_id(self, topic_id: UUID | None) -> Any:
         return next((t for t in self._topics.values() if t.id == topic_id), None)
 
