@@ -16,14 +16,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PART_TIMEOUT_S = 1_800.0
-PARTS: Sequence[tuple[str, Sequence[str]]] = (
-    ("gates", ("gates",)),
-    ("unit tests", ("unit",)),
-    ("conformance", ("conformance",)),
-    ("integration", ("integration",)),
-    ("demo, exactly once", ("demo", "GUARANTEE=exactly_once_v2")),
-    ("demo, at least once", ("demo", "GUARANTEE=at_least_once")),
-    ("benchmark", ("bench",)),
+MAKE = ("make", "--no-print-directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: its command, and the exit statuses with which it has passed."""
+
+    name: str
+    command: Sequence[str]
+    good: Sequence[int] = (0,)
+
+
+PARTS: Sequence[Part] = (
+    Part("gates", (*MAKE, "gates")),
+    Part("unit tests", (*MAKE, "unit")),
+    Part("conformance", (*MAKE, "conformance")),
+    Part("integration", (*MAKE, "integration")),
+    Part("demo, exactly once", (*MAKE, "demo")),
+    # Counts that are off (status 1) are what at least once shows; make would call it an error.
+    Part(
+        "demo, at least once",
+        (sys.executable, "-m", "examples.demo", "--guarantee", "at_least_once"),
+        good=(0, 1),
+    ),
+    Part("benchmark", (*MAKE, "bench")),
 )
 
 
@@ -40,21 +57,21 @@ class Outcome:
         return self.verdict == "passed"
 
 
-def run(part: str, arguments: Sequence[str]) -> Outcome:
-    """Run one make target to its end; one that hangs is ended with all that it started."""
-    print(f"\n=== {part}: make {' '.join(arguments)}", flush=True)
+def run(part: Part) -> Outcome:
+    """Run one part to its end; one that hangs is ended with all that it started."""
+    print(f"\n=== {part.name}: {' '.join(part.command)}", flush=True)
     begin = time.monotonic()
-    process = subprocess.Popen(["make", "--no-print-directory", *arguments], start_new_session=True)
+    process = subprocess.Popen(part.command, start_new_session=True)
     try:
         status = process.wait(PART_TIMEOUT_S)
-        verdict = "passed" if status == 0 else f"failed, status {status}"
+        verdict = "passed" if status in part.good else f"failed, status {status}"
     except subprocess.TimeoutExpired:
         verdict = f"failed, not done after {PART_TIMEOUT_S:.0f} s"
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return Outcome(part, time.monotonic() - begin, verdict)
+    return Outcome(part.name, time.monotonic() - begin, verdict)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -65,7 +82,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main() -> int:
-    outcomes = [run(part, arguments) for part, arguments in PARTS]
+    outcomes = [run(part) for part in PARTS]
     passed = sum(each.passed for each in outcomes)
     print(f"\n=== parts\n{table(outcomes)}\n")
     print(f"{passed} passed, {len(outcomes) - passed} failed")
