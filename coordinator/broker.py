@@ -13,6 +13,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,6 +26,7 @@ from coordinator.coordinators import Coordinators
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
+from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import Server
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,29 @@ class LoopScheduler:
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
+
+
+class GuardedScheduler:
+    """Another scheduler's calls, made only while the broker is whole.
+
+    A broken invariant that comes out of one stops the broker, as one that comes out of a request
+    does: whoever made the call would only log it. What falls due after that is not called.
+    """
+
+    def __init__(self, scheduler: Scheduler, broker: Broker) -> None:
+        self._scheduler = scheduler
+        self._broker = broker
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return self._scheduler.call_later(delay_ms, partial(self._call, callback))
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if self._broker.failure is not None:
+            return
+        try:
+            callback()
+        except BrokenInvariant as error:
+            self._broker.fail(error)
 
 
 def new_id() -> UUID:
@@ -52,12 +77,13 @@ class Broker:
         self,
         config: BrokerConfig,
         clock: Clock | None = None,
+        scheduler: Scheduler | None = None,
         disk: Disk | None = None,
         make_id: Callable[[], UUID] = new_id,
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.scheduler: Scheduler = LoopScheduler()
+        self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self)
         self.api_versions = advertised()
         self.failure: BaseException | None = None
         self.host = config.host
@@ -126,7 +152,8 @@ class Broker:
                 self.topics.create(name, partitions)
 
     def fail(self, error: BaseException) -> None:
-        """State and log have parted: stop before the log is harmed."""
+        """State and log have parted: stop before the log is harmed. Until it has stopped, no
+        request is answered and no timer rings."""
         log.critical("the broker stops: %s", error)
         if self.failure is None:
             self.failure = error

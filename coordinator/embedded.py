@@ -29,7 +29,8 @@ class EmbeddedBroker:
     """A context manager. Without a `data_dir` the data is gone when it ends.
 
     `topics` are made if they aren't there. `settings` are Kafka's broker settings by dotted name.
-    Raises on entry: WrongSetting, UnusableDataDirectory, CorruptLog, CannotListen.
+    Raises on entry: WrongSetting, UnusableDataDirectory, CorruptLog, CannotListen. On exit:
+    BrokenInvariant, if the broker had to stop to protect its data.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class EmbeddedBroker:
         self._exits = ExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: Broker | None = None
+        self._failures: list[BaseException] = []
 
     @property
     def bootstrap_servers(self) -> str:
@@ -80,22 +82,22 @@ class EmbeddedBroker:
 
     def _start(self, config: BrokerConfig) -> None:
         started = threading.Event()
-        failures: list[BaseException] = []
+        self._failures.clear()
 
         def run() -> None:
             try:
                 uvloop.run(self._serve(config, started))
             except BaseException as error:
-                failures.append(error)
+                self._failures.append(error)
             finally:
                 started.set()
 
         self._thread = threading.Thread(target=run, name="embedded-broker", daemon=True)
         self._thread.start()
         started.wait()
-        if failures:
+        if self._failures:
             self._thread.join()
-            raise failures[0]
+            raise self._failures[0]
 
     async def _serve(self, config: BrokerConfig, started: threading.Event) -> None:
         broker = Broker(config)
@@ -109,12 +111,16 @@ class EmbeddedBroker:
         finally:
             self._broker = None
             await broker.stop()
+        if broker.failure is not None:
+            raise broker.failure
 
     def _stop(self) -> None:
         broker, loop = self._broker, self._loop
         if broker is not None and loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(broker.ask_to_stop)
         self._thread.join()
+        if self._failures:
+            raise self._failures[0]
 
 
 def _temporary_directory() -> tempfile.TemporaryDirectory[str]:

@@ -2,7 +2,8 @@
 
 The list below is all that the broker speaks: ApiVersions tells clients exactly this. What an API
 file raises as `Refused` becomes its code in the answer. Any other exception is logged and answered
-with UNKNOWN_SERVER_ERROR, but a broken invariant stops the broker before the log is harmed.
+with UNKNOWN_SERVER_ERROR, but a broken invariant stops the broker before the log is harmed, and
+nothing is answered from then on.
 Trace: wire/connection -> here -> api/<name>.
 """
 
@@ -116,6 +117,8 @@ class Router:
 
     def dispatch(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
         """The answer, if it is there at once, or what to wait for. MalformedRequest, Disconnect."""
+        if self._broker.failure is not None:
+            raise Disconnect("the broker stops")
         header = read_header(frame)
         route = self._route(header)
         if route is None:

@@ -62,9 +62,9 @@ class Client:
             transaction_state_log_num_partitions=1,
             **settings,
         )
-        self.broker = Broker(config, clock=StillClock())
         self.scheduler = FakeScheduler()
-        self.broker.scheduler = self.scheduler
+        self.clock = StillClock()
+        self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler)
         self.broker.load()
         self._router = Router(self.broker)
 
