@@ -126,7 +126,9 @@ class Broker:
             self.topics = Topics(storage, config, self._disk, self.clock, self._make_id)
             self._closing.callback(self.topics.close)
             self.topics.load()
-            self.coordinators = Coordinators(self.topics, config, self.clock, self.scheduler)
+            self.coordinators = Coordinators(
+                self.topics, config, self.clock, self.scheduler, self._make_id
+            )
             self._closing.callback(self.coordinators.close)
             self.coordinators.load()
         except BaseException:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.config import BrokerConfig
@@ -48,10 +48,10 @@ class Coordinators:
         config: BrokerConfig,
         clock: Clock,
         scheduler: Scheduler,
-        new_uuid: Callable[[], UUID] = uuid4,
+        new_id: Callable[[], UUID],
     ) -> None:
         self._topics = topics
-        self.new_uuid = new_uuid
+        self.new_id = new_id
         group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
         self.groups = GroupService(
             group_logs,

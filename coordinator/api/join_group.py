@@ -28,7 +28,7 @@ def handle(request: Any, context: Context) -> Any:
     coordinators = context.broker.coordinators
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout_ms = to_ms(request.session_timeout)
-    new_member_id = f"{instance_id or context.client_id}-{coordinators.new_uuid()}"
+    new_member_id = f"{instance_id or context.client_id}-{coordinators.new_id()}"
     command = JoinGroup(
         group_id=request.group_id,
         member_id=request.member_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -66,7 +67,10 @@ class FakeBroker:
             transaction_state_log_num_partitions=2,
         )
         self.endpoint = {"node_id": 1, "host": "127.0.0.1", "port": 9092, "rack": None}
-        self.coordinators = Coordinators(self.topics, self.config, self.clock, self.clock)
+        ids = count(1)
+        self.coordinators = Coordinators(
+            self.topics, self.config, self.clock, self.clock, lambda: UUID(int=next(ids))
+        )
         self.coordinators.load()
 
     def start(self, api: ModuleType, version: int, **fields: Any) -> Any:

@@ -1,0 +1,56 @@
+"""Time, randomness and sockets come in as arguments: few files of the broker may reach for them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import coordinator
+
+ROOT = Path(coordinator.__file__).parent
+
+# What reaches outside, and the files that may.
+ALLOWED: dict[str, set[str]] = {
+    "time": {"clock.py"},
+    "random": set(),
+    "secrets": set(),
+    "socket": set(),
+    "asyncio": {
+        "broker.py",
+        "embedded.py",
+        "api/fetch.py",
+        "api/waiting.py",
+        "wire/connection.py",
+        "wire/server.py",
+    },
+    "uuid1": set(),
+    "uuid4": {"broker.py"},
+    "urandom": set(),
+    "now": set(),
+    "today": set(),
+    "utcnow": set(),
+    "create_server": {"wire/server.py"},
+    "create_connection": set(),
+}
+
+
+def reached_for(tree: ast.AST) -> Iterator[str]:
+    """The names that a module imports or takes from something."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+def test_only_named_files_reach_for_time_randomness_and_sockets() -> None:
+    found: dict[str, set[str]] = {name: set() for name in ALLOWED}
+    for path in ROOT.rglob("*.py"):
+        for name in reached_for(ast.parse(path.read_text())):
+            if name in found:
+                found[name].add(path.relative_to(ROOT).as_posix())
+    assert found == ALLOWED
