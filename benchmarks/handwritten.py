@@ -109,18 +109,18 @@ def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[],
     """Counts in a dict, the changed ones written at each commit."""
 
     def work(producer: Producer) -> tuple[Handle, Callable[[], None]]:
-        counts: dict[bytes, int] = {}
-        changed: dict[bytes, int] = {}
+        counts: dict[str, int] = {}
+        changed: dict[str, int] = {}
 
         def handle(message: Any) -> None:
-            key = message.key()
+            key = message.key().decode()
             counts[key] = counts.get(key, 0) + 1
             changed[key] = message.timestamp()[1]
 
         def before_commit() -> None:
             for key, timestamp_ms in changed.items():
                 value = counts[key].to_bytes(8, "big")
-                producer.produce(output, value, key, timestamp=timestamp_ms)
+                producer.produce(output, value, key.encode(), timestamp=timestamp_ms)
             changed.clear()
 
         return handle, before_commit

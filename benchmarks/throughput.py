@@ -106,11 +106,12 @@ class Bench:
             commit_interval_ms=COMMIT_INTERVAL_MS,
             state_dir=self._directory / "state",
         )
-        records = app.stream(self._input, key=serdes.string, value=serdes.string)
         if operator == "map":
+            records = app.stream(self._input, key=serdes.bytes, value=serdes.string)
             records.map_values(str.upper).to(output)
         else:
-            records.group_by_key().count(store="counts").to_stream().to(output)
+            keyed = app.stream(self._input, key=serdes.string, value=serdes.bytes)
+            keyed.group_by_key().count(store="counts").to_stream().to(output)
         with app.start() as running:
             seconds = self._until_done(running.metrics)
         self._check(operator, output)

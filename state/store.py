@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-
-class ChangelogEntry(NamedTuple):
-    """One write as it stands in a changelog: `value` None is a deletion."""
-
-    key: bytes
-    value: bytes | None
-    timestamp_ms: int
+ChangelogEntry = tuple[bytes, bytes | None, int]
+"""One write as it stands in a changelog: key, value (None is a deletion), timestamp in ms. A plain
+tuple: one is made for each key that a transaction wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,3 @@ class Disk(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def latest_by_key(entries: Iterable[ChangelogEntry]) -> dict[bytes, ChangelogEntry]:
-    """The last entry of each key: what a replay has to write."""
-    return {entry.key: entry for entry in entries}

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from state.errors import Refused
-from state.store import ChangelogEntry, Checkpoint, Disk, latest_by_key
+from state.store import ChangelogEntry, Checkpoint, Disk
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -69,6 +69,7 @@ class TransactionalStore(Generic[K, V]):
         self._decode_value = decode_value
         self._overlay: dict[bytes, Entry[K, V]] = {}
         self._drained: list[ChangelogEntry] | None = None
+        self._changes: dict[bytes, bytes | None] = {}
 
     def entry(self, key: K) -> Entry[K, V] | None:
         """The value of `key` and the timestamp of the record that wrote it, or None.
@@ -151,29 +152,36 @@ class TransactionalStore(Generic[K, V]):
         """Serialise each dirty key once, for the changelog. The same list until the outcome."""
         if self._drained is None:
             encode = self._encode_value
-            drained = []
+            drained: list[ChangelogEntry] = []
+            changes: dict[bytes, bytes | None] = {}
             for key, entry in self._overlay.items():
                 value = entry.value
+                if value is None:
+                    drained.append((key, None, entry.timestamp_ms))
+                    changes[key] = None
+                    continue
                 try:
-                    encoded = None if value is None else encode(value)
+                    encoded = encode(value)
                 except Exception as error:
                     raise self._refused("value", value, error) from error
-                drained.append(ChangelogEntry(key, encoded, entry.timestamp_ms))
-            self._drained = drained
+                drained.append((key, encoded, entry.timestamp_ms))
+                changes[key] = _stored(encoded, entry.timestamp_ms)
+            self._drained, self._changes = drained, changes
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        if self._drained:
-            self._write(self._drained, checkpoint)
+        if self._changes:
+            self._disk.write(self._changes, checkpoint)
         self.rollback()
 
     def rollback(self) -> None:
         """Forget the transaction. The disk was never touched by it."""
         self._overlay = {}
         self._drained = None
+        self._changes = {}
 
     def checkpoint(self) -> Checkpoint | None:
         """Where the committed state stands in the changelog; None for a store never written."""
@@ -181,7 +189,11 @@ class TransactionalStore(Generic[K, V]):
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
-        self._write(latest_by_key(entries).values(), checkpoint)
+        changes = {
+            key: None if value is None else _stored(value, timestamp_ms)
+            for key, value, timestamp_ms in entries
+        }
+        self._disk.write(changes, checkpoint)
 
     def clear(self) -> None:
         """Forget everything, committed state included: only for a store that could lie."""
@@ -207,11 +219,7 @@ class TransactionalStore(Generic[K, V]):
     def _refused(self, what: str, given: object, error: Exception) -> Refused:
         return Refused(f"store {self.name!r} can't take {what} {given!r:.200}: {error}")
 
-    def _write(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        changes = {
-            key: None
-            if value is None
-            else timestamp_ms.to_bytes(_TIMESTAMP_BYTES, "big", signed=True) + value
-            for key, value, timestamp_ms in entries
-        }
-        self._disk.write(changes, checkpoint)
+
+def _stored(value: bytes, timestamp_ms: int) -> bytes:
+    """A value as it is kept on disk."""
+    return timestamp_ms.to_bytes(_TIMESTAMP_BYTES, "big", signed=True) + value

@@ -65,7 +65,7 @@ def _catch_up(
             return None
         batches: dict[Partition, list[ChangelogEntry]] = {}
         for message in consumer.take(_RECORDS_MAX, _WAIT_S):
-            entry = ChangelogEntry(message.key(), message.value(), message.timestamp()[1])
+            entry = (message.key(), message.value(), message.timestamp()[1])
             partition = Partition(message.topic(), message.partition())
             batches.setdefault(partition, []).append(entry)
             replayed += 1

@@ -54,7 +54,7 @@ def test_drain_serialises_each_dirty_key_once_with_its_last_value(disk: Disk) ->
     for count in (1, 2, 3):
         store.put("a", count, timestamp_ms=count)
     store.delete("b", timestamp_ms=9)
-    expected = [ChangelogEntry(b"a", b"3", 3), ChangelogEntry(b"b", None, 9)]
+    expected = [(b"a", b"3", 3), (b"b", None, 9)]
     assert store.drain() == expected
     assert store.drain() is store.drain()
 
@@ -130,8 +130,8 @@ def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: Disk) -> None:
 
 def test_replaying_the_changelog_twice_gives_the_same_state(disk: Disk) -> None:
     store = store_on(disk)
-    entries = [ChangelogEntry(b"a", b"1", 1), ChangelogEntry(b"b", b"2", 2)]
-    entries += [ChangelogEntry(b"a", b"3", 3), ChangelogEntry(b"b", None, 4)]
+    entries: list[ChangelogEntry] = [(b"a", b"1", 1), (b"b", b"2", 2)]
+    entries += [(b"a", b"3", 3), (b"b", None, 4)]
     for _ in range(2):
         store.replay(entries, Checkpoint(4, "topic"))
         assert list(store.items()) == [("a", 3)]
