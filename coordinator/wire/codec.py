@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from kio.index import (
     UnknownAPIKey,
@@ -23,6 +22,8 @@ from kio.index import (
 )
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
+
+from coordinator.wire.lengths import Walk, inner_type, past_tags, walk_of
 
 _ABSENT = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,6 +52,7 @@ class Schema:
     """One version of one API, as kio has it."""
 
     flexible: bool
+    walk: Walk
     read: Callable[[bytes, int], tuple[Any, int]]
     response: type
 
@@ -63,7 +65,7 @@ def schema_of(api_key: int, version: int) -> Schema | None:
         response = load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
         return None
-    return Schema(request.__flexible__, entity_reader(request), response)
+    return Schema(request.__flexible__, walk_of(request), entity_reader(request), response)
 
 
 def read_header(frame: bytes) -> RequestHeader:
@@ -89,32 +91,11 @@ def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
     at = header.body_at
     try:
         if schema.flexible:
-            at = _after_tagged_fields(frame, at)
+            at = past_tags(frame, at)
+        schema.walk(frame, at)
         return schema.read(frame, at)[0]
     except Exception as error:  # what kio raises depends on where the bytes go wrong
         raise MalformedRequest(f"the body can't be read: {error!r}") from error
-
-
-def _after_tagged_fields(frame: bytes, at: int) -> int:
-    if frame[at] == 0:  # no client sends any in a header
-        return at + 1
-    count, at = _unsigned_varint(frame, at)
-    for _ in range(count):
-        _, at = _unsigned_varint(frame, at)
-        size, at = _unsigned_varint(frame, at)
-        at += size
-    return at
-
-
-def _unsigned_varint(frame: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = frame[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
 
 
 class _Pieces(list[bytes]):
@@ -171,7 +152,7 @@ def _default(field: Field[Any]) -> object:
 
 
 def _maker(field: Field[Any]) -> Make | None:
-    inner, is_array = _inner_type(field.type)
+    inner, is_array = inner_type(field.type)
     if is_dataclass(inner):
         one = _entity_maker(inner)
         return _array_maker(one) if is_array else _unless_none(one)
@@ -179,15 +160,6 @@ def _maker(field: Field[Any]) -> Make | None:
         return _array_maker(None)
     one_value = _VALUE_MAKERS.get(field.metadata["kafka_type"])
     return None if one_value is None else one_value
-
-
-def _inner_type(declared: Any) -> tuple[Any, bool]:
-    """What a field holds, and whether it holds many; whether it may be None doesn't matter."""
-    if get_origin(declared) is UnionType:
-        declared = next(kind for kind in get_args(declared) if kind is not NoneType)
-    if get_origin(declared) is tuple:
-        return _inner_type(get_args(declared)[0])[0], True
-    return declared, False
 
 
 def _entity_maker(entity_type: Any) -> Make:

@@ -1,0 +1,179 @@
+"""Can the arrays of a request be as long as they say? Asked before kio reads it.
+
+kio makes room for a whole array before it reads the first element. Bytes that are no honest request
+may say that there are 2 billion, and a process that can't have so much memory ends there and then,
+without an exception. But an element takes a byte at least, so an array that says it has more
+elements than there are bytes left is none. Kafka's generated readers refuse it in the same way.
+
+What has to be walked over is worked out once for each version of each request. Nothing is made of
+the bytes, so the walk costs little: a step for each string and each array, one for all the fields
+of a fixed size that stand in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, fields, is_dataclass
+from struct import Struct
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+Walk = Callable[[bytes, int], int]
+
+_INT16, _INT32 = Struct(">h"), Struct(">i")
+_VARINT_BYTES_MAX = 5
+_FIXED_BYTES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "timedelta_i32": 4,
+    "timedelta_i64": 8,
+    "uuid": 16,
+}
+
+
+def walk_of(entity_type: Any) -> Walk:
+    """From where a struct of this type starts in a frame to where it ends.
+
+    The walk raises ValueError for an array that can't be, or an error of the frame's end. Tagged
+    fields are passed over by their sizes: no array stands in one of a request.
+    """
+    flexible: bool = entity_type.__flexible__
+    steps: list[Walk] = []
+    fixed_bytes = 0
+    for field in fields(entity_type):
+        if "tag" in field.metadata:
+            continue
+        step = _field(field, flexible)
+        if isinstance(step, int):
+            fixed_bytes += step
+            continue
+        if fixed_bytes:
+            steps.append(_jump(fixed_bytes))
+            fixed_bytes = 0
+        steps.append(step)
+    if fixed_bytes:
+        steps.append(_jump(fixed_bytes))
+    if flexible:
+        steps.append(past_tags)
+    return _one_after_another(steps)
+
+
+def inner_type(declared: Any) -> tuple[Any, bool]:
+    """What a field holds, and whether it holds many; whether it may be None doesn't matter."""
+    if get_origin(declared) is UnionType:
+        declared = next(kind for kind in get_args(declared) if kind is not NoneType)
+    if get_origin(declared) is tuple:
+        return inner_type(get_args(declared)[0])[0], True
+    return declared, False
+
+
+def past_tags(frame: bytes, at: int) -> int:
+    """Over the tagged fields that end a flexible struct; hardly any client sends some."""
+    count = frame[at]
+    if count == 0:
+        return at + 1
+    count, at = _unsigned_varint(frame, at)
+    for _ in range(count):
+        _, at = _unsigned_varint(frame, at)
+        size, at = _unsigned_varint(frame, at)
+        at += size
+    return at
+
+
+def _field(field: Field[Any], flexible: bool) -> Walk | int:
+    """How to walk over a field; of one that has a fixed size, the size in bytes."""
+    inner, is_array = inner_type(field.type)
+    one = walk_of(inner) if is_dataclass(inner) else _primitive(field, flexible)
+    if not is_array:
+        return one
+    count = _compact_count if flexible else _count
+    return _all_of(count, one) if callable(one) else _all_of_fixed_size(count, one)
+
+
+def _primitive(field: Field[Any], flexible: bool) -> Walk | int:
+    kind = field.metadata["kafka_type"]
+    if kind in ("string", "bytes", "records"):
+        if flexible:
+            return _over_compact_bytes
+        return _over_string if kind == "string" else _over_bytes
+    return _FIXED_BYTES[kind]
+
+
+def _one_after_another(steps: list[Walk]) -> Walk:
+    def walk(frame: bytes, at: int) -> int:
+        for step in steps:
+            at = step(frame, at)
+        return at
+
+    return walk
+
+
+def _jump(count: int) -> Walk:
+    return lambda frame, at: at + count
+
+
+def _over_string(frame: bytes, at: int) -> int:
+    length: int = _INT16.unpack_from(frame, at)[0]
+    return at + 2 + max(length, 0)
+
+
+def _over_bytes(frame: bytes, at: int) -> int:
+    length: int = _INT32.unpack_from(frame, at)[0]
+    return at + 4 + max(length, 0)
+
+
+def _over_compact_bytes(frame: bytes, at: int) -> int:
+    length = frame[at]
+    if length >= 0x80:
+        length, at = _unsigned_varint(frame, at)
+        return at + length - 1
+    return at + (length or 1)
+
+
+def _count(frame: bytes, at: int) -> tuple[int, int]:
+    count: int = _INT32.unpack_from(frame, at)[0]
+    return count, at + 4
+
+
+def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
+    count, at = _unsigned_varint(frame, at)
+    return count - 1, at
+
+
+def _all_of(count_of: Callable[[bytes, int], tuple[int, int]], one: Walk) -> Walk:
+    def walk(frame: bytes, at: int) -> int:
+        count, at = count_of(frame, at)
+        _check(count, frame, at)
+        for _ in range(count):
+            at = one(frame, at)
+        return at
+
+    return walk
+
+
+def _all_of_fixed_size(count_of: Callable[[bytes, int], tuple[int, int]], size: int) -> Walk:
+    def walk(frame: bytes, at: int) -> int:
+        count, at = count_of(frame, at)
+        _check(count, frame, at)
+        return at + max(count, 0) * size
+
+    return walk
+
+
+def _check(count: int, frame: bytes, at: int) -> None:
+    if count > len(frame) - at:
+        raise ValueError(f"an array of {count} elements in {len(frame) - at} bytes")
+
+
+def _unsigned_varint(frame: bytes, at: int) -> tuple[int, int]:
+    """The number and what comes after it. ValueError if it has more bits than 5 bytes hold."""
+    value = 0
+    for i in range(_VARINT_BYTES_MAX):
+        byte = frame[at + i]
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, at + i + 1
+    raise ValueError(f"a varint of more than {_VARINT_BYTES_MAX} bytes")

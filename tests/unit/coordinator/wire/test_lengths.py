@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+from kio.index import load_request_schema
+
+from coordinator.api.router import APIS
+from coordinator.wire.codec import MalformedRequest, read_body, read_header, schema_of
+from coordinator.wire.lengths import past_tags, walk_of
+from tests.unit.coordinator.api.client import example, request_bytes
+
+SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
+METADATA = 3
+INT32_MAX = b"\x7f\xff\xff\xff"
+UVARINT_MAX = b"\xff\xff\xff\xff\x0f"
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+def test_the_walk_over_a_request_ends_where_the_request_does(api_key: int, version: int) -> None:
+    entity_type = load_request_schema(api_key, version)
+    frame = request_bytes(example(entity_type))
+    at = read_header(frame).body_at
+    if entity_type.__flexible__:
+        at = past_tags(frame, at)
+    assert walk_of(entity_type)(frame, at) == len(frame)
+
+
+def read(api_key: int, version: int, body: bytes) -> object:
+    schema = schema_of(api_key, version)
+    assert schema is not None
+    head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+    frame = head + (b"\0" if schema.flexible else b"") + body
+    return read_body(schema, read_header(frame), frame)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (1, INT32_MAX),
+        (1, INT32_MAX + bytes(1_000)),
+        (4, b"\0\0\0\x02\0\x01t\0"),
+        (12, UVARINT_MAX),
+        (12, UVARINT_MAX + bytes(1_000)),
+        (12, b"\xff" * 1_000),
+        (12, b"\x01\0\0" + UVARINT_MAX),
+    ],
+)
+def test_an_array_or_a_varint_that_can_not_be_is_malformed(version: int, body: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        read(METADATA, version, body)
+
+
+def test_an_array_inside_an_array_is_looked_at_too() -> None:
+    body = b"\0\x01a" + bytes(10) + b"\0\0\0\x01" + b"\0\x01t" + INT32_MAX
+    with pytest.raises(MalformedRequest, match="2147483647 elements in 0 bytes"):
+        read(24, 0, body)
+
+
+def test_a_null_array_is_none() -> None:
+    assert "topics=None" in repr(read(METADATA, 1, b"\xff\xff\xff\xff"))
+    assert "topics=None" in repr(read(METADATA, 12, b"\0\0\0\0"))
+
+
+def test_a_header_of_endless_bits_is_malformed_at_once() -> None:
+    frame = b"\0\x03\0\x0c" + bytes(4) + b"\xff\xff" + b"\xff" * 1_000_000
+    schema = schema_of(METADATA, 12)
+    assert schema is not None
+    with pytest.raises(MalformedRequest, match="more than 5 bytes"):
+        read_body(schema, read_header(frame), frame)
