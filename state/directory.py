@@ -24,19 +24,28 @@ class Lock:
     """An exclusive lock on a file for as long as this object is not released."""
 
     def __init__(self, path: Path) -> None:
-        """Raises DirectoryLocked (with the holder's process id) if another process has it."""
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Raises DirectoryLocked (with the holder's process id) if another process has it, and
+        StateError if the file system has no locks or the file can't be made."""
+        self._file = -1
         try:
+            path.parent.mkdir(exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError as error:
             holder = os.pread(self._file, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._file)
+            self.release()
             raise DirectoryLocked(f"{path.parent} is in use by process {holder}") from error
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            self.release()
+            raise StateError(f"{path} can't be locked: {error.strerror}") from error
 
     def release(self) -> None:
-        os.close(self._file)
+        """Let go of it; a second time does nothing."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
 
 class ProcessSlot:
@@ -75,7 +84,6 @@ class StateDirectory:
         number = 0
         while True:
             directory = self.path / f"process-{number}"
-            directory.mkdir(exist_ok=True)
             try:
                 lock = Lock(directory / ".lock")
             except DirectoryLocked:
@@ -101,9 +109,7 @@ class StateDirectory:
 
     def lock_task(self, task: str) -> Lock:
         """Own the directory of `task`. Raises DirectoryLocked while another process does."""
-        directory = self.path / task
-        directory.mkdir(exist_ok=True)
-        return Lock(directory / ".lock")
+        return Lock(self.path / task / ".lock")
 
     def store_path(self, task: str, store: str) -> Path:
         return self.path / task / store

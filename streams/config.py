@@ -35,6 +35,13 @@ _CLIENT_SETTINGS_KEPT = {
     "enable.idempotence": "the guarantee needs it",
     "transaction.timeout.ms": "set transaction_timeout_ms",
     "acks": "the guarantee needs all",
+    "request.required.acks": "the guarantee needs all",
+    "metadata.broker.list": "set bootstrap_servers",
+    "partitioner": "records of a key must meet in one partition, by Kafka's own hash",
+    "delivery.report.only.error": "where changelogs stand is learnt from delivery reports",
+    "on_delivery": "where changelogs stand is learnt from delivery reports",
+    "error_cb": "errors go to the log",
+    "group.protocol": "membership is ours",
 }
 
 

@@ -66,19 +66,23 @@ class RunningApp:
             servers = embedded_broker(config.state_dir)
         self.bootstrap_servers = servers
         clients = Clients(topology.application_id, config, servers)
-        admin = clients.admin()
-        admin.check_broker(_BROKER_WAIT_S)
-        check_inputs(topology, admin.partition_counts(), servers)
+        clients.check_settings()
+        counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
+        check_inputs(topology, counts, servers)
         try:
             directory = StateDirectory(config.state_dir, topology.application_id)
             self._slot: ProcessSlot = directory.claim_slot(uuid4)
         except StateError as error:
             raise ConfigError(str(error)) from error
         self._thread_states: dict[int, str] = {}
-        self._loops = [
-            self._loop(number, topology, config, clients, directory, reached)
-            for number in range(config.num_stream_threads)
-        ]
+        try:
+            self._loops = [
+                self._loop(number, topology, config, clients, directory, reached)
+                for number in range(config.num_stream_threads)
+            ]
+        except BaseException:
+            self._slot.release()
+            raise
         self._threads = [
             threading.Thread(target=self._run, args=(loop,), name=f"stream-{number}", daemon=True)
             for number, loop in enumerate(self._loops)
@@ -129,12 +133,19 @@ class RunningApp:
             raise self._error
 
     def close(self, timeout: float = 60) -> None:
-        """Commit, leave the group and end. Raises the error that ended a thread before."""
+        """Commit, leave the group and end; a second time does nothing.
+
+        Raises the error that ended a thread before, or StreamsError after `timeout` seconds.
+        """
         with self._changed:
+            if self._state is State.NOT_RUNNING:
+                return
             if self._error is None:
                 self._become(State.PENDING_SHUTDOWN)
         self.ask_to_stop()
         self.join(timeout)
+        if any(thread.is_alive() for thread in self._threads):
+            raise StreamsError(f"not closed after {timeout:g} s: a thread is still busy")
         with self._changed:
             self._become(State.NOT_RUNNING)
 

@@ -107,6 +107,7 @@ class ClassicMember:
         self._timeouts = timeouts
         self._stopping = stopping
         self._connection: Connection | None = None
+        self._finding = threading.Lock()
         self._current = Membership(-1, "")
         self._join_unanswered = False
         self._signalled: tuple[Membership, Signal] | None = None
@@ -114,7 +115,6 @@ class ClassicMember:
         self._heart = threading.Thread(
             target=self._beat, name=f"{instance_id}-heartbeat", daemon=True
         )
-        self._heart.start()
 
     @property
     def current(self) -> Membership:
@@ -133,6 +133,8 @@ class ClassicMember:
         Raises StreamsError where the coordinator refuses for good, or can't be found for
         `give_up_ms`; TaskMigrated where it does not know us any more while we hold tasks.
         """
+        if self._heart.ident is None:
+            self._heart.start()
         # Between generations: heartbeats stop, and what they still bring is for the old one.
         self._current = Membership(-1, self._current.member_id)
         trouble_since: float | None = None
@@ -178,7 +180,8 @@ class ClassicMember:
     def leave(self) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
         self._closed.set()
-        self._heart.join()
+        if self._heart.ident is not None:
+            self._heart.join()
         _, member_id = self._current
         self._current = Membership(-1, "")
         try:
@@ -320,19 +323,21 @@ class ClassicMember:
 
     def _connected(self) -> Connection:
         """The connection to the coordinator; found and made if there is none."""
-        connection = self._connection
-        if connection is None:
-            bootstrap = self._dial(None)
-            try:
-                answer = bootstrap.request(
-                    load_request_schema(_FIND_COORDINATOR, 3)(key=self._group)  # type: ignore[call-arg]
-                )
-            finally:
-                bootstrap.close()
-            if answer.error_code is not ErrorCode.none:
-                raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
-            connection = self._connection = self._dial((answer.host, answer.port))
-        return connection
+        with self._finding:  # for the stream thread and the heartbeat alike: one is enough
+            if self._connection is None:
+                self._connection = self._dial(self._coordinator())
+            return self._connection
+
+    def _coordinator(self) -> tuple[str, int]:
+        bootstrap = self._dial(None)
+        try:
+            request: Any = load_request_schema(_FIND_COORDINATOR, 3)
+            answer = bootstrap.request(request(key=self._group))
+        finally:
+            bootstrap.close()
+        if answer.error_code is not ErrorCode.none:
+            raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
+        return answer.host, answer.port
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:

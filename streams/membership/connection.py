@@ -68,7 +68,9 @@ class Connection:
             correlation = next(self._correlation)
             wakes = round((self._timeout_s if timeout_s is None else timeout_s) / _WAKE_UP_S)
             try:
+                self._socket.settimeout(self._timeout_s)
                 self._socket.sendall(self._frame(request, correlation))
+                self._socket.settimeout(_WAKE_UP_S)
                 size = int.from_bytes(self._read(4, wakes, given_up), "big")
                 if size > _FRAME_BYTES_MAX:
                     raise ConnectionLost(f"an answer of {size} bytes")

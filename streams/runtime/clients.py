@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import (
@@ -39,6 +40,11 @@ _MIGRATED = {
     KafkaError.FENCED_INSTANCE_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
+_UNKNOWN_TOPIC = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
 _HOPELESS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -53,10 +59,8 @@ _HOPELESS = {
     KafkaError.INVALID_CONFIG,
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_EXCEPTION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
     KafkaError._AUTHENTICATION,
+    *_UNKNOWN_TOPIC,
 }
 
 
@@ -91,7 +95,7 @@ class DataConsumer:
     """Reads assigned partitions, committed records only; a position is set, never guessed."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._consumer = Consumer(dict(settings), logger=log)
+        self._consumer = _made("consumer", Consumer, settings)
 
     def add(self, positions: Mapping[Partition, int]) -> None:
         """Begin to read each partition at its position."""
@@ -138,9 +142,8 @@ class DataProducer:
         self.transactional = transactional
         self._timeout_s = timeout_s
         self._undelivered: list[str] = []
-        self._producer = Producer(
-            {**settings, **({} if transactional else {"on_delivery": self._report})}, logger=log
-        )
+        reports = {} if transactional else {"on_delivery": _failures(self._undelivered)}
+        self._producer = _made("producer", Producer, {**settings, **reports})
         self.produce: Callable[..., None] = self._producer.produce
         self._open = False
         if transactional:
@@ -181,10 +184,13 @@ class DataProducer:
     def discard(self) -> None:
         """Give the producer up with all that it holds. Its successor's epoch fences it.
 
-        It is destroyed when the tasks that hold its `produce` are closed. Its own `close` would
-        wait for a broker that is away, without a bound (measured with confluent-kafka 2.16).
+        It is destroyed when the tasks that hold its `produce` are closed and the reports of what it
+        had are served. Its own `close` would wait for a broker that is away, without a bound
+        (measured with confluent-kafka 2.16).
         """
         self._producer.purge()
+        with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
+            self.poll()
         del self._producer, self.produce
 
     def close(self) -> None:
@@ -210,9 +216,23 @@ class DataProducer:
                 raise recovery_from(fatal, name) from error
             raise
 
-    def _report(self, error: KafkaError | None, _: Message) -> None:
+
+def _failures(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
+    def report(error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            self._undelivered.append(error.str())
+            undelivered.append(error.str())
+
+    return report
+
+
+def _made(what: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+    """A client. Raises ConfigError for a setting that librdkafka doesn't know or take."""
+    try:
+        return kind(dict(settings), logger=log)
+    except KafkaException as error:
+        raise ConfigError(f"{what} settings: {error.args[0].str()}") from error
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{what} settings: {error}") from error
 
 
 class Admin:
@@ -223,16 +243,17 @@ class Admin:
         self._servers = servers
         self._timeout_s = timeout_s
 
-    def check_broker(self, timeout_s: float) -> None:
-        """Raises ConfigError if no broker answers at the address."""
+    def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
+        """The number of partitions of every topic. Raises ConfigError if no broker answers."""
         try:
-            self._admin.list_topics(timeout=timeout_s)
+            found = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
             raise ConfigError(
                 f"no Kafka broker answers at bootstrap_servers={self._servers!r} within "
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
                 "`millrace broker`"
             ) from error
+        return _partition_counts(found)
 
     def partition_counts(self) -> dict[str, int]:
         """The number of partitions of every topic."""
@@ -240,7 +261,7 @@ class Admin:
             found = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
             raise recovery_from(error, "list topics") from error
-        return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}
+        return _partition_counts(found)
 
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         """The id of each topic, which tells it from one of the same name made later."""
@@ -261,11 +282,7 @@ class Admin:
         if not wanted:
             return
         for topic, answer in self._admin.create_topics(wanted).items():
-            try:
-                answer.result(self._timeout_s)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise recovery_from(error, f"create topic {topic}") from error
+            self._result(answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS})
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The first offset of each partition that can be read."""
@@ -287,13 +304,22 @@ class Admin:
             for p, a in answers.items()
         }
 
-    def _result(self, answer: Any, doing: str) -> Any:
+    def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
         try:
             return answer.result(self._timeout_s)
         except KafkaException as error:
+            code = error.args[0].code()
+            if code in fine:
+                return None
+            if code in _UNKNOWN_TOPIC:  # a broker of several may not have heard of a new topic yet
+                raise OutcomeUnknown(f"{doing}: {error.args[0].str()}") from error
             raise recovery_from(error, doing) from error
         except TimeoutError as error:
             raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error
+
+
+def _partition_counts(found: Any) -> dict[str, int]:
+    return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}
 
 
 class Clients:
@@ -324,13 +350,26 @@ class Clients:
         )
 
     def producer(self, transactional_id: str) -> DataProducer:
+        """A producer; a transactional one has fenced its predecessor when this returns."""
+        return DataProducer(
+            self._producer_settings(transactional_id),
+            transactional=self._config.exactly_once,
+            timeout_s=self._timeout_s,
+        )
+
+    def check_settings(self) -> None:
+        """Raises ConfigError for a setting of the user's that librdkafka doesn't take."""
+        self.consumer("check").close()
+        _made("producer", Producer, self._producer_settings("check"))
+
+    def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
         settings: dict[str, Any] = {
             "linger.ms": 100,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 1_000_000,
-            "partitioner": "murmur2_random",
             **self._common(transactional_id),
             **self._config.producer,
+            "partitioner": "murmur2_random",
             "enable.idempotence": True,
         }
         if self._config.exactly_once:
@@ -338,9 +377,7 @@ class Clients:
             settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
         else:
             settings["delivery.report.only.error"] = True
-        return DataProducer(
-            settings, transactional=self._config.exactly_once, timeout_s=self._timeout_s
-        )
+        return settings
 
     def _common(self, name: str) -> dict[str, Any]:
         return {

@@ -16,6 +16,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,8 @@ class StreamLoop:
             action()
         except (TaskMigrated, OutcomeUnknown) as error:
             self._recover(error)
+        except (StateError, OSError) as error:
+            raise StreamsError(f"state: {error}") from error
 
     def _turn(self) -> None:
         parts = self._parts
@@ -121,6 +124,7 @@ class StreamLoop:
         if self._assigned is None:
             return
         if len(self.tasks) < len(self._assigned.tasks):
+            self._commit()  # a restore may take longer than the transaction's time-out
             self._open_tasks(self._producer)
         if not self.tasks:
             self._quiet()
@@ -178,7 +182,7 @@ class StreamLoop:
     def _keep_membership(self) -> None:
         member = self._parts.member
         match member.signal():
-            case Signal.LOST:
+            case Signal.LOST if self._assigned is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case Signal.REBALANCE:
                 self._commit()
@@ -243,9 +247,10 @@ class StreamLoop:
         partitions = [partition for task in closed for partition in task.positions]
         for topic, number in partitions:
             del self._routes[topic][number]
-        self._parts.consumer.remove(partitions)
-        for task in closed:
-            task.close()
+        with ExitStack() as steps:
+            for task in closed:
+                steps.callback(task.close)
+            self._parts.consumer.remove(partitions)
 
     def _recover(self, error: Exception) -> None:
         """Roll back by closing every task, give the producer up, and say why."""
@@ -269,13 +274,14 @@ class StreamLoop:
 
     def _close(self) -> None:
         """Nothing is committed here: what a failed thread did is rolled back."""
-        self._close_tasks(list(self.tasks))
-        if self._producer is not None:
-            self._producer.close()
-            self._producer = None
-        self._parts.member.leave()
-        self._parts.consumer.close()
-        self._parts.restore_consumer.close()
+        with ExitStack() as steps:  # in reverse order, each whatever the others raise
+            steps.callback(self._parts.restore_consumer.close)
+            steps.callback(self._parts.consumer.close)
+            steps.callback(self._parts.member.leave)
+            if self._producer is not None:
+                steps.callback(self._producer.close)
+                self._producer = None
+            steps.callback(self._close_tasks, list(self.tasks))
 
     def _group_metadata(self) -> bytes:
         generation, member_id = self._parts.member.current

@@ -78,6 +78,7 @@ class Opener:
         self._consumer = restore_consumer
         self._committed_offsets = committed_offsets
         self._wait = wait
+        self._waiting: set[str] = set()
 
     def task_of(self, topic: str, partition: int) -> str:
         """The task that reads a partition."""
@@ -104,10 +105,15 @@ class Opener:
                 return self._none(claimed)
             positions = self._positions(partitions, committed)
             stores = [logged for task in claimed for logged in task.stores.values()]
-            replayed = restore(stores, self._consumer, self._admin, interrupted=interrupted)
+            replayed = restore(
+                stores,
+                self._consumer,
+                self._admin,
+                required=_required(claimed, committed),
+                interrupted=interrupted,
+            )
             if replayed is None:
                 return self._none(claimed)
-            self._check(claimed, committed)
             opened = [
                 Task(
                     task.name,
@@ -137,7 +143,7 @@ class Opener:
         try:
             lock = self._directory.lock_task(name)
         except DirectoryLocked as error:
-            log.info("task %s waits: %s", name, error)
+            self._waits(name, error)
             return None
         claimed = _Claimed(name, subtopology, partitions, lock, {})
         try:
@@ -148,10 +154,20 @@ class Opener:
                 claimed.stores[spec.name] = LoggedStore(
                     store, Partition(topic, partition), ids[topic], position=0
                 )
+        except DirectoryLocked as error:
+            claimed.release()
+            self._waits(name, error)
+            return None
         except BaseException:
             claimed.release()
             raise
+        self._waiting.discard(name)
         return claimed
+
+    def _waits(self, name: str, error: DirectoryLocked) -> None:
+        if name not in self._waiting:
+            self._waiting.add(name)
+            log.warning("task %s waits: %s", name, error)
 
     def _store(self, task: str, spec: StoreSpec) -> TransactionalStore[Any, Any]:
         path = self._directory.store_path(task, spec.name)
@@ -201,20 +217,18 @@ class Opener:
         positions = {p: each.offset for p, each in committed.items()}
         return positions | self._admin.earliest(first) | self._admin.latest(last)
 
-    @staticmethod
-    def _check(claimed: Iterable[_Claimed], committed: Mapping[Partition, Committed]) -> None:
-        """Say it where a changelog ends before the position that the offsets were committed with:
-        records of it are gone, and the store can't be what it was."""
-        for task in claimed:
-            for partition in task.partitions:
-                if partition not in committed:
-                    continue
-                for store, position in decode_metadata(committed[partition].metadata).items():
-                    logged = task.stores.get(store)
-                    if logged is not None and logged.position < position:
-                        log.error(
-                            "store %r of task %s is at %d of %s, and the offsets of %s were "
-                            "committed at %d: the changelog has lost records",
-                            store, task.name, logged.position, logged.changelog, partition,
-                            position,
-                        )  # fmt: skip
+
+def _required(
+    claimed: Iterable[_Claimed], committed: Mapping[Partition, Committed]
+) -> dict[Partition, int]:
+    """The changelog positions that the committed offsets name."""
+    required: dict[Partition, int] = {}
+    for task in claimed:
+        for partition in task.partitions:
+            if partition not in committed:
+                continue
+            for store, position in decode_metadata(committed[partition].metadata).items():
+                if store in task.stores:
+                    changelog = task.stores[store].changelog
+                    required[changelog] = max(position, required.get(changelog, 0))
+    return required

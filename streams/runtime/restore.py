@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from state.store import ChangelogEntry, Checkpoint
+from streams.errors import StreamsError
 from streams.positions import Partition
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.task import LoggedStore
@@ -30,16 +31,19 @@ def restore(
     consumer: DataConsumer,
     admin: Admin,
     *,
+    required: Mapping[Partition, int],
     interrupted: Callable[[], bool],
 ) -> int | None:
-    """Catch all `stores` up. Returns how many records were replayed; None if interrupted, and then
+    """Catch all `stores` up. `required`: the position of each changelog that the inputs' offsets
+    were committed with. Returns how many records were replayed; None if interrupted, and then
     each store keeps what it has got so far and goes on from there another time."""
     by_partition = {logged.changelog: logged for logged in stores}
     ends = admin.latest(list(by_partition))
     starts = admin.earliest(list(by_partition))
     behind = {}
     for partition, logged in by_partition.items():
-        logged.position = _begin_at(logged, starts[partition], ends[partition])
+        start, end = starts[partition], ends[partition]
+        logged.position = _begin_at(logged, start, end, required.get(partition, 0))
         if logged.position < ends[partition]:
             behind[partition] = logged.position
     if not behind:
@@ -86,12 +90,24 @@ def _catch_up(
     return replayed
 
 
-def _begin_at(logged: LoggedStore, start: int, end: int) -> int:
-    """Where the store goes on. A store that could lie is emptied, and the log says why."""
+def _begin_at(logged: LoggedStore, start: int, end: int, required: int) -> int:
+    """Where the store goes on. A store that could lie is emptied, and the log says why.
+
+    Raises StreamsError, and touches nothing, where the changelog has lost what the committed
+    offsets rest on: a store rebuilt from it would not be what it was.
+    """
     checkpoint = logged.store.checkpoint()
+    remade = checkpoint is not None and checkpoint.topic_id != logged.topic_id
+    if required > end or (remade and required > 0):
+        raise StreamsError(
+            f"changelog {logged.changelog} of store {logged.store.name!r} ends at {end}, and "
+            f"offsets were committed when it stood at {required}: it was deleted, made again or "
+            "cut. Bring it back; or start over: delete the group's offsets, the internal topics "
+            "and the state directory"
+        )
     if checkpoint is None:
         return start
-    if checkpoint.topic_id != logged.topic_id:
+    if remade:
         reason = f"changelog {logged.changelog} was deleted and made again"
     elif not start <= checkpoint.position <= end:
         reason = f"it is at {checkpoint.position} and {logged.changelog} has {start} to {end}"

@@ -86,7 +86,7 @@ class Task:
             last = len(entries) - 1
             for index, (key, value, timestamp_ms) in enumerate(entries):
                 # A report on the last record alone: delivery is in order, and reports are not free.
-                report = self._reporter(logged) if index == last else None
+                report = _reporter(logged, self._undelivered) if index == last else None
                 try:
                     producer.produce(topic, value, key, partition, report, None, timestamp_ms)
                 except BufferError:
@@ -123,11 +123,20 @@ class Task:
             logged.store.close()
         self._lock.release()
 
-    def _reporter(self, logged: LoggedStore) -> Callable[[Any, Any], None]:
-        def report(error: Any, message: Any) -> None:
-            if error is None:
-                logged.position = message.offset() + 1
-            else:
-                self._undelivered.append(str(error))
 
-        return report
+def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:
+    """Notes where a record of the changelog went. It holds nothing of the task: a producer keeps
+    the reports of what it could not deliver, and would keep itself alive through the task."""
+
+    def report(error: Any, message: Any) -> None:
+        if error is not None:
+            undelivered.append(str(error))
+        elif message.offset() < logged.position:
+            # Also where the broker took it for a repetition and did not say of which offset.
+            undelivered.append(
+                f"{logged.changelog} went back from {logged.position} to {message.offset()}"
+            )
+        else:
+            logged.position = message.offset() + 1
+
+    return report

@@ -116,7 +116,9 @@ class Topics:
 class Worker(ServerProcess):
     """A worker process on a state directory, which outlives it."""
 
-    def __init__(self, topics: Topics, state: Path, *, kind: str, guarantee: str) -> None:
+    def __init__(
+        self, topics: Topics, state: Path, *, kind: str, guarantee: str, session_timeout_ms: int
+    ) -> None:
         super().__init__("worker")
         self.counters_file = self.directory / "counters.json"
         self._command = [sys.executable, "-m", "tests.integration.worker"]
@@ -127,6 +129,7 @@ class Worker(ServerProcess):
             "target": topics.target,
             "kind": kind,
             "guarantee": guarantee,
+            "session": str(session_timeout_ms),
             "state": str(state),
             "counters": str(self.counters_file),
         }.items():

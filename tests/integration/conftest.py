@@ -21,8 +21,21 @@ def new_worker(topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Worker]
     """Makes workers on one state directory."""
     made: list[Worker] = []
 
-    def make(kind: str = "count", guarantee: str = "exactly_once_v2") -> Worker:
-        made.append(Worker(topics, tmp_path / "state", kind=kind, guarantee=guarantee))
+    def make(
+        kind: str = "count",
+        guarantee: str = "exactly_once_v2",
+        state: str = "state",
+        session_timeout_ms: int = 10_000,
+    ) -> Worker:
+        made.append(
+            Worker(
+                topics,
+                tmp_path / state,
+                kind=kind,
+                guarantee=guarantee,
+                session_timeout_ms=session_timeout_ms,
+            )
+        )
         return made[-1]
 
     yield make

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
+from streams import StreamsError
 from streams.running import RunningApp
 from tests.brokers import Broker
-from tests.integration.cluster import Topics, Worker
+from tests.integration.cluster import Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import wait_until
 
@@ -84,6 +88,46 @@ def test_a_worker_that_comes_back_gets_its_tasks_without_a_rebalance(
         assert other.finish()["records"] > 0
         topics.load(1_000)
         assert topics.wait_for_counts(5_000) == topics.truth
+
+
+def test_a_worker_stopped_beyond_its_session_writes_nothing_more_and_comes_back(
+    topics: Topics, new_worker: Callable[..., Worker]
+) -> None:
+    worker = new_worker(session_timeout_ms=6_000)
+    worker.start()
+    topics.load(1_000)
+    topics.wait_for_counts(1_000)
+    os.kill(worker.pid, signal.SIGSTOP)
+    other = new_worker(state="another-machine")
+    other.start()
+    topics.load(1_000)
+    topics.wait_for_counts(2_000)
+    os.kill(worker.pid, signal.SIGCONT)
+    other.finish()
+    topics.load(1_000)
+    assert topics.wait_for_counts(3_000) == topics.truth
+    assert worker.finish()["records"] > 0
+    assert topics.counts() == topics.truth
+
+
+def test_a_changelog_that_is_gone_is_reported_and_its_store_is_not_emptied(
+    topics: Topics, tmp_path: Path
+) -> None:
+    with started(topics, tmp_path):
+        topics.load(500)
+        topics.wait_for_counts(500)
+    changelog = f"{topics.application}-counts-changelog"
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.delete_topics([changelog])[changelog].result(30)
+    with pytest.raises(StreamsError, match=f"changelog {changelog}.*deleted, made again or cut"):
+        started(topics, tmp_path)
+    assert stored_counts(tmp_path, topics.application) == topics.truth
+
+
+def test_closing_twice_is_closing_once(topics: Topics, tmp_path: Path) -> None:
+    with started(topics, tmp_path) as running:
+        running.close()
+    assert running.state == "NOT_RUNNING"
 
 
 def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doubled(

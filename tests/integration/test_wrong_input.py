@@ -161,6 +161,13 @@ def test_an_unwritable_state_directory(program: Program) -> None:
     check(embedded_too, unwritable, "can't be written", "--state-dir")
 
 
+def test_a_misspelt_client_setting(program: Program) -> None:
+    program.topics("in", "out")
+    for name, setting in {"CONSUMER": "fetch.min.bytez", "PRODUCER": "lingerr.ms"}.items():
+        result = program.run(**{f"MILLRACE_{name}": f'{{"{setting}": 1}}'})
+        check(result, f"{name.lower()} settings", setting)
+
+
 def test_a_program_that_is_not_there(program: Program) -> None:
     for reference, message in {
         "nothing:app": "no module 'nothing'",

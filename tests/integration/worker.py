@@ -54,6 +54,7 @@ def main() -> None:
     for name in ("servers", "application", "source", "target", "kind", "guarantee"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--session", type=int, required=True)
     parser.add_argument("--kill-at")
     parser.add_argument("--kill-commit", type=int, default=1)
     parser.add_argument("--counters", type=Path, required=True)
@@ -68,7 +69,7 @@ def main() -> None:
         state_dir=given.state,
         processing_guarantee=given.guarantee,
         commit_interval_ms=50,
-        session_timeout_ms=10_000,
+        session_timeout_ms=given.session,
         heartbeat_interval_ms=200,
         max_poll_records=500,
     )
