@@ -3,7 +3,8 @@
 The log treats a batch as a header of 61 bytes and an opaque rest. A produced batch is checked
 (`check_produced`), its offset is written over the client's (`rewritten`), and the bytes go to disk
 and later to consumers as they are, so its cost does not depend on the number of records in it.
-The broker opens only batches of its own making: `encode_batch`, `encode_marker`, `Batch.records`.
+The broker opens batches of its own making (`encode_batch`, `encode_marker`, `Batch.records`), and a
+client's only to look for a time in it.
 
     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
@@ -35,6 +36,7 @@ _UNDER_CRC = Struct(">hiqqqhii")
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
+_RECORD_BYTES_MIN = 6  # attributes, two deltas, three lengths
 _LEADER_EPOCH = 0  # one broker, never another leader
 
 COMPRESSION_MASK = 0x07
@@ -112,7 +114,8 @@ class Batch(NamedTuple):
         return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
 
     def records(self) -> Iterator[LogRecord]:
-        """The records in order. ValueError for a compressed batch: the broker writes none."""
+        """The records in order. ValueError for a compressed batch (the broker writes none);
+        ValueError or IndexError where the bytes are no record."""
         if self.attributes & COMPRESSION_MASK:
             raise ValueError(f"batch at offset {self.base_offset} is compressed; not read here")
         at = HEADER_BYTES
@@ -124,6 +127,8 @@ class Batch(NamedTuple):
         data = self.data
         length, at = read_varint(data, at)
         end = at + length
+        if length < _RECORD_BYTES_MIN or end > len(data):
+            raise ValueError(f"a record of {length} bytes at {at} of {len(data)}")
         timestamp_delta, at = read_varint(data, at + 1)  # one unused byte of attributes
         offset_delta, at = read_varint(data, at)
         key, at = _read_bytes(data, at)

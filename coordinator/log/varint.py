@@ -1,7 +1,7 @@
 """Signed varints, as the records in a batch use them: zigzag, seven bits a byte, low bits first.
 
-Only batches that the broker itself writes or reads (those of its internal topics) are opened to
-their records; what clients produce stays opaque and never comes here.
+Batches of the broker's internal topics are opened to their records, and one that a client produced
+if it asks for an offset by time: what stands in that one may be anything.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """The value at position `at`, and the position after it."""
+    """The value at position `at`, and the position after it. ValueError if it has no end within 64
+    bits, IndexError if the data has none."""
     byte = data[at]
     at += 1
     rest = byte & 0x7F
     shift = 7
     while byte & 0x80:
+        if shift > 63:
+            raise ValueError("a varint of more than 10 bytes")
         byte = data[at]
         at += 1
         rest |= (byte & 0x7F) << shift

@@ -153,3 +153,20 @@ def test_records_of_a_compressed_batch_are_not_guessed_at() -> None:
     [found] = batches(patched(batch(), 21, ">h", 1))
     with pytest.raises(ValueError, match="compressed"):
         list(found.records())
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"\x00" * 50,  # records of no bytes, which would never come to an end
+        b"\x01" * 50,  # records of -1 byte
+        b"\xfe\xff\xff\xff\x0f" + bytes(50),
+        b"\x0c\0\0\0\x01\x01\xfe\xff\xff\xff\x0f" + bytes(50),  # 2 billion headers
+        b"\xff" * 100_000,
+    ],
+)
+def test_records_that_are_none_come_to_an_end(rest: bytes) -> None:
+    data = patched(batch(), 57, ">i", 2**31 - 1)[:61] + rest
+    [found] = batches(patched(data, 8, ">i", len(data) - 12))
+    with pytest.raises((ValueError, IndexError)):
+        list(found.records())
