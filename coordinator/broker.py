@@ -97,7 +97,10 @@ class Broker:
         self._expiry: Timer | None = None
         self._stopping = asyncio.Event()
         self._server = Server(
-            Router(self).dispatch, config.socket_request_max_bytes, config.queued_max_requests
+            Router(self).dispatch,
+            config.socket_request_max_bytes,
+            config.queued_max_requests,
+            config.queued_max_request_bytes,
         )
 
     @property

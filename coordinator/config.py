@@ -41,7 +41,10 @@ class BrokerConfig:
     log_retention_ms: int = 7 * _DAY_MS
     fetch_max_bytes: int = 57_671_680
     socket_request_max_bytes: int = 104_857_600
-    queued_max_requests: int = 500  # a connection; beyond it nothing more is read from the client
+    # Both are a connection's: beyond them nothing more is read from the client. Kafka has no limit
+    # on the bytes (-1), but reads one request of a connection and then none until it is answered.
+    queued_max_requests: int = 500
+    queued_max_request_bytes: int = 1_048_576
     producer_id_expiration_ms: int = _DAY_MS
     producer_id_expiration_check_interval_ms: int = 600_000
 
@@ -117,6 +120,7 @@ _RANGES: tuple[tuple[str, int, int], ...] = (
     ("fetch_max_bytes", 1_024, _INT32_MAX),
     ("socket_request_max_bytes", 1, _INT32_MAX),
     ("queued_max_requests", 1, _INT32_MAX),
+    ("queued_max_request_bytes", 1, _INT32_MAX),
     ("producer_id_expiration_ms", 1, _INT32_MAX),
     ("producer_id_expiration_check_interval_ms", 1, _INT32_MAX),
     ("offsets_topic_num_partitions", 1, 10_000),

@@ -5,7 +5,8 @@ when the handler returns, it is written at once and no task is made; if it comes
 poll, a rebalance), what the client sends meanwhile waits in a queue.
 
 Back-pressure both ways: while the client doesn't read its answers, no request is taken up; while
-requests wait, nothing more is read from the socket, once there are `queue_max` of them.
+requests wait, nothing more is read from the socket, once there are `queue_max` of them or they have
+`queue_bytes_max` bytes.
 Trace: wire/server -> here -> api/router.
 """
 
@@ -15,7 +16,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import cast
 
 from coordinator.wire.codec import MalformedRequest
@@ -40,12 +40,15 @@ class Connection(asyncio.Protocol):
         dispatch: Dispatch,
         frame_bytes_max: int,
         queue_max: int,
+        queue_bytes_max: int,
         connections: set[Connection],
     ) -> None:
         self._dispatch = dispatch
         self._frames = FrameReader(frame_bytes_max)
         self._queue: deque[bytes] = deque()
         self._queue_max = queue_max
+        self._queue_bytes = 0
+        self._queue_bytes_max = queue_bytes_max
         self._connections = connections
         self._transport: asyncio.Transport
         self._host = ""
@@ -63,13 +66,15 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
-        self._queue.clear()
+        self._drop_queue()
         if self._answering is not None:
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._queue.extend(self._frames.feed(data))
+            for frame in self._frames.feed(data):
+                self._queue.append(frame)
+                self._queue_bytes += len(frame)
         except MalformedFrame as error:
             self._close(error)
             return
@@ -85,7 +90,12 @@ class Connection(asyncio.Protocol):
     # Requests, one after the other
 
     def close(self) -> None:
+        """Once what was written has gone out."""
         self._transport.close()
+
+    def abort(self) -> None:
+        """At once."""
+        self._transport.abort()
 
     def _work(self) -> None:
         while (
@@ -94,11 +104,13 @@ class Connection(asyncio.Protocol):
             and self._client_reads
             and not self._transport.is_closing()
         ):
-            self._answer(self._queue.popleft())
+            frame = self._queue.popleft()
+            self._queue_bytes -= len(frame)
+            self._answer(frame)
         self._throttle_reading()
 
     def _throttle_reading(self) -> None:
-        wanted = len(self._queue) < self._queue_max
+        wanted = len(self._queue) < self._queue_max and self._queue_bytes < self._queue_bytes_max
         if wanted != self._reading and not self._transport.is_closing():
             self._reading = wanted
             if wanted:
@@ -133,11 +145,9 @@ class Connection(asyncio.Protocol):
 
     def _close(self, error: BaseException) -> None:
         log.warning("closing the connection of %s:%s: %s", self._host, self._port, error)
-        self._queue.clear()
+        self._drop_queue()
         self._transport.close()
 
-
-def connection_factory(
-    dispatch: Dispatch, frame_bytes_max: int, queue_max: int, connections: set[Connection]
-) -> Callable[[], Connection]:
-    return partial(Connection, dispatch, frame_bytes_max, queue_max, connections)
+    def _drop_queue(self) -> None:
+        self._queue.clear()
+        self._queue_bytes = 0

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
+from functools import partial
 
-from coordinator.wire.connection import Connection, Dispatch, connection_factory
+from coordinator.wire.connection import Connection, Dispatch
+
+GRACE_S = 1.0
 
 
 class CannotListen(Exception):
@@ -15,9 +19,14 @@ class CannotListen(Exception):
 class Server:
     """Listens once `start` has returned; `port` is the one it got."""
 
-    def __init__(self, dispatch: Dispatch, frame_bytes_max: int, queue_max: int) -> None:
+    def __init__(
+        self, dispatch: Dispatch, frame_bytes_max: int, queue_max: int, queue_bytes_max: int
+    ) -> None:
+        """See `connection` for the limits: they are each connection's own."""
         self._connections: set[Connection] = set()
-        self._factory = connection_factory(dispatch, frame_bytes_max, queue_max, self._connections)
+        self._factory = partial(
+            Connection, dispatch, frame_bytes_max, queue_max, queue_bytes_max, self._connections
+        )
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -35,9 +44,17 @@ class Server:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop listening and close every connection; answers already written go out."""
-        if self._server is not None:
-            self._server.close()
-            for connection in tuple(self._connections):
-                connection.close()
-            await self._server.wait_closed()
+        """Stop listening and close every connection; answers already written go out, unless their
+        client doesn't read them in `GRACE_S`."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                while self._connections:
+                    await asyncio.sleep(0.001)
+        for connection in tuple(self._connections):
+            connection.abort()
+        await self._server.wait_closed()

@@ -42,7 +42,10 @@ class Client:
     """Sends frames of one byte to a connection; answers are what `handler` makes of the byte."""
 
     def __init__(
-        self, handler: Callable[[bytes], Answer | Awaitable[Answer]], queue_max: int = 100
+        self,
+        handler: Callable[[bytes], Answer | Awaitable[Answer]],
+        queue_max: int = 100,
+        queue_bytes_max: int = 1_000,
     ) -> None:
         self.open: set[Connection] = set()
         self.seen: list[bytes] = []
@@ -53,7 +56,7 @@ class Client:
             self.seen.append(frame)
             return handler(frame)
 
-        self.connection = Connection(dispatch, 1_000, queue_max, self.open)
+        self.connection = Connection(dispatch, 1_000, queue_max, queue_bytes_max, self.open)
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
 
     def send(self, letters: bytes) -> None:
@@ -106,8 +109,9 @@ def test_no_request_is_taken_up_while_the_client_does_not_read() -> None:
     assert client.answers == b"ab"
 
 
-def test_nothing_is_read_while_too_many_requests_wait() -> None:
-    client = Client(lambda frame: frame, queue_max=3)
+@pytest.mark.parametrize("limits", [{"queue_max": 3}, {"queue_bytes_max": 3}])
+def test_nothing_is_read_while_too_many_requests_or_bytes_wait(limits: dict[str, int]) -> None:
+    client = Client(lambda frame: frame, **limits)
     client.connection.pause_writing()
     client.send(b"ab")
     assert client.transport.reading
