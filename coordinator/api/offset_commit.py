@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from coordinator.api.committing import offset_of
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code
@@ -38,16 +39,7 @@ def handle(request: Any, context: Context) -> Any:
             codes[place] = Code.UNKNOWN_TOPIC_OR_PARTITION
         else:
             places.append(place)
-            offsets.append(
-                CommitOffset(
-                    topic=topic.name,
-                    partition=partition.partition_index,
-                    offset=partition.committed_offset,
-                    leader_epoch=getattr(partition, "committed_leader_epoch", -1),
-                    metadata=partition.committed_metadata or "",
-                    topic_id=topic.id,
-                )
-            )
+            offsets.append(offset_of(topic, partition))
     committer = Committer(
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coordinator.api.committing import offset_of
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.coordinators import GROUP_TOPIC, Coordinators
@@ -31,19 +32,10 @@ def handle(request: Any, context: Context) -> Any:
         found = topics.get(topic.name)
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
-            if topics.partition(*key) is None or found is None:
+            if found is None or topics.partition(*key) is None:
                 codes[key] = Code.UNKNOWN_TOPIC_OR_PARTITION
-                continue
-            known.append(
-                CommitOffset(
-                    topic=topic.name,
-                    partition=partition.partition_index,
-                    offset=partition.committed_offset,
-                    leader_epoch=getattr(partition, "committed_leader_epoch", -1),
-                    metadata=partition.committed_metadata or "",
-                    topic_id=found.id,
-                )
-            )
+            else:
+                known.append(offset_of(found, partition))
     for offset, code in zip(known, _stage(request, context, known), strict=True):
         codes[offset.topic, offset.partition] = code
     return _reply(request, context, codes)

@@ -29,15 +29,7 @@ def test_a_timer_that_finds_out_stops_the_broker_and_nothing_is_written_after_it
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        owner = client.ask(22, 4, transactional_id="app", transaction_timeout=TIMEOUT_MS)
-        client.ask(
-            24,
-            3,
-            v3_and_below_transactional_id="app",
-            v3_and_below_producer_id=owner.producer_id,
-            v3_and_below_producer_epoch=owner.producer_epoch,
-            v3_and_below_topics=[{"name": "t", "partitions": [0]}],
-        )
+        assert client.begin("t", timeout_ms=TIMEOUT_MS) == {"t": 0}
         topics = client.broker.topics
         ends = {p: p.end_offset for topic in topics for p in topic.partitions}
         [shard] = client.broker.coordinators.transactions.shards

@@ -18,6 +18,7 @@ from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
 from coordinator.log.batch import encode_batch
+from coordinator.log.partition import Partition
 from coordinator.wire.codec import build
 from tests.unit.coordinator.log.logs import NOW_MS, StillClock
 
@@ -94,6 +95,28 @@ class Client:
             name, partitions, {key.replace("_", "."): value for key, value in configs.items()}
         )
         return topic.id
+
+    def partition(self, topic: str) -> Partition:
+        """The log of partition 0, of a hidden topic too."""
+        found = self.broker.topics.own(topic)
+        assert found is not None
+        return found.partitions[0]
+
+    def begin(self, *topics: str, timeout_ms: int = 1_000) -> dict[str, int]:
+        """Begin a transaction of `app` with partition 0 of each topic: the code of each."""
+        owner = self.ask(22, 4, transactional_id="app", transaction_timeout=timeout_ms)
+        answer = self.ask(
+            24,
+            3,
+            v3_and_below_transactional_id="app",
+            v3_and_below_producer_id=owner.producer_id,
+            v3_and_below_producer_epoch=owner.producer_epoch,
+            v3_and_below_topics=[{"name": topic, "partitions": [0]} for topic in topics],
+        )
+        return {
+            topic.name: topic.results_by_partition[0].partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
+        }
 
     def produce(
         self, topic: str, data: bytes, *, partition: int = 0, version: int = 10, acks: int = -1

@@ -30,6 +30,14 @@ def fetch(*partitions: dict[str, Any], topic: str = "t", **fields: Any) -> dict[
     }
 
 
+async def poll(client: Client, *partitions: dict[str, Any], **fields: Any) -> asyncio.Task[Any]:
+    """A fetch that waits."""
+    request = fetch(*partitions, max_wait=MAX_WAIT_MS, **fields)
+    waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+    await asyncio.sleep(0)
+    return waiting
+
+
 def values(answer: Any) -> list[list[bytes | None]]:
     """What was returned, for each partition."""
     return [
@@ -144,9 +152,7 @@ def test_a_fetch_at_the_end_waits_for_an_append(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t", 2)
-        request = fetch(wanted(0, 0), wanted(0, 1), max_wait=MAX_WAIT_MS)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0, 0), wanted(0, 1))
         assert len(client.scheduler.pending(MAX_WAIT_MS)) == 1
         client.produce("t", batch(b"a"), partition=1)
         assert values(await waiting) == [[], [b"a"]]
@@ -162,9 +168,7 @@ def test_a_fetch_waits_until_it_has_min_bytes(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=2 * size)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0), min_bytes=2 * size)
         client.produce("t", batch(b"a"))
         for _ in range(3):
             await asyncio.sleep(0)
@@ -180,9 +184,7 @@ def test_when_time_is_up_a_fetch_returns_what_there_is(tmp_path: Path) -> None:
         client = Client(tmp_path)
         client.create("t")
         client.produce("t", batch(b"a"))
-        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=10_000)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0), min_bytes=10_000)
         [expire] = client.scheduler.pending(MAX_WAIT_MS)
         expire()
         assert values(await waiting) == [[b"a"]]
@@ -194,14 +196,11 @@ def test_a_client_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        request = fetch(wanted(0), max_wait=MAX_WAIT_MS)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0))
         waiting.cancel()
         for _ in range(3):
             await asyncio.sleep(0)
-        partition = client.broker.topics.partition("t", 0)
-        assert partition is not None
+        partition = client.partition("t")
         assert not partition.is_watched
         assert client.scheduler.pending(MAX_WAIT_MS) == []
 
@@ -212,9 +211,7 @@ def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        request = fetch(wanted(0), max_wait=MAX_WAIT_MS)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0))
         topic = client.broker.topics.get("t")
         assert topic is not None
         client.broker.topics.delete(topic)
@@ -228,8 +225,7 @@ def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_pat
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        partition = client.broker.topics.partition("t", 0)
-        assert partition is not None
+        partition = client.partition("t")
         data = encode_batch(
             [(None, b"v")],
             timestamp_ms=1,
@@ -239,9 +235,7 @@ def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_pat
             transactional=True,
         )
         partition.append_internal(data)
-        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, isolation_level=1)
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
+        waiting = await poll(client, wanted(0), isolation_level=1)
         partition.append_internal(batch(b"unstable"))
         for _ in range(3):
             await asyncio.sleep(0)

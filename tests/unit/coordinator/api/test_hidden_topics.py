@@ -9,7 +9,6 @@ import pytest
 
 from coordinator.coordinators import METADATA_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
-from coordinator.log.batch import batches
 from tests.unit.coordinator.api.client import Client, batch, run
 from tests.unit.coordinator.api.test_topics import metadata, topic
 
@@ -115,9 +114,7 @@ def test_no_marker_gets_among_the_records_of_a_coordinator(tmp_path: Path, name:
         [answer] = client.ask(27, 1, markers=[marker]).markers
         [partition] = answer.topics[0].partitions
         assert partition.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
-        found = client.broker.topics.own(name)
-        assert found is not None
-        assert list(batches(found.partitions[0].read(0, 1_000))) == []
+        assert client.partition(name).end_offset == 0
         client.broker.close()
         Client(tmp_path).broker.close()
 
@@ -138,19 +135,6 @@ def test_no_client_takes_the_brokers_own_into_a_transaction(
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        owner = client.ask(22, 4, transactional_id="app", transaction_timeout=1_000)
-        answer = client.ask(
-            24,
-            3,
-            v3_and_below_transactional_id="app",
-            v3_and_below_producer_id=owner.producer_id,
-            v3_and_below_producer_epoch=owner.producer_epoch,
-            v3_and_below_topics=[{"name": each, "partitions": [0]} for each in (name, "t")],
-        )
-        codes = {
-            topic.name: topic.results_by_partition[0].partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-        }
-        assert codes == {name: code, "t": Code.OPERATION_NOT_ATTEMPTED}
+        assert client.begin(name, "t") == {name: code, "t": Code.OPERATION_NOT_ATTEMPTED}
 
     run(scenario())

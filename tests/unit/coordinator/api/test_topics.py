@@ -278,8 +278,7 @@ def test_offsets_at_a_time_or_an_end(
         client.create("t")
         for later in (0, 9, 5):
             client.produce("t", batch(b"v", timestamp_ms=NOW_MS + later))
-        partition = client.broker.topics.partition("t", 0)
-        assert partition is not None
+        partition = client.partition("t")
         partition.append(produced(producer_id=7, transactional=True, timestamp_ms=NOW_MS))
         answer = client.ask(
             LIST_OFFSETS,

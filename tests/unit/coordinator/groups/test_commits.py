@@ -14,11 +14,6 @@ from tests.unit.coordinator.groups.members import (
 from tests.unit.coordinator.world import World, code_of
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 @pytest.mark.parametrize("transactional", [True, False])
 def test_a_commit_needs_the_exact_generation(world: World, transactional: bool) -> None:
     a = FakeMember(world, "a")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator.errors import Code
 from coordinator.groups.classic.draft import GroupConfig
 from tests.unit.coordinator.groups.members import (
@@ -14,11 +12,6 @@ from tests.unit.coordinator.groups.members import (
     stable_group,
 )
 from tests.unit.coordinator.world import World, code_of
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def test_a_newcomer_is_given_an_id_to_join_with(world: World) -> None:

@@ -17,11 +17,6 @@ from tests.unit.coordinator.groups.members import (
 from tests.unit.coordinator.world import World, code_of
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_a_newcomer_starts_a_rebalance_and_heartbeats_tell(world: World) -> None:
     a, b = FakeMember(world, "a"), FakeMember(world, "b")
     stable_group(world, a)

@@ -18,11 +18,6 @@ from tests.unit.coordinator.groups.members import (
 from tests.unit.coordinator.world import World, code_of
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_members_go_on_after_a_restart_without_a_rebalance(world: World) -> None:
     a, b = FakeMember(world, "a"), FakeMember(world, "b", instance_id="i-b")
     stable_group(world, a, b)

@@ -13,11 +13,6 @@ from tests.unit.coordinator.groups.members import (
 from tests.unit.coordinator.world import World, code_of
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 @pytest.mark.parametrize("version", [5, 9])
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_static_member_that_comes_back_gets_its_assignment_without_a_rebalance(
