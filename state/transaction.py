@@ -13,8 +13,9 @@ Theory of operation. A store is at any time in one of these phases:
     any       rollback      OPEN      the overlay is gone, with every object user code was handed
 
 Values are kept as objects while the transaction runs, keyed by the serialised key (a key need not
-be hashable). Since user code may change an object in place, nothing that a transaction read or
-wrote outlives it.
+be hashable). User code may change an object in place, so nothing that a transaction which is rolled
+back has read or written outlives it. What a committed one has written is what was serialised: that
+much is kept as objects, for the next `update` of the same key, up to a number of keys.
 
 On disk a value is the record's timestamp (int64, big-endian) and the value; in the changelog it is
 the plain value, with the timestamp in the record: the layout of Kafka Streams' timestamped stores.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from state.errors import Refused
@@ -60,6 +62,7 @@ class TransactionalStore(Generic[K, V]):
         decode_key: Callable[[bytes], K],
         encode_value: Callable[[V], bytes],
         decode_value: Callable[[bytes], V],
+        cached_keys_max: int = 10_000,
     ) -> None:
         self.name = name
         self._disk = disk
@@ -67,7 +70,9 @@ class TransactionalStore(Generic[K, V]):
         self._decode_key = decode_key
         self._encode_value = encode_value
         self._decode_value = decode_value
+        self._cached_keys_max = cached_keys_max
         self._overlay: dict[bytes, Entry[K, V]] = {}
+        self._cached: dict[bytes, Entry[K, V]] = {}
         self._drained: list[ChangelogEntry] | None = None
         self._changes: dict[bytes, bytes | None] = {}
 
@@ -99,7 +104,9 @@ class TransactionalStore(Generic[K, V]):
         held = self._overlay.get(encoded)
         if held is None:
             self._check_open()
-            held = self._overlay[encoded] = self._load(key, encoded)
+            # Out of the cache: it is this transaction's now, and goes with it in a rollback.
+            held = self._cached.pop(encoded, None) or self._load(key, encoded)
+            self._overlay[encoded] = held
         return held
 
     def get(self, key: K) -> V | None:
@@ -111,9 +118,11 @@ class TransactionalStore(Generic[K, V]):
         """Set `key`; None deletes it. Raises RuntimeError between `drain` and the outcome."""
         self._check_open()
         try:
-            self._overlay[self._encode_key(key)] = Entry(key, value, timestamp_ms)
+            encoded = self._encode_key(key)
         except Exception as error:
             raise self._refused("key", key, error) from error
+        self._overlay[encoded] = Entry(key, value, timestamp_ms)
+        self._cached.pop(encoded, None)
 
     def delete(self, key: K, timestamp_ms: int) -> None:
         self.put(key, None, timestamp_ms)
@@ -175,6 +184,11 @@ class TransactionalStore(Generic[K, V]):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._changes:
             self._disk.write(self._changes, checkpoint)
+        cached = self._cached
+        # A deletion is not kept: the disk doesn't know its timestamp either.
+        cached |= {key: entry for key, entry in self._overlay.items() if entry.value is not None}
+        for key in list(islice(cached, max(len(cached) - self._cached_keys_max, 0))):
+            del cached[key]
         self.rollback()
 
     def rollback(self) -> None:
@@ -194,10 +208,12 @@ class TransactionalStore(Generic[K, V]):
             for key, value, timestamp_ms in entries
         }
         self._disk.write(changes, checkpoint)
+        self._cached = {}
 
     def clear(self) -> None:
         """Forget everything, committed state included: only for a store that could lie."""
         self.rollback()
+        self._cached = {}
         self._disk.clear()
 
     def close(self) -> None:

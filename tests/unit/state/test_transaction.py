@@ -101,6 +101,69 @@ def test_an_object_read_but_not_written_is_not_kept_when_it_is_changed_in_place(
     assert store.get("a") == {"n": 1}
 
 
+def bump(store: Store, key: str, timestamp_ms: int = 1) -> None:
+    entry = store.update(key)
+    entry.value = (entry.value or 0) + 1
+    entry.timestamp_ms = timestamp_ms
+
+
+def test_an_update_reads_and_writes_a_key_in_one(disk: Disk) -> None:
+    store = store_on(disk)
+    assert store.update("a").timestamp_ms == -1
+    for position in (1, 2, 3):
+        bump(store, "a", timestamp_ms=position)
+        commit(store, position)
+    assert list(disk.items()) == [(b"a", (3).to_bytes(8, "big") + b"3")]
+
+
+def test_what_a_rolled_back_update_changed_in_place_is_gone(disk: Disk) -> None:
+    store = store_on(disk)
+    store.put("a", [1], timestamp_ms=1)
+    commit(store, 1)
+    for _ in range(2):
+        value = store.update("a").value
+        assert value == [1]
+        value.append(2)
+        store.drain()
+        store.rollback()
+    assert store.get("a") == [1]
+
+
+def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: Disk) -> None:
+    store = store_on(disk)
+    bump(store, "a")
+    commit(store, 1)
+    store.put("a", 10, timestamp_ms=2)
+    bump(store, "a")
+    commit(store, 2)
+    assert store.get("a") == 11
+    store.replay([(b"a", b"20", 3)], Checkpoint(3, "topic"))
+    bump(store, "a")
+    commit(store, 4)
+    assert store.get("a") == 21
+    store.delete("a", timestamp_ms=5)
+    commit(store, 5)
+    assert store.update("a").timestamp_ms == -1
+
+
+def test_no_more_keys_are_kept_than_allowed_and_the_oldest_go_first() -> None:
+    disk = MemoryDisk()
+    store = TransactionalStore[str, Any](
+        "counts",
+        disk,
+        encode_key=str.encode,
+        decode_key=bytes.decode,
+        encode_value=orjson.dumps,
+        decode_value=orjson.loads,
+        cached_keys_max=2,
+    )
+    for position, key in enumerate("abac"):
+        bump(store, key)
+        commit(store, position)
+    assert list(store._cached) == [b"a", b"c"]
+    assert {key: store.get(key) for key in "abc"} == {"a": 2, "b": 1, "c": 1}
+
+
 def test_a_write_between_drain_and_the_outcome_is_refused(disk: Disk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)
