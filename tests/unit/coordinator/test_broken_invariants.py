@@ -6,10 +6,8 @@ import threading
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-import coordinator.__main__ as main
+import coordinator.__main__ as command
 from coordinator import EmbeddedBroker
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.connection import Disconnect
@@ -75,13 +73,10 @@ def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
 
 
 def test_a_broker_process_says_so_in_one_line_with_status_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(main, "serve", lambda config, listening: part())
-    app = typer.Typer()
-    app.command()(main.broker)
-    result = CliRunner().invoke(app, ["--data", str(tmp_path)])
-    assert result.exit_code == 1
-    assert result.stderr == (
+    monkeypatch.setattr(command, "serve", lambda config, listening: part())
+    assert command.main(["--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
         "error: the broker stopped to protect its data: state and log have parted\n"
     )

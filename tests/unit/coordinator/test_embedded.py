@@ -5,12 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from confluent_kafka import Consumer, Producer, TopicPartition
-from typer.testing import CliRunner
 
 from coordinator import EmbeddedBroker
-from coordinator.__main__ import broker as command
+from coordinator.__main__ import main
 from coordinator.config import WrongSetting
 from coordinator.log.storage import UnusableDataDirectory
 
@@ -74,9 +72,9 @@ def test_importing_the_package_starts_nothing_heavy() -> None:
     assert found.stdout.split() == ["False", "False"]
 
 
-def test_what_a_person_can_put_right_is_one_line_and_status_2(tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(command)
+def test_what_a_person_can_put_right_is_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with EmbeddedBroker(tmp_path / "used") as running:
         port = running.bootstrap_servers.rpartition(":")[2]
         (tmp_path / "file").write_text("")
@@ -87,12 +85,24 @@ def test_what_a_person_can_put_right_is_one_line_and_status_2(tmp_path: Path) ->
             ("--data", "d", "--set", "num.partition=1"): "unknown setting num.partition",
             ("--data", "d", "--set", "num.partitions"): "write it as name=value",
             ("--data", "d", "--port", "99999"): "port=99999: must be from 0 to 65535",
+            ("--data", "d", "--port", "-1"): "port=-1: must be from 0 to 65535",
+            ("--data", "d", "--port", "x"): "argument --port: invalid int value: 'x'",
+            ("--data", "d", "--sets", "a=1"): "unrecognized arguments: --sets a=1",
+            (): "the following arguments are required: --data",
         }
         for arguments, message in cases.items():
-            options = [arguments[0], str(tmp_path / arguments[1]), *arguments[2:]]
-            result = CliRunner().invoke(app, options)
-            assert result.exit_code == 2, arguments
-            assert result.stderr.startswith("error: ")
-            assert message in result.stderr
-            assert result.stderr.count("\n") == 1
-            assert result.stdout == ""
+            options = [*arguments[:1], *(str(tmp_path / name) for name in arguments[1:2])]
+            assert main([*options, *arguments[2:]]) == 2, arguments
+            out, err = capsys.readouterr()
+            assert err.startswith("error: ")
+            assert message in err
+            assert err.count("\n") == 1
+            assert out == ""
+
+
+def test_starting_a_broker_imports_no_typer_and_no_pydantic() -> None:
+    code = (
+        "import sys, coordinator.__main__\nprint(*({'typer', 'rich', 'pydantic'} & {*sys.modules}))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
