@@ -87,6 +87,7 @@ class RunningApp:
             threading.Thread(target=self._run, args=(loop,), name=f"stream-{number}", daemon=True)
             for number, loop in enumerate(self._loops)
         ]
+        self._threads_left = len(self._threads)
         for thread in self._threads:
             thread.start()
 
@@ -234,12 +235,18 @@ class RunningApp:
         except Exception as error:
             log.exception("a stream thread ended")
             self._failed(StreamsError(f"a stream thread ended: {error!r}"))
+        finally:
+            with self._changed:
+                self._threads_left -= 1
+                if not self._threads_left and self._error is not None:
+                    self._become(State.ERROR)
 
     def _failed(self, error: UserError) -> None:
+        """The first error ends the application; the other threads commit and leave."""
         with self._changed:
             if self._error is None:
                 self._error = error
-            self._become(State.ERROR)
+            self._become(State.PENDING_ERROR)
         self._stop.set()
 
     def _thread_changed(self, number: int, state: str) -> None:
