@@ -1,0 +1,325 @@
+"""The commit: one order of steps, one transaction for all tasks, and disks that wait for Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state.directory import StateDirectory
+from state.store import Checkpoint
+from state.transaction import TransactionalStore
+from streams import serdes
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.membership.connection import ConnectionLost
+from streams.operators.count import count
+from streams.positions import Committed, Partition
+from streams.runtime.commit import Committer, Step
+from streams.runtime.offsets import decode_metadata
+from streams.runtime.task import LoggedStore, Task
+from streams.topology.build import Subtopology, build
+from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from tests.unit.streams.runtime.fakes import (
+    Clock,
+    FakeAdmin,
+    FakeConsumer,
+    FakeMember,
+    FakeProducer,
+    RecordingDisk,
+    Script,
+)
+from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction
+
+INPUTS = ("left", "right")
+
+
+def two_stores() -> Subtopology:
+    """`left` is counted in store `l`, `right` in store `r`; both counts go to `out`."""
+    graph = Graph()
+    counts = []
+    for topic in INPUTS:
+        source = SourceNode(name=topic, topic=topic, key=serdes.string, value=serdes.string)
+        spec = StoreSpec(name=topic[0], key=serdes.string, value=serdes.int64)
+        counted = ProcessorNode(
+            name=f"count-{topic}",
+            parents=(source,),
+            operator=count(spec.name, caching=True),
+            stores=(spec,),
+        )
+        graph.add(source)
+        graph.add(counted)
+        counts.append(counted)
+    sink = SinkNode(
+        name="sink", parents=tuple(counts), topic="out", key=serdes.string, value=serdes.int64
+    )
+    graph.add(sink)
+    (subtopology,) = build("a", graph).subtopologies
+    return subtopology
+
+
+class Thread:
+    """What commits: two tasks that read `left` and `right`, one for each partition."""
+
+    def __init__(self, state: Path, *, transactional: bool = True) -> None:
+        self.script = Script()
+        topics = {"left": 2, "right": 2, "out": 1, "a-l-changelog": 2, "a-r-changelog": 2}
+        self.kafka = Kafka(topics)
+        self.consumer = FakeConsumer(self.kafka, self.script, Clock())
+        self.producer = FakeProducer(self.kafka, self.script, transactional=transactional)
+        self.member = FakeMember(self.kafka, self.script)
+        self.disks: dict[tuple[int, str], RecordingDisk] = {}
+        self.subtopology = two_stores()
+        self.directory = StateDirectory(state, "a")
+        self.tasks = [self._task(number) for number in range(2)]
+        self.committer = Committer(
+            self.consumer,
+            FakeAdmin(self.kafka, self.script),
+            group=lambda: b"group",
+            commit_as_member=self.member.commit_offsets,
+            reached=lambda step: self.script.calls.append(step.name),
+        )
+
+    def process(self, topic: str, number: int, *keys: str) -> None:
+        """Load the records and let the task process what it has not read yet."""
+        self.kafka.load(Partition(topic, number), *((key, "v") for key in keys))
+        self.producer.begin()
+        for message in self.consumer.take(100, 0):
+            task = self.tasks[message.partition()]
+            task.dirty = True
+            task.context.message = message
+            task.receivers[message.topic()](message)
+        self.script.calls.clear()
+
+    def commit(self) -> int:
+        return self.committer.commit(self.tasks, self.producer)
+
+    def _task(self, number: int) -> Task:
+        stores = {}
+        for spec in self.subtopology.stores:
+            disk = self.disks[number, spec.name] = RecordingDisk(self.script)
+            store = TransactionalStore[Any, Any](
+                spec.name,
+                disk,
+                encode_key=spec.key.serialize,
+                decode_key=spec.key.deserialize,
+                encode_value=spec.value.serialize,
+                decode_value=spec.value.deserialize,
+            )
+            changelog = Partition(f"a-{spec.name}-changelog", number)
+            stores[spec.name] = LoggedStore(store, changelog, f"id-{spec.name}", position=0)
+        positions = {Partition(topic, number): 0 for topic in INPUTS}
+        self.consumer.add(positions)
+        return Task(
+            f"0_{number}",
+            self.subtopology,
+            positions=positions,
+            stores=stores,
+            producer=self.producer,
+            lock=self.directory.lock_task(f"0_{number}"),
+        )
+
+
+def metadata_of(committed: Committed) -> dict[str, int]:
+    return decode_metadata(committed.metadata)
+
+
+def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "k")
+    assert thread.commit() == 1
+    assert thread.script.calls == [
+        "PROCESSED",
+        "produce out",
+        "produce a-l-changelog",
+        "producer.flush",
+        "PRODUCED",
+        "consumer.positions",
+        "producer.commit",
+        "OFFSETS_SENT",
+        "producer.end",
+        "COMMITTED",
+        "store.write",
+        "STORED",
+    ]
+
+
+def test_the_points_that_a_commit_reaches_are_the_named_ones(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "k")
+    thread.commit()
+    reached = [call for call in thread.script.calls if call in Step.__members__]
+    assert reached == [step.name for step in Step]
+
+
+def test_nothing_happens_when_no_task_has_done_anything(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.script.calls.clear()
+    assert thread.commit() == 0
+    assert thread.script.calls == []
+
+
+def test_a_task_is_clean_after_its_commit(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "k")
+    thread.commit()
+    thread.script.calls.clear()
+    assert thread.commit() == 0
+    assert thread.script.calls == []
+
+
+def test_offsets_of_every_input_name_the_changelog_position_of_every_store(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a", "b", "a")
+    thread.process("right", 0, "c")
+    thread.commit()
+    ((left, right),) = thread.producer.sent
+    assert (left[0], left[1].offset) == (Partition("left", 0), 3)
+    assert (right[0], right[1].offset) == (Partition("right", 0), 1)
+    assert metadata_of(left[1]) == metadata_of(right[1]) == {"l": 2, "r": 1}
+
+
+def test_an_input_that_did_not_advance_is_sent_again_with_the_new_metadata(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.commit()
+    thread.process("left", 0, "b")
+    thread.commit()
+    assert dict(thread.producer.sent[1]).keys() == {Partition("left", 0), Partition("right", 0)}
+    idle = thread.kafka.offsets[Partition("right", 0)]
+    # One entry, its marker, and one more: 3 is the position after the second.
+    assert (idle.offset, metadata_of(idle)) == (0, {"l": 3, "r": 0})
+
+
+def test_the_position_that_is_committed_is_past_trailing_markers(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    inputs = Partition("left", 0)
+    transaction = Transaction()
+    thread.kafka.append(inputs, Entry(b"a", b"v", 0, transaction))
+    thread.kafka.end(transaction, committed=True)
+    thread.process("left", 0)
+    thread.commit()
+    assert thread.kafka.offsets[inputs].offset == 2
+
+
+def test_all_dirty_tasks_go_into_one_transaction(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.process("right", 1, "b")
+    assert thread.commit() == 2
+    (sent,) = thread.producer.sent
+    assert {partition.number for partition, _ in sent} == {0, 1}
+    assert thread.script.only("producer.flush", "producer.end") == [
+        "producer.flush",
+        "producer.end",
+    ]
+
+
+def test_a_clean_task_takes_no_part_in_a_commit(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 1, "a")
+    thread.commit()
+    (sent,) = thread.producer.sent
+    assert {partition.number for partition, _ in sent} == {1}
+
+
+def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a", "b")
+    thread.commit()
+    disk = thread.disks[0, "l"]
+    assert [key for key, _ in disk.items()] == [b"a", b"b"]
+    assert disk.checkpoint() == Checkpoint(2, "id-l")
+    assert thread.disks[0, "r"].checkpoint() is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "produce out",
+        "produce a-l-changelog",
+        "producer.flush",
+        "consumer.positions",
+        "producer.commit",
+        "producer.end",
+    ],
+)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("error", [OutcomeUnknown("?"), TaskMigrated("!"), StreamsError("no")])
+def test_a_failure_at_any_step_leaves_the_disks_as_they_were(
+    tmp_path: Path, call: str, after: bool, error: Exception
+) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.commit()
+    thread.process("left", 0, "a", "b")
+    before = list(thread.disks[0, "l"].items()), thread.disks[0, "l"].checkpoint()
+    thread.script.fail(call, error, after=after)
+    with pytest.raises(type(error)):
+        thread.commit()
+    assert (list(thread.disks[0, "l"].items()), thread.disks[0, "l"].checkpoint()) == before
+    assert thread.script.untold() == []
+
+
+def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.producer.lost_topics = {"a-l-changelog"}
+    with pytest.raises(OutcomeUnknown, match="changelog not delivered: timed out"):
+        thread.commit()
+    assert "producer.commit" not in thread.script.calls
+    assert "store.write" not in thread.script.calls
+
+
+def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a", "b")
+    thread.producer.full = 1
+    thread.script.calls.clear()
+    for task in thread.tasks:
+        task.log_changes(thread.producer)
+    assert "producer.make_room" in thread.script.calls
+    assert [key for _, key, _ in thread.producer.produced] == [b"a", b"b"]
+
+
+def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, transactional=False)
+    thread.process("left", 0, "a", "b")
+    thread.commit()
+    assert thread.script.calls == [
+        "PROCESSED",
+        "produce out",
+        "produce out",
+        "produce a-l-changelog",
+        "produce a-l-changelog",
+        "producer.flush",
+        "PRODUCED",
+        "consumer.positions",
+        "admin.latest",
+        "member.commit_offsets",
+        "COMMITTED",
+        "store.write",
+        "STORED",
+    ]
+    committed = thread.kafka.offsets[Partition("left", 0)]
+    assert (committed.offset, metadata_of(committed)) == (2, {"l": 2, "r": 0})
+
+
+def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_gone(
+    tmp_path: Path,
+) -> None:
+    thread = Thread(tmp_path, transactional=False)
+    thread.process("left", 0, "a")
+    thread.member.accepts_offsets = False
+    with pytest.raises(TaskMigrated, match="offsets were refused"):
+        thread.commit()
+    assert list(thread.disks[0, "l"].items()) == []
+
+
+def test_at_least_once_a_lost_connection_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, transactional=False)
+    thread.process("left", 0, "a")
+    thread.script.fail("member.commit_offsets", ConnectionLost("gone"))
+    with pytest.raises(OutcomeUnknown, match="commit offsets: gone"):
+        thread.commit()
+    assert list(thread.disks[0, "l"].items()) == []

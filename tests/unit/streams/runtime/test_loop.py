@@ -1,0 +1,200 @@
+"""The loop while all goes well: joining, tasks that come and go, commits, states, and the stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.membership.classic import Signal
+from streams.membership.protocol import Assigned
+from streams.positions import Partition
+from streams.runtime.commit import Step
+from tests.unit.streams.runtime.world import World, counting, mapping, tasks
+
+
+def rebalance_once(
+    world: World, when: Callable[[], bool], assigned: Assigned, *, generations: int = 1
+) -> Callable[[], bool]:
+    """A condition that, `when` it is time, starts a rebalance; true once it is over."""
+
+    def rebalanced() -> bool:
+        if len(world.member.subscribed) == 1 and when():
+            world.member.signalled = Signal.REBALANCE
+            world.member.assign(assigned, generations=generations)
+        return len(world.member.subscribed) == 2
+
+    return rebalanced
+
+
+def test_every_record_is_processed_once_and_committed(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    world.load("1", "2", "3", partition=0)
+    world.load("1", key="other", partition=1)
+    world.run_until(lambda: world.consumed(0) and world.consumed(1))
+    assert world.counts() == {"k": [3], "other": [1]}
+    assert world.loop.counters.records == 4
+
+
+def test_a_member_joins_after_it_has_a_producer_and_before_it_reads_offsets(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.load("1")
+    world.run_until(world.consumed)
+    names = ["producer.init", "member.join", "member.committed_offsets", "consumer.add"]
+    assert world.script.only(*names) == names
+
+
+def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.member.assign(Assigned((), ()))
+    began_s = world.clock.now_s
+    world.run_until(lambda: world.clock.now_s > began_s + 1)
+    assert world.states[-1] == "RUNNING"
+    assert "consumer.take" not in world.script.calls
+
+
+def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, commit_every_ms=1_000)
+    world.run_until(lambda: loaded_and_taken(world) and bool(world.steps))
+    # The interval began with the commit before it, which was due when the thread began.
+    assert 1_001 <= world.clock.now_s <= 1_002
+
+
+def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, commit_every_ms=3_600_000)
+    # The first commit is due at once: what comes after it waits for an hour, or a rebalance.
+    world.run_until(rebalance_once(world, lambda: loaded_and_taken(world), tasks(0)))
+    rejoin = len(world.script.calls) - world.script.calls[::-1].index("member.join") - 1
+    assert "producer.end" in world.script.calls[:rejoin]
+    assert world.counts() == {"k": [1]}
+
+
+def loaded_and_taken(world: World) -> bool:
+    """Loads a record when the tasks run, and is true when it has been taken."""
+    if world.consumer.assigned and not world.kafka.logs[Partition("in", 0)]:
+        world.load("1")
+    return bool(world.consumer.taken)
+
+
+def test_tasks_are_kept_across_consecutive_generations(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.load("1")
+    world.run_until(rebalance_once(world, world.consumed, tasks(0)))
+    assert world.member.subscribed == [(), ("0_0",)]
+    assert world.script.calls.count("consumer.add") == 1
+    # The only removal is at the end.
+    assert world.script.calls.count("consumer.remove") == 1
+
+
+def test_tasks_are_opened_again_when_a_generation_was_missed(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.load("1")
+    rebalanced = rebalance_once(world, world.consumed, tasks(0), generations=2)
+    world.run_until(lambda: rebalanced() and world.script.calls.count("consumer.add") == 2)
+    rejoin = [i for i, call in enumerate(world.script.calls) if call == "member.join"][1]
+    assert world.script.calls[rejoin + 1] == "consumer.remove"
+    assert "member.committed_offsets" in world.script.calls[rejoin:]
+
+
+def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path)
+    world.load("1", "2")
+
+    def other_member_went_on() -> bool:
+        if not world.consumed():
+            return False
+        if len(world.kafka.logs[Partition("in", 0)]) == 2:
+            world.load("3")
+            held = world.kafka.offsets[Partition("in", 0)]
+            world.kafka.offsets[Partition("in", 0)] = held._replace(offset=3)
+        return True
+
+    world.run_until(rebalance_once(world, other_member_went_on, tasks(0), generations=2))
+    assert [value for _, value in world.kafka.committed("out")] == [b"1", b"2"]
+
+
+def test_tasks_that_go_elsewhere_are_closed_and_the_others_stay(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    world.load("1", partition=0)
+    world.load("1", partition=1)
+
+    done = rebalance_once(world, lambda: world.consumed(0) and world.consumed(1), tasks(1))
+    free: list[bool] = []
+
+    def moved() -> bool:
+        if done() and not free:
+            assert world.consumer.assigned == {Partition("in", 1)}
+            world.directory.lock_task("0_0").release()  # for whoever runs it next
+            free.append(True)
+        return bool(free)
+
+    world.run_until(moved)
+    assert world.script.calls.count("consumer.add") == 1
+
+
+def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    world.load("1", partition=0)
+    world.load("1", key="other", partition=1)
+    lock = world.directory.lock_task("0_1")
+
+    freed: list[bool] = []
+
+    def done() -> bool:
+        if world.consumed(0) and not freed:
+            assert "RUNNING" not in world.states
+            assert not world.consumed(1)
+            lock.release()
+            freed.append(True)
+        return world.consumed(1)
+
+    world.run_until(done)
+    assert world.counts() == {"k": [1], "other": [1]}
+    assert world.states[-1] == "RUNNING"
+
+
+def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    changelog = Partition("a-c-changelog", 0)
+    world.kafka.load(changelog, ("k", "12345678"))
+
+    def rebalanced() -> bool:
+        if "member.committed_offsets" in world.script.calls and not again():
+            world.member.signalled = Signal.REBALANCE
+        return again()
+
+    def again() -> bool:
+        return len(world.member.subscribed) == 2
+
+    world.run_until(rebalanced)
+    assert "consumer.add" not in world.script.calls
+    assert world.member.subscribed[1] == ()
+
+
+def test_the_state_goes_from_rebalancing_to_running_and_back(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.load("1")
+    world.run_until(rebalance_once(world, world.consumed, tasks(0)))
+    assert world.states == ["REBALANCING", "RUNNING", "REBALANCING", "RUNNING"]
+
+
+def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, commit_every_ms=3_600_000)
+    world.run_until(lambda: loaded_and_taken(world))
+    assert world.counts() == {"k": [1]}
+    ends = ("producer.end", "producer.close", "member.leave", "consumer.close", "restore.close")
+    assert world.script.only(*ends) == list(ends)
+
+
+def test_a_stop_while_joining_leaves_the_group_and_commits_nothing(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.member.assign(None)
+    world.run_until(lambda: bool(world.member.subscribed))
+    assert "producer.commit" not in world.script.calls
+    assert "member.leave" in world.script.calls
+
+
+def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.load("1")
+    world.run_until(world.consumed)
+    assert world.steps == list(Step)

@@ -1,0 +1,243 @@
+"""The loop's recovery table: what each error loses, and that no record is lost or doubled by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskMigrated
+from streams.membership.classic import Signal
+from streams.membership.connection import ConnectionLost
+from streams.positions import Partition
+from streams.topology.build import Topology
+from tests.unit.streams.runtime.kafka import Entry
+from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
+
+CALLS = [
+    "producer.begin",
+    "consumer.take",
+    "consumer.positions",
+    "producer.poll",
+    "produce out",
+    f"produce {CHANGELOG}",
+    "producer.flush",
+    "producer.commit",
+    "producer.end",
+]
+
+
+def loaded(state: Path) -> World:
+    """Thirty records for one task that takes ten at a time, and commits after each take."""
+    world = World(counting(), state)
+    world.load(*map(str, range(30)))
+    return world
+
+
+def assert_exact(world: World) -> None:
+    """Each committed count is larger than the one before it, and the last one is the truth."""
+    (counts,) = world.counts().values()
+    assert counts == sorted(set(counts))
+    assert counts[-1] == 30
+    assert world.script.untold() == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("error", [OutcomeUnknown("?"), TaskMigrated("!")], ids=["unknown", "gone"])
+def test_no_record_is_lost_or_doubled_by_an_error_at_any_call(
+    tmp_path: Path, call: str, after: bool, error: Exception
+) -> None:
+    world = loaded(tmp_path)
+    world.script.fail(call, error, at=2, after=after)
+    world.run_until(world.consumed)
+    assert_exact(world)
+
+
+def test_no_record_is_lost_or_doubled_by_several_errors_in_one_run(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    world.script.fail("producer.end", OutcomeUnknown("1"), after=True)
+    world.script.fail("producer.end", OutcomeUnknown("2"), at=2)
+    world.script.fail("member.committed_offsets", ConnectionLost("3"), at=2)
+    world.script.fail("restore.take", OutcomeUnknown("4"), at=1)
+    world.script.fail("producer.init", OutcomeUnknown("5"), at=3)
+    world.script.fail("producer.commit", TaskMigrated("6"), at=3)
+    world.script.fail("member.join", OutcomeUnknown("7"), at=2)
+    world.script.fail("producer.flush", OutcomeUnknown("8"), at=4, after=True)
+    world.run_until(world.consumed)
+    assert_exact(world)
+    assert world.loop.counters.recoveries == 8
+
+
+def test_a_checker_of_exactness_that_sees_a_doubled_record(tmp_path: Path) -> None:
+    """The check itself: the same output twice, as without transactions, is not accepted."""
+    world = World(counting(), tmp_path, transactional=False)
+    world.load(*map(str, range(30)))
+    world.script.fail("member.commit_offsets", ConnectionLost("gone"), at=2)
+    world.run_until(world.consumed)
+    with pytest.raises(AssertionError):
+        assert_exact(world)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_unknown_outcome_replaces_the_producer_and_does_not_rejoin(
+    tmp_path: Path, call: str
+) -> None:
+    world = loaded(tmp_path)
+    world.script.fail(call, OutcomeUnknown("?"), at=2)
+    world.run_until(world.consumed)
+    assert world.script.calls.count("member.join") == 1
+    assert len(world.producers) == 2
+    assert world.producers[0].discarded
+
+
+def test_after_an_unknown_outcome_the_producer_comes_before_the_offsets_are_read_again(
+    tmp_path: Path,
+) -> None:
+    world = loaded(tmp_path)
+    world.script.fail("producer.end", OutcomeUnknown("?"), after=True)
+    world.run_until(world.consumed)
+    lost = world.script.calls.index("producer.end")
+    names = ("consumer.remove", "producer.discard", "producer.init", "member.committed_offsets")
+    after = [call for call in world.script.calls[lost:] if call in (*names, "consumer.add")]
+    assert after[:5] == [*names, "consumer.add"]
+
+
+def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    world.script.fail("producer.end", OutcomeUnknown("?"), after=True)
+    world.run_until(world.consumed)
+    assert world.counts() == {"k": [10, 20, 30]}
+    # What the disk had missed came back from the changelog.
+    assert world.loop.counters.restored_records == 1
+
+
+def test_tasks_that_moved_are_closed_and_the_member_rejoins_without_them(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    world.script.fail("producer.commit", TaskMigrated("!"))
+    world.run_until(world.consumed)
+    assert world.member.subscribed == [(), ()]
+    assert len(world.producers) == 2
+
+
+def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, commit_every_ms=1_000)
+    world.load("1", "2")
+
+    def rejoined() -> bool:
+        if world.consumer.taken and len(world.producers) == 1:
+            world.member.signalled = Signal.LOST
+        return len(world.member.subscribed) == 2
+
+    world.run_until(rejoined)
+    lost = world.script.calls.index("producer.discard")
+    assert "producer.commit" not in world.script.calls[:lost]
+    assert world.member.subscribed == [(), ()]
+
+
+def test_a_new_producer_that_can_not_begin_is_tried_again(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    for attempt in (1, 2, 3):
+        world.script.fail("producer.init", OutcomeUnknown("no broker"), at=attempt)
+    world.run_until(world.consumed)
+    assert_exact(world)
+
+
+def test_produce_that_refuses_since_the_producer_was_fenced_is_recovered_from(
+    tmp_path: Path,
+) -> None:
+    world = loaded(tmp_path)
+    fatal = KafkaException(KafkaError(KafkaError._FATAL))
+    world.script.fail("produce out", fatal)
+    world.script.fail(f"produce {CHANGELOG}", fatal, at=2)
+    world.run_until(world.consumed)
+    assert_exact(world)
+    assert world.loop.counters.recoveries == 2
+
+
+def test_a_fenced_produce_of_a_record_on_its_way_is_recovered_from(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path)
+    world.load("a", "b", "c")
+    world.script.fail("produce out", KafkaException(KafkaError(KafkaError._FATAL)), at=2)
+    world.run_until(world.consumed)
+    assert [value for _, value in world.kafka.committed("out")] == [b"A", b"B", b"C"]
+
+
+def test_a_record_that_is_too_large_ends_the_thread_and_is_named(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path)
+    world.load("a", "b")
+    too_large = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+    world.script.fail("produce out", too_large, at=2)
+    with pytest.raises(StreamsError, match=r"in\[0\]@1.*MSG_SIZE_TOO_LARGE"):
+        world.run_until(world.consumed)
+
+
+def test_errors_without_a_commit_for_task_timeout_ms_end_the_thread(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, task_timeout_ms=1_000)
+    world.load("1")
+    for attempt in range(1, 50):
+        world.script.fail("producer.end", OutcomeUnknown("no answer"), at=attempt)
+    with pytest.raises(StreamsError, match=r"no commit for 1000 ms \(task_timeout_ms\): no answer"):
+        world.run_until(world.consumed)
+    assert 3 < world.loop.counters.recoveries < 10
+
+
+def test_a_commit_in_between_ends_the_trouble(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, task_timeout_ms=1_000)
+    world.load(*map(str, range(100)))
+    for attempt in range(1, 20, 2):
+        world.script.fail("producer.end", OutcomeUnknown("no answer"), at=attempt)
+    world.run_until(world.consumed)
+    assert world.loop.counters.recoveries == 10
+
+
+def test_a_quiet_time_between_two_errors_ends_the_trouble_of_the_first(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, task_timeout_ms=10_000)
+    world.script.fail("producer.poll", OutcomeUnknown("a broker went away"))
+    world.script.fail("producer.poll", OutcomeUnknown("and again"), at=1_000)
+    world.run_until(lambda: world.loop.counters.recoveries == 2)
+    assert world.script.untold() == []
+
+
+def failing(value: object) -> Any:
+    raise ZeroDivisionError(f"with {value}")
+
+
+LINE = failing.__code__.co_firstlineno + 1
+
+
+@pytest.mark.parametrize(
+    ("topology", "where"),
+    [
+        (mapping(failing), r"record in\[0\]@0"),
+        (counting(then=failing), "the results of a commit"),
+    ],
+    ids=["record", "commit"],
+)
+def test_an_error_of_a_users_function_names_the_record_and_the_line(
+    tmp_path: Path, topology: Topology, where: str
+) -> None:
+    world = World(topology, tmp_path)
+    world.load("1")
+    with pytest.raises(StreamsError, match=rf"{where} .*ZeroDivisionError.*failing.*:{LINE}"):
+        world.run_until(world.consumed)
+    assert world.kafka.committed("out") == []
+
+
+def test_a_value_that_can_not_be_read_ends_the_thread_with_its_own_message(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path)
+    world.kafka.append(Partition("in", 0), Entry(b"k", b"\xff", 0))
+    with pytest.raises(SerdeError, match=r"can't read in\[0\]@0"):
+        world.run_until(world.consumed)
+
+
+def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -> None:
+    world = World(mapping(failing), tmp_path)
+    world.load("1")
+    with pytest.raises(StreamsError):
+        world.run_until(world.consumed)
+    world.directory.lock_task("0_0").release()
+    ends = ("producer.close", "member.leave", "consumer.close", "restore.close")
+    assert world.script.only(*ends) == list(ends)

@@ -1,0 +1,135 @@
+"""A stream thread made of fakes, with real stores in a directory, and topologies to run in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from state.directory import StateDirectory
+from streams import App, Store, serdes
+from streams.config import StreamsConfig
+from streams.membership.protocol import Assigned
+from streams.positions import Partition
+from streams.runtime.commit import Step
+from streams.runtime.loop import Parts, StreamLoop
+from streams.runtime.opening import Opener
+from streams.topology.build import Topology
+from tests.unit.streams.runtime.fakes import (
+    Clock,
+    FakeAdmin,
+    FakeConsumer,
+    FakeMember,
+    FakeProducer,
+    Script,
+    StopWhen,
+)
+from tests.unit.streams.runtime.kafka import Kafka
+
+CHANGELOG = "a-c-changelog"
+
+
+def counting(
+    store: str | Store = "c", then: Callable[[int], int] = lambda counted: counted
+) -> Topology:
+    """Application `a`: records of `in` are counted by key in store `c`; `then` of it is `out`."""
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    counts = stream.group_by_key().count(store=store).to_stream()
+    counts.map_values(then).to("out")
+    return app.topology()
+
+
+def mapping(function: Callable[[str], str]) -> Topology:
+    """Application `a`: `function` of each value of `in` goes to `out`."""
+    app = App("a")
+    app.stream("in", key=serdes.string, value=serdes.string).map_values(function).to("out")
+    return app.topology()
+
+
+def tasks(*numbers: int) -> Assigned:
+    """The tasks of sub-topology 0 on these partitions of `in`."""
+    return Assigned(
+        tuple(f"0_{number}" for number in numbers), tuple(("in", number) for number in numbers)
+    )
+
+
+class World:
+    """One stream thread, and the Kafka in memory that it runs on."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        state: Path,
+        *,
+        partitions: int = 1,
+        transactional: bool = True,
+        commit_every_ms: int = 0,
+        task_timeout_ms: int = 60_000,
+    ) -> None:
+        self.script = Script()
+        self.clock = Clock()
+        self.kafka = Kafka({"in": partitions, "out": 1, CHANGELOG: partitions})
+        self.stop = StopWhen(self.clock)
+        self.member = FakeMember(self.kafka, self.script)
+        self.member.assign(tasks(*range(partitions)))
+        self.consumer = FakeConsumer(self.kafka, self.script, self.clock)
+        self.directory = StateDirectory(state, "a")
+        self.producers: list[FakeProducer] = []
+        self.states: list[str] = []
+        self.steps: list[Step] = []
+        admin = FakeAdmin(self.kafka, self.script)
+        restore_consumer = FakeConsumer(self.kafka, self.script, self.clock, "restore")
+        config = StreamsConfig()
+        self.loop = StreamLoop(
+            Parts(
+                name="thread 0",
+                group="a",
+                member=self.member,
+                consumer=self.consumer,
+                restore_consumer=restore_consumer,
+                admin=admin,
+                opener=Opener(
+                    topology,
+                    config,
+                    self.directory,
+                    admin,
+                    restore_consumer,
+                    committed_offsets=self.member.committed_offsets,
+                    wait=self.stop.wait,
+                ),
+                new_producer=lambda: self._new_producer(transactional),
+                stop=self.stop,
+                monotonic_s=self.clock,
+                commit_every_ms=commit_every_ms,
+                records_max=10,
+                task_timeout_ms=task_timeout_ms,
+                changed=self.states.append,
+                reached=self.steps.append,
+            )
+        )
+
+    def load(self, *values: str, key: str = "k", partition: int = 0) -> None:
+        self.kafka.load(Partition("in", partition), *((key, value) for value in values))
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Run the loop, and stop it when the condition is true, which is looked at every turn."""
+        self.stop.condition = condition
+        self.loop.run()
+
+    def consumed(self, partition: int = 0) -> bool:
+        """All of a partition of `in` is committed."""
+        asked = Partition("in", partition)
+        held = self.kafka.offsets.get(asked)
+        return held is not None and held.offset == self.kafka.high_watermark(asked)
+
+    def counts(self) -> dict[str, list[int]]:
+        """For each key every count that was written to `out`, in order."""
+        written: dict[str, list[int]] = {}
+        for key, value in self.kafka.committed("out"):
+            counted = int.from_bytes(value or b"", "big")
+            written.setdefault((key or b"").decode(), []).append(counted)
+        return written
+
+    def _new_producer(self, transactional: bool) -> FakeProducer:
+        self.producers.append(FakeProducer(self.kafka, self.script, transactional=transactional))
+        return self.producers[-1]
