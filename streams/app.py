@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import signal
@@ -22,6 +21,7 @@ from streams.runtime.commit import Step
 from streams.serdes import Serde
 from streams.topology.build import Topology, build
 from streams.topology.nodes import SourceNode
+from streams.workers import run_workers, watcher_is_gone
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -85,19 +85,33 @@ class App:
         return RunningApp(self.topology(), self.config, reached=reached)
 
     def run(self, workers: int = 1) -> None:
-        """Run until SIGTERM or SIGINT, then commit and leave. Ends the process with status 2 and
-        one line on standard error where something is wrong that a person can put right."""
+        """Run until SIGTERM or SIGINT, then commit and leave.
+
+        Several `workers` are processes of their own; one that a signal ends is started again. Ends
+        the process with status 2 and one line on standard error where something is wrong that a
+        person can put right.
+        """
         try:
             if workers < 1:
                 raise ConfigError(f"workers must be at least 1, not {workers}")
             if workers == 1:
                 self._run_here()
-            else:
-                self._run_workers(workers)
+                return
+            self.topology()  # a mistake in it is reported once, here
+            watcher = os.getpid()
+            status = run_workers(workers, lambda: self._run_worker(watcher))
+        except UserError as error:
+            sys.exit(report(error))
+        if status:
+            sys.exit(status)
+
+    def _run_worker(self, watcher: int) -> None:
+        try:
+            self._run_here(lambda: watcher_is_gone(watcher))
         except UserError as error:
             sys.exit(report(error))
 
-    def _run_here(self) -> None:
+    def _run_here(self, abandoned: Callable[[], bool] = lambda: False) -> None:
         stopped = threading.Event()
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -107,44 +121,9 @@ class App:
             signal.signal(number, stop)
         running = self.start()
         while not stopped.wait(0.2):
-            if running.state == "ERROR":
+            if running.state == "ERROR" or abandoned():
                 break
         running.close()
-
-    def _run_workers(self, workers: int) -> None:
-        """One process a worker; the first that fails ends the others."""
-        self.topology()
-        children = [self._fork() for _ in range(workers)]
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            for child in children:
-                os.kill(child, signal.SIGTERM)
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        status = 0
-        while children:
-            child, ended = os.wait()
-            children.remove(child)
-            code = os.waitstatus_to_exitcode(ended)
-            if code != 0:
-                status = status or (code if code > 0 else 1)
-                stop(signal.SIGTERM, None)
-        if status:
-            sys.exit(status)
-
-    def _fork(self) -> int:
-        child = os.fork()
-        if child:
-            return child
-        try:
-            self.run()
-        except SystemExit as exit_:
-            os._exit(exit_.code if isinstance(exit_.code, int) else 1)
-        except BaseException:
-            logging.exception("a worker ended")
-            os._exit(1)
-        os._exit(0)
 
 
 def report(error: UserError) -> int:

@@ -1,4 +1,4 @@
-"""The command `millrace`: run an application, run a broker."""
+"""The command `millrace`: run an application, run a broker, create topics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from streams.app import App, report
-from streams.embedded import broker_command
-from streams.errors import ConfigError, UserError
+from streams.config import load_config
+from streams.embedded import bootstrap_address, broker_command
+from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.runtime.clients import Clients
+
+_BROKER_WAIT_S = 10.0
 
 cli = typer.Typer(
     help="Stream processing in Python, exactly once.",
@@ -72,6 +76,30 @@ def broker(
     """Run a broker that any Kafka client can use, until SIGTERM."""
     command = broker_command(data, port, host, settings or [])
     os.execv(command[0], command)
+
+
+@cli.command()
+def create_topics(
+    names: Annotated[list[str], typer.Argument(help="Their names.")],
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
+) -> None:
+    """Create topics for an application to read and write; those that exist stay as they are."""
+    given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+    try:
+        config = load_config(**{name: value for name, value in given.items() if value is not None})
+        servers = bootstrap_address(config)
+        admin = Clients("millrace", config, servers).admin()
+        admin.partition_counts_at_start(_BROKER_WAIT_S)
+        admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    except OutcomeUnknown as error:
+        raise typer.Exit(report(UserError(str(error)))) from None
+    typer.echo(f"{', '.join(names)} on {servers}")
 
 
 def find_app(reference: str) -> App:

@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from streams.config import EMBEDDED, StreamsConfig
 from streams.errors import ConfigError
 
 _START_S = 30.0
@@ -28,6 +29,13 @@ def broker_command(data: Path, port: int, host: str, settings: list[str]) -> lis
     for setting in settings:
         command += ["--set", setting]
     return command
+
+
+def bootstrap_address(config: StreamsConfig) -> str:
+    """Where the application's broker is; an embedded one is started if none answers."""
+    if config.bootstrap_servers == EMBEDDED:
+        return embedded_broker(config.state_dir)
+    return config.bootstrap_servers
 
 
 def embedded_broker(state_dir: Path) -> str:

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
-from streams.config import EMBEDDED, StreamsConfig
-from streams.embedded import embedded_broker
+from streams.config import StreamsConfig
+from streams.embedded import bootstrap_address
 from streams.errors import ConfigError, StreamsError, UserError
 from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Connection, ConnectionLost
@@ -61,10 +61,7 @@ class RunningApp:
         self._changed = threading.Condition()
         self._state = State.CREATED
         self._error: UserError | None = None
-        servers = config.bootstrap_servers
-        if servers == EMBEDDED:
-            servers = embedded_broker(config.state_dir)
-        self.bootstrap_servers = servers
+        self.bootstrap_servers = servers = bootstrap_address(config)
         clients = Clients(topology.application_id, config, servers)
         clients.check_settings()
         counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
@@ -186,6 +183,7 @@ class RunningApp:
                 config.task_timeout_ms,
             ),
             stopping=self._stop.is_set,
+            monotonic_s=time.monotonic,
         )
         return StreamLoop(
             Parts(

@@ -42,7 +42,8 @@ def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
     if serde is None:
         raise TopologyError(
             f"step {step!r} needs a {what} serde and none is known here: "
-            f"pass {what}=serdes.... on this step or on the one before"
+            f"pass {what}=serdes.... to the step that made the {what} (map and flat_map keep no "
+            "serde), to group_by, or to to()"
         )
     if not isinstance(serde, Serde):
         raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")

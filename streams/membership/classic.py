@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
@@ -46,6 +45,8 @@ from streams.membership.protocol import (
 from streams.positions import Committed, CommittedOffsets, Partition
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _FIND_COORDINATOR = 10
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
@@ -98,6 +99,7 @@ class ClassicMember:
         plan: Plan,
         timeouts: Timeouts,
         stopping: Callable[[], bool],
+        monotonic_s: Callable[[], float],
     ) -> None:
         self._group = group
         self.instance_id = instance_id
@@ -106,6 +108,7 @@ class ClassicMember:
         self._plan = plan
         self._timeouts = timeouts
         self._stopping = stopping
+        self._monotonic_s = monotonic_s
         self._connection: Connection | None = None
         self._finding = threading.Lock()
         self._current = Membership(-1, "")
@@ -152,7 +155,7 @@ class ClassicMember:
                 if not self._current.member_id and subscribed.tasks:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
             except ConnectionLost as error:
-                now = time.monotonic()
+                now = self._monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
                 if now - trouble_since > self._timeouts.give_up_ms / 1000:
                     raise StreamsError(f"can't join group {self._group!r}: {error}") from error
@@ -241,7 +244,10 @@ class ClassicMember:
         assignments: tuple[Any, ...] = ()
         # A static leader that comes back to a stable group gets the members but must not assign.
         if joined.leader == joined.member_id and not getattr(joined, "skip_assignment", False):
-            members = self._subscriptions(joined.members)
+            members = {
+                each.member_id: self._ours(decode_subscription, each.metadata)
+                for each in joined.members
+            }
             entity = module["SyncGroupRequestAssignment"]
             assignments = tuple(
                 build(entity, member_id=member_id, assignment=encode_assignment(assigned))
@@ -263,16 +269,16 @@ class ClassicMember:
         )
         code = answer.error_code
         if code is ErrorCode.none:
-            return decode_assignment(answer.assignment)
+            return self._ours(decode_assignment, answer.assignment)
         if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
             raise _Retry(joined.member_id)
         if code in LOST:
             raise _Retry("")
         raise self._refused("sync", code)
 
-    def _subscriptions(self, members: Iterable[Any]) -> dict[str, Subscribed]:
+    def _ours(self, decode: Callable[[bytes], T], data: bytes) -> T:
         try:
-            return {member.member_id: decode_subscription(member.metadata) for member in members}
+            return decode(data)
         except ValueError as error:
             raise StreamsError(
                 f"group {self._group!r} has members that are not of this application ({error}): "

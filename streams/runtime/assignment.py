@@ -33,8 +33,8 @@ def check_inputs(topology: Topology, counts: Mapping[str, int], servers: str) ->
     missing += sorted(sinks - counts.keys() - set(missing))
     if missing:
         raise ConfigError(
-            f"topic {', '.join(map(repr, missing))} does not exist on {servers}: "
-            "create it, or correct its name in the topology"
+            f"topic {', '.join(map(repr, missing))} does not exist on {servers}: create it "
+            "(`millrace create-topics`), or correct its name in the topology"
         )
 
 

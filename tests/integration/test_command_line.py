@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from streams.embedded import embedded_broker
 from tests.integration.cluster import Topics
@@ -77,6 +78,53 @@ def test_two_workers_find_the_embedded_broker_of_their_directory(
         command.close()
 
 
+def children_of(pid: int) -> set[int]:
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
+    state: Path, tmp_path: Path
+) -> None:
+    topics = Topics(embedded_broker(state), "watched")
+    (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
+    arguments = ["-m", "streams", "run", "program:app", "--workers", "2", "--state-dir", str(state)]
+    command = Command(arguments, tmp_path)
+    try:
+        topics.load(500)
+        topics.wait_for_counts(500)
+        before = children_of(command.pid)
+        os.kill(min(before), signal.SIGKILL)
+        wait_until(
+            lambda: len(children_of(command.pid) - before) == 1, timeout_s=30, what="a new worker"
+        )
+        topics.load(500)
+        assert topics.wait_for_counts(1_000) == topics.truth
+        assert "ended by SIGKILL: started again" in command.log_since(0)
+        workers = children_of(command.pid)
+        command.kill()
+        wait_until(
+            lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers),
+            timeout_s=30,
+            what="the workers to end",
+        )
+    finally:
+        command.close()
+
+
+def test_topics_are_created_from_the_command_line(state: Path) -> None:
+    arguments = ["create-topics", "lines", "words", "--partitions", "3", "--state-dir", str(state)]
+    for _ in range(2):
+        result = subprocess.run(
+            [sys.executable, "-m", "streams", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "lines, words on 127.0.0.1:" in result.stdout
+    found = AdminClient({"bootstrap.servers": embedded_broker(state)}).list_topics(timeout=10)
+    assert [len(found.topics[name].partitions) for name in ("lines", "words")] == [3, 3]
+
+
 def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Path) -> None:
     command = Command(["-m", "streams", "broker", "--data", str(tmp_path / "data"), "--port", "0"],
                       tmp_path)  # fmt: skip
@@ -92,9 +140,12 @@ def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Pa
         command.close()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["broker", "--help"]])
-def test_every_command_explains_itself(arguments: list[str]) -> None:
+@pytest.mark.parametrize("command", [[], ["run"], ["broker"], ["create-topics"]])
+def test_every_command_explains_itself(command: list[str]) -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "streams", *command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "Usage" in result.stdout
