@@ -1,0 +1,27 @@
+"""Workers that leave at the end of their test, so that no heartbeat outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.unit.streams.membership.fakes import Worker
+
+
+@pytest.fixture
+def new_worker() -> Iterator[Callable[..., Worker]]:
+    workers: list[Worker] = []
+
+    def make(**timeouts: int) -> Worker:
+        workers.append(Worker(**timeouts))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.member.leave()
+
+
+@pytest.fixture
+def worker(new_worker: Callable[..., Worker]) -> Worker:
+    return new_worker()

@@ -1,0 +1,167 @@
+"""A coordinator that answers from a script, and the connections to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+
+from streams.membership.classic import ClassicMember, Timeouts
+from streams.membership.connection import Connection, ConnectionLost, build
+from streams.membership.protocol import Assigned, Subscribed, encode_assignment
+
+COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
+COORDINATOR = ("coordinator", 9092)
+NOTHING = Assigned((), ())
+
+Answer = Mapping[str, Any] | Exception | Callable[[Callable[[], bool]], Mapping[str, Any]]
+"""Fields of a response; an error to raise; or what makes fields, given `given_up`."""
+
+
+class FakeCoordinator:
+    """Answers each API from a queue of its own, and the rest as a healthy group of one does."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.dialled: list[tuple[str, int] | None] = []
+        self.open: set[FakeConnection] = set()
+        self._answers: dict[int, list[Answer]] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, api_key: int, *answers: Answer) -> None:
+        """The next requests of this API get these answers, in this order."""
+        self._answers.setdefault(api_key, []).extend(answers)
+
+    def refuse(self, api_key: int, *codes: ErrorCode) -> None:
+        self.answer(api_key, *({"error_code": code} for code in codes))
+
+    def dial(self, address: tuple[str, int] | None) -> Connection:
+        self.dialled.append(address)
+        return FakeConnection(self)
+
+    def sent(self, api_key: int) -> list[Any]:
+        with self._lock:
+            return [each for each in self.requests if each.__api_key__ == api_key]
+
+    def serve(self, request: Any, given_up: Callable[[], bool]) -> Any:
+        with self._lock:
+            self.requests.append(request)
+            queue = self._answers.get(request.__api_key__)
+            answer = queue.pop(0) if queue else self._healthy(request)
+        if isinstance(answer, Exception):
+            raise answer
+        fields = answer(given_up) if callable(answer) else answer
+        response = load_response_schema(request.__api_key__, request.__version__)
+        return build(response, **{"throttle_time": None, "error_code": ErrorCode.none, **fields})
+
+    def _healthy(self, request: Any) -> Mapping[str, Any]:
+        match request.__api_key__:
+            case 10:
+                return dict(zip(("host", "port"), COORDINATOR, strict=True)) | {
+                    "node_id": 1, "error_message": None
+                }  # fmt: skip
+            case 11:
+                return joined(member_id=request.member_id or "member-1")
+            case 14:
+                return assigned(NOTHING)
+            case _:
+                return {"members": ()}
+
+
+class FakeConnection(Connection):
+    """A connection to the coordinator in memory. One that was closed raises ConnectionLost."""
+
+    def __init__(self, coordinator: FakeCoordinator) -> None:
+        self._coordinator = coordinator
+        coordinator.open.add(self)
+
+    def version(self, api_key: int, wanted: int) -> int:
+        return wanted
+
+    def request(
+        self,
+        request: Any,
+        *,
+        timeout_s: float | None = None,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        if self not in self._coordinator.open:
+            raise ConnectionLost("the connection was closed")
+        try:
+            return self._coordinator.serve(request, given_up)
+        except ConnectionLost:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._coordinator.open.discard(self)
+
+
+def joined(
+    generation: int = 1,
+    member_id: str = "member-1",
+    *,
+    leader: str = "someone",
+    members: Mapping[str, bytes] | None = None,
+    skip_assignment: bool = False,
+) -> dict[str, Any]:
+    """An answer to a join. `members`: what each of them subscribed with, for the leader."""
+    entity = vars(__import__("kio.schema.join_group.v9.response", fromlist=["_"]))
+    return {
+        "generation_id": generation,
+        "protocol_type": "consumer",
+        "protocol_name": "stream",
+        "leader": leader,
+        "skip_assignment": skip_assignment,
+        "member_id": member_id,
+        "members": tuple(
+            entity["JoinGroupResponseMember"](member_id=each, metadata=metadata)
+            for each, metadata in (members or {}).items()
+        ),
+    }
+
+
+def assigned(tasks: Assigned) -> dict[str, Any]:
+    """An answer to a sync."""
+    return {"assignment": encode_assignment(tasks)}
+
+
+class Clock:
+    """Monotonic seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Worker:
+    """A member of group `a` that reads topic `in`, and its coordinator."""
+
+    def __init__(self, *, heartbeat_ms: int = 3_600_000, give_up_ms: int = 300_000) -> None:
+        self.coordinator = FakeCoordinator()
+        self.clock = Clock()
+        self.stop = threading.Event()
+        self.planned: list[dict[str, Subscribed]] = []
+        self.plan: dict[str, Assigned] = {}
+        self.member = ClassicMember(
+            "a",
+            "worker-0",
+            ["in"],
+            dial=self.coordinator.dial,
+            plan=self._plan,
+            timeouts=Timeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
+            stopping=self.stop.is_set,
+            monotonic_s=self.clock,
+        )
+
+    def join(self, *tasks: str) -> Assigned | None:
+        return self.member.join(Subscribed(tasks))
+
+    def _plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
+        self.planned.append(dict(members))
+        return self.plan

@@ -1,0 +1,126 @@
+"""Heartbeats: what they bring is a signal for the generation they were sent in, and no other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from streams.membership.classic import Signal
+from streams.membership.connection import ConnectionLost
+from tests.processes import wait_until
+from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, Worker, joined
+
+NewWorker = Callable[..., Worker]
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def beating(new_worker: NewWorker) -> Worker:
+    """A worker that sends a heartbeat each millisecond."""
+    return new_worker(heartbeat_ms=1)
+
+
+def wait_for_beats(worker: Worker, more: int) -> None:
+    """Wait for as many heartbeats as have been, and `more`."""
+    wanted = len(worker.coordinator.sent(HEARTBEAT)) + more
+    wait_until(
+        lambda: len(worker.coordinator.sent(HEARTBEAT)) >= wanted,
+        timeout_s=WAIT_S,
+        what=f"{wanted} heartbeats",
+    )
+
+
+def wait_for_signal(worker: Worker, signal: Signal) -> None:
+    wait_until(
+        lambda: worker.member.signal() is signal, timeout_s=WAIT_S, what=f"signal {signal.name}"
+    )
+
+
+def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
+    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.join()
+    wait_for_beats(beating, 1)
+    beat = beating.coordinator.sent(HEARTBEAT)[0]
+    assert (beat.generation_id, beat.member_id) == (3, "member-7")
+    assert (beat.group_id, beat.group_instance_id) == ("a", "worker-0")
+
+
+def test_heartbeats_that_are_well_signal_nothing(beating: Worker) -> None:
+    beating.join()
+    wait_for_beats(beating, 3)
+    assert beating.member.signal() is Signal.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("code", "signal"),
+    [
+        (ErrorCode.rebalance_in_progress, Signal.REBALANCE),
+        (ErrorCode.unknown_member_id, Signal.LOST),
+        (ErrorCode.illegal_generation, Signal.LOST),
+        (ErrorCode.fenced_instance_id, Signal.LOST),
+    ],
+)
+def test_each_answer_becomes_its_signal(beating: Worker, code: ErrorCode, signal: Signal) -> None:
+    beating.coordinator.refuse(HEARTBEAT, code)
+    beating.join()
+    wait_for_signal(beating, signal)
+
+
+def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -> None:
+    beating.coordinator.refuse(HEARTBEAT, ErrorCode.rebalance_in_progress)
+    beating.join()
+    wait_for_signal(beating, Signal.REBALANCE)
+    beating.coordinator.answer(JOIN, joined(2))
+    beating.join()
+    assert beating.member.signal() is Signal.NOTHING
+
+
+def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def late(given_up: Callable[[], bool]) -> dict[str, object]:
+        asked.set()
+        assert answered.wait(WAIT_S)
+        return {"error_code": ErrorCode.rebalance_in_progress}
+
+    beating.coordinator.answer(HEARTBEAT, late)
+    beating.join()
+    assert asked.wait(WAIT_S)
+    beating.coordinator.answer(JOIN, joined(2))
+    beating.join()
+    answered.set()
+    wait_for_beats(beating, 2)
+    assert beating.member.signal() is Signal.NOTHING
+
+
+def test_no_heartbeat_is_sent_before_the_first_join(beating: Worker) -> None:
+    beating.member.leave()
+    assert beating.coordinator.requests == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ConnectionLost("gone"),
+        {"error_code": ErrorCode.not_coordinator},
+        {"error_code": ErrorCode.coordinator_load_in_progress},
+    ],
+    ids=["lost", "moved", "loading"],
+)
+def test_heartbeats_find_the_coordinator_again_and_lose_nothing(
+    beating: Worker, answer: ConnectionLost | dict[str, ErrorCode]
+) -> None:
+    beating.coordinator.answer(HEARTBEAT, answer)
+    beating.join()
+    wait_for_beats(beating, 2)
+    assert len(beating.coordinator.dialled) == 4
+    assert beating.member.signal() is Signal.NOTHING
+
+
+def test_leaving_ends_the_heartbeats(beating: Worker) -> None:
+    beating.join()
+    beating.member.leave()
+    assert not [each for each in threading.enumerate() if each.name == "worker-0-heartbeat"]

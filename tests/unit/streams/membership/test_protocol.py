@@ -1,0 +1,68 @@
+"""What members and leader tell each other comes back as it was said, and foreign bytes do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from kio.schema.consumer_protocol_assignment.v3.data import ConsumerProtocolAssignment
+from kio.schema.consumer_protocol_subscription.v3.data import ConsumerProtocolSubscription
+from kio.serial import entity_reader
+
+from streams.membership.protocol import (
+    Assigned,
+    Subscribed,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+
+ASSIGNED = Assigned(("0_0", "0_1", "1_0"), (("in", 0), ("in", 1), ("other", 0)))
+
+
+@pytest.mark.parametrize("tasks", [(), ("0_0",), ("0_0", "1_11")])
+def test_a_subscription_comes_back_with_its_tasks(tasks: tuple[str, ...]) -> None:
+    assert decode_subscription(encode_subscription(["in"], Subscribed(tasks))) == Subscribed(tasks)
+
+
+@pytest.mark.parametrize("assigned", [Assigned((), ()), ASSIGNED])
+def test_an_assignment_comes_back_with_tasks_and_partitions(assigned: Assigned) -> None:
+    assert decode_assignment(encode_assignment(assigned)) == assigned
+
+
+def test_no_bytes_are_an_assignment_of_nothing() -> None:
+    assert decode_assignment(b"") == Assigned((), ())
+
+
+def test_kafkas_own_tools_find_the_topics_in_a_subscription() -> None:
+    data = encode_subscription(["in", "other"], Subscribed(()))
+    entity, _ = entity_reader(ConsumerProtocolSubscription)(data, 2)
+    assert (data[:2], entity.topics) == (b"\0\3", ("in", "other"))
+
+
+def test_kafkas_own_tools_find_the_partitions_in_an_assignment() -> None:
+    data = encode_assignment(ASSIGNED)
+    entity, _ = entity_reader(ConsumerProtocolAssignment)(data, 2)
+    found = {each.topic: each.partitions for each in entity.assigned_partitions}
+    assert (data[:2], found) == (b"\0\3", {"in": (0, 1), "other": (0,)})
+
+
+FOREIGN = {
+    "noise": b"foreign bytes",
+    "half a version": b"\0",
+    "a version and no more": b"\0\3",
+    "an older version": b"\0\1" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0",
+    "another version": b"\0\2" + encode_assignment(ASSIGNED)[2:],
+    "torn": encode_subscription(["in"], Subscribed(("0_0",)))[:-12],
+    "Kafka Streams' user data": b"\0\3" + b"\0\0\0\0" + b"\0\0\0\2\0\x0b" + b"\0\0\0\0" * 2,
+    "no user data": b"\0\3" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0" * 2,
+    "a later format": encode_assignment(ASSIGNED).replace(b'"format":1', b'"format":2'),
+}
+
+
+@pytest.mark.parametrize("decode", [decode_subscription, decode_assignment])
+@pytest.mark.parametrize("data", FOREIGN.values(), ids=FOREIGN)
+def test_foreign_bytes_are_refused(decode: Callable[[bytes], object], data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"ConsumerProtocol|unknown format|JSON|unexpected"):
+        decode(data)

@@ -1,0 +1,148 @@
+"""The leader's plan: internal topics as they must be, and each task given to one member."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams import App, StreamsError, serdes
+from streams.config import StreamsConfig
+from streams.errors import ConfigError
+from streams.membership.protocol import Subscribed
+from streams.positions import Partition
+from streams.runtime.assignment import Planner, check_inputs
+from streams.topology.build import Topology, build
+from streams.topology.nodes import Graph, SinkNode, SourceNode
+from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+
+NOBODY = Subscribed(())
+
+
+def words() -> Topology:
+    """`lines` are grouped by value, through a repartition topic, and counted; `out` gets counts."""
+    app = App("a")
+    stream = app.stream("lines", key=serdes.string, value=serdes.string)
+    grouped = stream.group_by(lambda key, value: value, key=serdes.string)
+    grouped.count(store="c").to_stream().to("out")
+    return app.topology()
+
+
+class Planning:
+    """A planner, and the topics that are there."""
+
+    def __init__(self, topics: dict[str, int], replication_factor: int = 1) -> None:
+        self.kafka = Kafka(topics)
+        self.admin = FakeAdmin(self.kafka, Script())
+        config = StreamsConfig(replication_factor=replication_factor)
+        self.planner = Planner(words(), config, self.admin)
+
+
+def test_internal_topics_are_made_with_the_partitions_of_what_feeds_them() -> None:
+    world = Planning({"lines": 3, "out": 1})
+    world.planner.plan({"m": NOBODY})
+    made = {topic: count for topic, (count, _, _) in world.admin.created.items()}
+    assert made == {"a-c-repartition": 3, "a-c-changelog": 3}
+
+
+def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
+    world = Planning({"lines": 1, "out": 1})
+    world.planner.plan({"m": NOBODY})
+    _, settings, _ = world.admin.created["a-c-changelog"]
+    assert settings == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+
+
+def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
+    world = Planning({"lines": 1, "out": 1})
+    world.planner.plan({"m": NOBODY})
+    _, settings, _ = world.admin.created["a-c-repartition"]
+    assert settings == {
+        "cleanup.policy": "delete",
+        "segment.bytes": "52428800",
+        "retention.ms": "-1",
+        "message.timestamp.type": "CreateTime",
+    }
+
+
+def test_internal_topics_get_the_replication_factor_of_the_settings() -> None:
+    world = Planning({"lines": 1, "out": 1}, replication_factor=3)
+    world.planner.plan({"m": NOBODY})
+    assert {factor for _, _, factor in world.admin.created.values()} == {3}
+
+
+def test_topics_that_are_there_are_left_as_they_are() -> None:
+    world = Planning({"lines": 2, "out": 1, "a-c-repartition": 2})
+    world.planner.plan({"m": NOBODY})
+    assert world.admin.created.keys() == {"a-c-changelog"}
+    world.admin.created.clear()
+    world.planner.plan({"m": NOBODY})
+    assert world.admin.created == {}
+
+
+@pytest.mark.parametrize("topic", ["a-c-changelog", "a-c-repartition"])
+def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(topic: str) -> None:
+    world = Planning({"lines": 3, "out": 1, topic: 2})
+    with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3"):
+        world.planner.plan({"m": NOBODY})
+    assert world.admin.created == {}
+
+
+def test_an_input_that_was_deleted_is_named() -> None:
+    world = Planning({"out": 1})
+    with pytest.raises(StreamsError, match=r"input topics \['lines'\] do not exist any more"):
+        world.planner.plan({"m": NOBODY})
+
+
+def test_topics_that_are_missing_at_the_start_are_all_named_with_the_broker() -> None:
+    with pytest.raises(ConfigError, match="topic 'lines', 'out' does not exist on here:9092"):
+        check_inputs(words(), {"other": 1}, "here:9092")
+
+
+def test_internal_topics_may_be_missing_at_the_start() -> None:
+    check_inputs(words(), {"lines": 1, "out": 1}, "here:9092")
+
+
+def test_there_is_a_task_for_each_partition_of_each_sub_topology() -> None:
+    world = Planning({"lines": 2, "out": 1})
+    assert world.planner.tasks({"lines": 2, "a-c-repartition": 2}) == {
+        "0_0": [Partition("lines", 0)],
+        "0_1": [Partition("lines", 1)],
+        "1_0": [Partition("a-c-repartition", 0)],
+        "1_1": [Partition("a-c-repartition", 1)],
+    }
+
+
+def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
+    graph = Graph()
+    sources = tuple(
+        SourceNode(name=topic, topic=topic, key=serdes.string, value=serdes.string)
+        for topic in ("wide", "narrow")
+    )
+    sink = SinkNode(name="s", parents=sources, topic="out", key=serdes.string, value=serdes.string)
+    for node in (*sources, sink):
+        graph.add(node)
+    planner = Planner(build("a", graph), StreamsConfig(), FakeAdmin(Kafka(), Script()))
+    assert planner.tasks({"wide": 2, "narrow": 1}) == {
+        "0_0": [Partition("wide", 0), Partition("narrow", 0)],
+        "0_1": [Partition("wide", 1)],
+    }
+
+
+def test_every_task_goes_to_one_member_with_the_partitions_that_it_reads() -> None:
+    world = Planning({"lines": 3, "out": 1})
+    plan = world.planner.plan({"m": NOBODY, "n": NOBODY})
+    assert plan.keys() == {"m", "n"}
+    given = sorted(task for assigned in plan.values() for task in assigned.tasks)
+    assert given == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
+    topics = {"0": "lines", "1": "a-c-repartition"}
+    for assigned in plan.values():
+        named = {(topics[task[0]], int(task[2:])) for task in assigned.tasks}
+        assert set(assigned.partitions) == named
+
+
+def test_tasks_stay_with_the_members_that_run_them() -> None:
+    world = Planning({"lines": 2, "out": 1})
+    before = {"m": Subscribed(("0_1", "1_0")), "n": Subscribed(("0_0", "1_1"))}
+    plan = world.planner.plan(before)
+    assert {member: assigned.tasks for member, assigned in plan.items()} == {
+        member: subscribed.tasks for member, subscribed in before.items()
+    }

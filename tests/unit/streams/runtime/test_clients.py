@@ -1,0 +1,97 @@
+"""What the clients' file decides without a client: group metadata, and errors by their recovery."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.runtime.clients import group_metadata, recovery_from, recovery_from_produce
+
+
+def failure(code: int, reason: str = "why") -> KafkaException:
+    return KafkaException(KafkaError(code, reason))
+
+
+def test_group_metadata_of_a_dynamic_member_ends_with_a_one() -> None:
+    generation = struct.pack("=i", 7)
+    assert group_metadata("group", 7, "member", None) == (
+        b"CGMDv2:" + generation + b"group\0member\0\x01"
+    )
+
+
+def test_group_metadata_of_a_static_member_names_its_instance() -> None:
+    generation = struct.pack("=i", 7)
+    assert group_metadata("group", 7, "member", "worker-0") == (
+        b"CGMDv2:" + generation + b"group\0member\0\x00worker-0\0"
+    )
+
+
+def test_group_metadata_of_nobody_has_generation_minus_one_and_no_member() -> None:
+    assert group_metadata("g", -1, "", None) == b"CGMDv2:\xff\xff\xff\xffg\0\0\x01"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    ],
+)
+def test_whoever_was_replaced_has_lost_its_tasks(code: int) -> None:
+    assert isinstance(recovery_from(failure(code), "commit"), TaskMigrated)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._TIMED_OUT,
+        KafkaError._FATAL,
+        KafkaError._STATE,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError.UNKNOWN,
+    ],
+)
+def test_what_is_not_known_to_be_final_leaves_the_outcome_unknown(code: int) -> None:
+    assert isinstance(recovery_from(failure(code), "commit"), OutcomeUnknown)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.POLICY_VIOLATION,
+    ],
+)
+def test_what_trying_again_can_not_mend_ends_the_thread(code: int) -> None:
+    assert isinstance(recovery_from(failure(code), "commit"), StreamsError)
+
+
+def test_a_recovery_says_what_was_being_done_and_why_it_failed() -> None:
+    error = recovery_from(failure(KafkaError._TIMED_OUT, "no answer"), "commit_transaction")
+    assert str(error) == "commit_transaction: no answer (_TIMED_OUT)"
+
+
+def test_an_error_from_produce_is_named_and_any_other_is_left_to_the_caller() -> None:
+    fenced = recovery_from_produce(failure(KafkaError._FENCED), "record in[0]@1")
+    assert isinstance(fenced, TaskMigrated)
+    assert recovery_from_produce(ValueError("a user's"), "record in[0]@1") is None
