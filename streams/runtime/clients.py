@@ -239,7 +239,8 @@ class Admin:
     """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers."""
 
     def __init__(self, settings: Mapping[str, Any], servers: str, timeout_s: float) -> None:
-        self._admin = AdminClient(dict(settings), logger=log)
+        self._settings = dict(settings)
+        self._admin = AdminClient(self._settings, logger=log)
         self._servers = servers
         self._timeout_s = timeout_s
 
@@ -299,14 +300,23 @@ class Admin:
             {TopicPartition(*p): spec for p in partitions},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
         )
-        offsets = {}
-        for asked, answer in answers.items():
-            partition = Partition(asked.topic, asked.partition)
-            offset = self._result(answer, f"offset of {partition}").offset
-            if offset < 0:  # what librdkafka 2.16 answers, without an error, when it was cut off
-                raise OutcomeUnknown(f"offset of {partition}: no answer")
-            offsets[partition] = offset
-        return offsets
+        try:
+            return {
+                Partition(asked.topic, asked.partition): self._offset(asked, answer)
+                for asked, answer in answers.items()
+            }
+        except OutcomeUnknown:
+            # librdkafka's admin asks with the leader epoch that it has once seen, and does not look
+            # again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does.
+            self._admin = AdminClient(self._settings, logger=log)
+            raise
+
+    def _offset(self, asked: TopicPartition, answer: Any) -> int:
+        doing = f"offset of {asked.topic}[{asked.partition}]"
+        offset: int = self._result(answer, doing).offset
+        if offset < 0:  # what librdkafka 2.16 answers, without an error, when it was cut off
+            raise OutcomeUnknown(f"{doing}: no answer")
+        return offset
 
     def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
         try:

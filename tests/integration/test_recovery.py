@@ -13,9 +13,13 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from streams import StreamsError
+from streams.config import load_config
+from streams.errors import OutcomeUnknown
+from streams.positions import Partition
 from streams.running import RunningApp
+from streams.runtime.clients import Clients
 from tests.brokers import Broker
-from tests.integration.cluster import Topics, Worker, stored_counts
+from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import wait_until
 
@@ -141,3 +145,23 @@ def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doub
         assert topics.wait_for_counts(10_000, timeout_s=120) == topics.truth
         assert running.state != "ERROR"
     assert topics.counts() == topics.truth
+
+
+def test_offsets_are_found_again_when_the_broker_leads_with_a_new_epoch(
+    topics: Topics, broker: Broker
+) -> None:
+    topics.load(30)
+    config = load_config(bootstrap_servers=topics.servers)
+    admin = Clients(topics.application, config, topics.servers).admin()
+    partitions = [Partition(topics.source, number) for number in range(PARTITIONS)]
+    before = admin.latest(partitions)
+    broker.kill()
+    broker.restart()
+
+    def found() -> bool:
+        try:
+            return admin.latest(partitions) == before
+        except OutcomeUnknown:
+            return False
+
+    wait_until(found, timeout_s=30, what="the offsets")
