@@ -12,6 +12,7 @@ import base64
 import logging
 import signal
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from uuid import UUID, uuid4
 import uvloop
 
 from coordinator.api.router import Router, advertised
-from coordinator.clock import Clock, Scheduler, SystemClock, Timer
+from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.log.disk import Disk, SystemDisk
@@ -37,6 +38,35 @@ class LoopScheduler:
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
+
+
+class OneThread:
+    """Work beside the running loop, on a thread that is made when there is some."""
+
+    def __init__(self) -> None:
+        self._executor: Executor | None = None
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "background")
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._executor, _outcome, work)
+        future.add_done_callback(
+            lambda future: None if future.cancelled() else done(future.result())
+        )
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+
+
+def _outcome(work: Callable[[], None]) -> Exception | None:
+    try:
+        work()
+    except Exception as error:
+        return error
+    return None
 
 
 class GuardedScheduler:
@@ -80,6 +110,7 @@ class Broker:
         scheduler: Scheduler | None = None,
         disk: Disk | None = None,
         make_id: Callable[[], UUID] = new_id,
+        background: Background | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
@@ -93,6 +124,7 @@ class Broker:
         self.coordinators: Coordinators
         self._disk: Disk = disk or SystemDisk()
         self._make_id = make_id
+        self._background: Background = background or OneThread()
         self._closing = ExitStack()  # what is open, the last thing first
         self._expiry: Timer | None = None
         self._stopping = asyncio.Event()
@@ -122,8 +154,9 @@ class Broker:
     def load(self) -> None:
         """Everything but listening. UnusableDataDirectory, CorruptLog."""
         config = self.config
-        storage = Storage(config.data_dir, config.node_id, self._make_id())
+        storage = Storage(config.data_dir, config.node_id, self._make_id(), self._disk)
         self._closing.callback(storage.close)
+        self._closing.callback(self._background.close)
         try:
             self.cluster_id = storage.cluster_id
             self.topics = Topics(storage, config, self._disk, self.clock, self._make_id)

@@ -43,3 +43,18 @@ class Scheduler(Protocol):
     """What the broker knows of waiting: one call, later, on the broker's own thread."""
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
+
+
+class Background(Protocol):
+    """What the broker knows of threads: long calls of the system (an fsync, the removal of a large
+    file) are made on one, so that the broker's own goes on. A simulation makes them when it likes.
+    """
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        """Make `work` happen, then call `done` on the broker's own thread with what it raised.
+        One after another, in the order of the calls."""
+        ...
+
+    def close(self) -> None:
+        """Wait for the work that has begun; what is left is not done, nor any `done` called."""
+        ...

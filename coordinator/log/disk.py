@@ -1,13 +1,18 @@
-"""The disk as an argument: the few calls that a log makes of a file.
+"""The disk as an argument: every call that the broker makes of files and directories.
 
 Kafka's promise on a single machine is the page cache's: a write that has returned survives
-`kill -9` of the broker. So an append is one plain write, and `flush` is for a clean stop.
-A test or a simulation passes a disk of its own that fails or tears writes where it likes.
+`kill -9` of the broker. So an append is one plain write. What is to survive a loss of power has to
+be flushed: a file's bytes with `File.flush`, names that were made, changed or removed in a
+directory with `flush_directory`; `replace` does both.
+A test or a simulation passes a disk of its own that fails, tears or loses writes where it likes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -27,15 +32,66 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """The bytes and the size survive a loss of power. Also called from another thread."""
+        ...
 
     def close(self) -> None: ...
 
 
-class Disk(Protocol):
-    """Opens files, making those that aren't there."""
+class Lock(Protocol):
+    """A lock that is held."""
 
-    def open(self, path: Path) -> File: ...
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Files and directories by path. Every call may raise OSError."""
+
+    def open(self, path: Path) -> File:
+        """The file, made if it isn't there."""
+        ...
+
+    def size(self, path: Path) -> int | None:
+        """Bytes in a file; None if it isn't there."""
+        ...
+
+    def read(self, path: Path) -> bytes | None:
+        """All of a small file; None if it isn't there."""
+        ...
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Put a whole small file in place: after a crash of any kind it is the old or the new one,
+        and once this has returned the new one."""
+        ...
+
+    def names(self, directory: Path) -> list[str]:
+        """What is in a directory; nothing if it isn't there."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """With those above it, if it isn't there."""
+        ...
+
+    def flush_directory(self, path: Path) -> None:
+        """The names in it survive a loss of power."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """A file or a directory; a file in the place of `new` is gone then."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """A file, if it is there."""
+        ...
+
+    def remove_tree(self, path: Path) -> None:
+        """A directory and what is in it, as far as it is there."""
+        ...
+
+    def lock(self, path: Path) -> Lock:
+        """Held until released or the process ends. BlockingIOError while another holds it."""
+        ...
 
 
 class SystemFile:
@@ -67,8 +123,74 @@ class SystemFile:
             self._fd = -1
 
 
+class SystemLock:
+    """A lock on a file; the kernel lets go of it when the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
 class SystemDisk:
     """The machine's own."""
 
     def open(self, path: Path) -> File:
         return SystemFile(path)
+
+    def size(self, path: Path) -> int | None:
+        try:
+            return os.stat(path).st_size
+        except FileNotFoundError:
+            return None
+
+    def read(self, path: Path) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def replace(self, path: Path, content: bytes) -> None:
+        new = path.with_name(f"{path.name}.tmp")
+        with open(new, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        self.flush_directory(path.parent)
+
+    def names(self, directory: Path) -> list[str]:
+        try:
+            return os.listdir(directory)
+        except FileNotFoundError:
+            return []
+
+    def make_directory(self, path: Path) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def flush_directory(self, path: Path) -> None:
+        directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            os.remove(path)
+
+    def remove_tree(self, path: Path) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+
+    def lock(self, path: Path) -> Lock:
+        return SystemLock(path)

@@ -154,8 +154,8 @@ class Partition:
                 return active
             self._write_indexes(active, self.end_offset)
         else:
-            self.directory.mkdir(exist_ok=True)
-            write_partition_metadata(self.directory, self._topic_id)
+            self._disk.make_directory(self.directory)
+            write_partition_metadata(self._disk, self.directory, self._topic_id)
         segment = self._open_segment(self.end_offset)
         self._segments.append(segment)
         return segment
@@ -279,7 +279,8 @@ class Partition:
     def load(self) -> None:
         """Read the directory's segments to their end. CorruptLog if acknowledged data is damaged;
         a torn tail is cut."""
-        bases = sorted(int(path.stem) for path in self.directory.glob("*.log"))
+        names = self._disk.names(self.directory)
+        bases = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
         for base_offset in bases:
             segment = self._open_segment(base_offset)
             self._segments.append(segment)

@@ -13,14 +13,13 @@ of partition directories that deleted topics leave behind stay in the list until
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
+
+from coordinator.log.disk import Disk, Lock
 
 _TOPICS = "topics.json"
 _META = "meta.properties"
@@ -50,16 +49,22 @@ def from_base64(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def write_partition_metadata(directory: Path, topic_id: UUID) -> None:
-    content = f"version: 0\ntopic_id: {to_base64(topic_id)}\n"
-    (directory / _PARTITION_METADATA).write_text(content)
+def write_partition_metadata(disk: Disk, directory: Path, topic_id: UUID) -> None:
+    content = f"version: 0\ntopic_id: {to_base64(topic_id)}\n".encode()
+    file = disk.open(directory / _PARTITION_METADATA)
+    try:
+        file.truncate(0)
+        file.write(content, 0)
+    finally:
+        file.close()
 
 
-def read_partition_metadata(directory: Path) -> UUID | None:
+def read_partition_metadata(disk: Disk, directory: Path) -> UUID | None:
     """The topic id that a partition directory was made for; None if that isn't known."""
     try:
-        lines = (directory / _PARTITION_METADATA).read_text().splitlines()
-        return from_base64(dict(line.split(": ", 1) for line in lines)["topic_id"])
+        content = disk.read(directory / _PARTITION_METADATA) or b""
+        fields = dict(line.split(": ", 1) for line in content.decode().splitlines())
+        return from_base64(fields["topic_id"])
     except (OSError, ValueError, KeyError):
         return None
 
@@ -67,9 +72,10 @@ def read_partition_metadata(directory: Path) -> UUID | None:
 class Storage:
     """A locked data directory. Every method that writes may raise OSError."""
 
-    def __init__(self, directory: Path, node_id: int, new_cluster_id: UUID) -> None:
+    def __init__(self, directory: Path, node_id: int, new_cluster_id: UUID, disk: Disk) -> None:
         self.directory = directory
-        self._lock = _locked(directory)
+        self._disk = disk
+        self._lock = _locked(directory, disk)
         try:
             self.cluster_id = self._identity(node_id, to_base64(new_cluster_id))
         except BaseException:
@@ -78,7 +84,7 @@ class Storage:
 
     def close(self) -> None:
         """Let another broker have the directory."""
-        os.close(self._lock)
+        self._lock.release()
 
     def partition_directory(self, topic: str, index: int) -> Path:
         return self.directory / f"{topic}-{index}"
@@ -86,8 +92,11 @@ class Storage:
     def read_topics(self) -> tuple[list[TopicEntry], list[str]]:
         """The topics, and the directories of deleted topics that may still be there."""
         path = self.directory / _TOPICS
+        text = self._disk.read(path)
+        if text is None:
+            return [], []
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(text)
             topics = [
                 TopicEntry(
                     name=entry["name"],
@@ -98,8 +107,6 @@ class Storage:
                 for entry in content["topics"]
             ]
             return topics, content["deleted"]
-        except FileNotFoundError:
-            return [], []
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or use an empty directory"
@@ -119,64 +126,46 @@ class Storage:
             ],
             "deleted": list(deleted),
         }
-        self._replace(_TOPICS, json.dumps(content, indent=1))
+        self._disk.replace(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
 
     def remove(self, name: str) -> None:
         """Remove a directory of a deleted topic, if it is there."""
-        shutil.rmtree(self.directory / name, ignore_errors=True)
+        self._disk.remove_tree(self.directory / name)
 
     def rename(self, old: str, new: str) -> None:
-        (self.directory / old).rename(self.directory / new)
+        self._disk.rename(self.directory / old, self.directory / new)
 
     def names(self) -> set[str]:
         """What is in the directory."""
-        return set(os.listdir(self.directory))
+        return set(self._disk.names(self.directory))
 
     def _identity(self, node_id: int, new_cluster_id: str) -> str:
         path = self.directory / _META
-        try:
-            lines = [line for line in path.read_text().splitlines() if "=" in line]
-            return dict(line.split("=", 1) for line in lines)["cluster.id"]
-        except FileNotFoundError:
+        text = self._disk.read(path)
+        if text is None:
             content = f"version=1\nnode.id={node_id}\ncluster.id={new_cluster_id}\n"
-            self._replace(_META, content)
+            self._disk.replace(path, content.encode())
             return new_cluster_id
+        try:
+            lines = [line for line in text.decode().splitlines() if "=" in line]
+            return dict(line.split("=", 1) for line in lines)["cluster.id"]
         except (ValueError, KeyError) as error:
             raise UnusableDataDirectory(
                 f"{path} has no cluster.id: restore it, or use an empty directory"
             ) from error
 
-    def _replace(self, name: str, content: str) -> None:
-        path = self.directory / name
-        new = path.with_name(f"{name}.new")
-        with new.open("w") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        directory = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
-
-def _locked(directory: Path) -> int:
-    """The descriptor that holds the lock; the kernel lets go of it when the process ends."""
+def _locked(directory: Path, disk: Disk) -> Lock:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        disk.make_directory(directory)
+        return disk.lock(directory / ".lock")
+    except BlockingIOError as error:
+        raise UnusableDataDirectory(
+            f"the data directory {directory} is used by another broker: "
+            "stop that one, or choose another directory"
+        ) from error
     except OSError as error:
         raise UnusableDataDirectory(
             f"can't write to the data directory {directory} ({error.strerror}): "
             "choose one that you may write to"
         ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        raise UnusableDataDirectory(
-            f"the data directory {directory} is used by another broker: "
-            "stop that one, or choose another directory"
-        ) from error
-    return lock

@@ -183,7 +183,7 @@ class Topics:
         return topic
 
     def _load(self, partition: Partition, topic_id: UUID) -> None:
-        found = read_partition_metadata(partition.directory)
+        found = read_partition_metadata(self._disk, partition.directory)
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
                 f"{partition.directory} is of topic id {to_base64(found)}, not "
@@ -195,7 +195,7 @@ class Topics:
         self._storage.remove(name)
         original, _, rest = name.rpartition(".")
         directory = self._storage.directory / original
-        found = read_partition_metadata(directory)
+        found = read_partition_metadata(self._disk, directory)
         if found is not None and rest == f"{to_base64(found)}-delete":
             self._storage.remove(original)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from coordinator.log.batch import Batch, check_produced, encode_batch
-from coordinator.log.disk import File, SystemDisk
+from coordinator.log.disk import Disk, File, SystemDisk
 from coordinator.log.partition import LogSettings, Partition
 
 TOPIC_ID = UUID(int=7)
@@ -28,14 +28,14 @@ class StillClock:
         return self.time_ms
 
 
-class FullDisk:
+class FullDisk(SystemDisk):
     """A disk that takes `bytes_left` more bytes, and tears the write that doesn't fit."""
 
     def __init__(self, bytes_left: int) -> None:
         self.bytes_left = bytes_left
 
     def open(self, path: Path) -> File:
-        return _FullFile(SystemDisk().open(path), self)
+        return _FullFile(super().open(path), self)
 
 
 class _FullFile:
@@ -59,7 +59,7 @@ class _FullFile:
 def partition(
     directory: Path,
     *,
-    disk: SystemDisk | FullDisk | None = None,
+    disk: Disk | None = None,
     clock: StillClock | None = None,
     segment_bytes: int = 1 << 30,
     index_interval_bytes: int = 4_096,

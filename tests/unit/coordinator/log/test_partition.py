@@ -99,7 +99,7 @@ def test_offsets_outside_the_log_are_refused(tmp_path: Path) -> None:
 
 def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     size = produced(producer_id=7).size
-    disk = FullDisk(bytes_left=size + size // 2)
+    disk = FullDisk(bytes_left=1 << 20)
     log = partition(tmp_path, disk=disk)
     in_transaction(log, 7)
     for attempt in (

@@ -25,7 +25,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
     def open_topics() -> Topics:
         while storages:
             storages.pop().close()
-        storages.append(Storage(tmp_path, 1, UUID(int=99)))
+        storages.append(Storage(tmp_path, 1, UUID(int=99), SystemDisk()))
         config = BrokerConfig(data_dir=tmp_path)
         topics = Topics(storages[0], config, SystemDisk(), StillClock(), lambda: next(ids))
         topics.load()
@@ -118,13 +118,13 @@ def test_another_topics_directory_is_never_read_as_ones_own(opened: Open, tmp_pa
 def test_two_brokers_never_share_a_directory(opened: Open, tmp_path: Path) -> None:
     opened()
     with pytest.raises(UnusableDataDirectory, match="used by another broker"):
-        Storage(tmp_path, 1, UUID(int=5))
+        Storage(tmp_path, 1, UUID(int=5), SystemDisk())
 
 
 def test_the_cluster_id_stays(tmp_path: Path) -> None:
-    first = Storage(tmp_path, 1, UUID(int=5))
+    first = Storage(tmp_path, 1, UUID(int=5), SystemDisk())
     first.close()
-    second = Storage(tmp_path, 1, UUID(int=6))
+    second = Storage(tmp_path, 1, UUID(int=6), SystemDisk())
     second.close()
     assert second.cluster_id == first.cluster_id == to_base64(UUID(int=5))
 
@@ -142,4 +142,4 @@ def test_an_unreadable_list_of_topics_is_reported_with_its_path(
 def test_an_unwritable_directory_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnusableDataDirectory, match="choose one that you may write to"):
-        Storage(tmp_path / "file", 1, UUID(int=5))
+        Storage(tmp_path / "file", 1, UUID(int=5), SystemDisk())

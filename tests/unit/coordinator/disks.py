@@ -1,0 +1,171 @@
+"""Disks for tests: one in memory, which can be cut off from a broker as a crash does it.
+
+After `kill` the disk has every write that returned; after `lose_power` what was flushed: the bytes
+of a file as of its last `flush`, the names of a directory as of its last `flush_directory`.
+A broker that runs on is cut off: what it still does raises OSError.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coordinator.log.disk import File, Lock
+
+
+@dataclass(eq=False)
+class Inode:
+    content: bytearray = field(default_factory=bytearray)
+    flushed: bytes = b""
+
+
+class MemoryDisk:
+    """A `Disk`. `kill` and `lose_power` give the disk that the next broker finds."""
+
+    def __init__(self) -> None:
+        self.files: dict[Path, Inode] = {}
+        self.directories: set[Path] = set()
+        self.locked: set[Path] = set()
+        self.is_cut_off = False
+        self._flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
+
+    def kill(self) -> MemoryDisk:
+        """The broker's process is gone; the machine goes on."""
+        self.is_cut_off = True
+        after = MemoryDisk()
+        after.files = self.files
+        after.directories = self.directories
+        after._flushed_names = self._flushed_names
+        return after
+
+    def lose_power(self) -> MemoryDisk:
+        """The machine is gone: nothing is there but what was flushed."""
+        self.is_cut_off = True
+        after = MemoryDisk()
+        after.directories = set(self.directories)
+        for directory, names in self._flushed_names.items():
+            for path, inode in names.items():
+                after.files[path] = Inode(bytearray(inode.flushed), inode.flushed)
+            after.flush_directory(directory)
+        return after
+
+    def open(self, path: Path) -> File:
+        self._check(path)
+        if path not in self.files:
+            self._check_directory(path.parent)
+            self.files[path] = Inode()
+        return _MemoryFile(self, self.files[path])
+
+    def size(self, path: Path) -> int | None:
+        self._check(path)
+        return len(self.files[path].content) if path in self.files else None
+
+    def read(self, path: Path) -> bytes | None:
+        self._check(path)
+        return bytes(self.files[path].content) if path in self.files else None
+
+    def replace(self, path: Path, content: bytes) -> None:
+        self._check(path)
+        self._check_directory(path.parent)
+        inode = Inode(bytearray(content), content)
+        self.files[path] = inode
+        self._flushed_names.setdefault(path.parent, {})[path] = inode
+
+    def names(self, directory: Path) -> list[str]:
+        self._check(directory)
+        paths = (*self.files, *self.directories)
+        return sorted(path.name for path in paths if path.parent == directory)
+
+    def make_directory(self, path: Path) -> None:
+        self._check(path)
+        self.directories.update((path, *path.parents))
+
+    def flush_directory(self, path: Path) -> None:
+        self._check(path)
+        self._flushed_names[path] = {
+            name: inode for name, inode in self.files.items() if name.parent == path
+        }
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._check(old)
+        if old in self.files:
+            self.files[new] = self.files.pop(old)
+            return
+        self._check_directory(old)
+        for path in [path for path in self.files if old in path.parents]:
+            self.files[new / path.relative_to(old)] = self.files.pop(path)
+        self.directories.remove(old)
+        self.directories.add(new)
+        # Directories are moved by the broker only when what is in them is no longer wanted.
+        self._flushed_names.pop(old, None)
+        self.flush_directory(new)
+
+    def remove(self, path: Path) -> None:
+        self._check(path)
+        self.files.pop(path, None)
+
+    def remove_tree(self, path: Path) -> None:
+        self._check(path)
+        for each in [each for each in self.files if path in each.parents]:
+            del self.files[each]
+        self.directories -= {each for each in self.directories if path in (each, *each.parents)}
+        self._flushed_names.pop(path, None)
+
+    def lock(self, path: Path) -> Lock:
+        self._check(path)
+        if path in self.locked:
+            raise BlockingIOError(errno.EWOULDBLOCK, "locked")
+        self.locked.add(path)
+        return _MemoryLock(self, path)
+
+    def _check(self, path: Path) -> None:
+        if self.is_cut_off:
+            raise OSError(errno.EIO, "the disk is gone", str(path))
+
+    def _check_directory(self, path: Path) -> None:
+        if path not in self.directories:
+            raise FileNotFoundError(errno.ENOENT, "No such directory", str(path))
+
+
+@dataclass
+class _MemoryFile:
+    disk: MemoryDisk
+    inode: Inode
+
+    def write(self, data: bytes | bytearray, at: int) -> None:
+        self.disk._check(Path())
+        content = self.inode.content
+        if at > len(content):
+            content += bytes(at - len(content))
+        content[at : at + len(data)] = data
+
+    def read(self, count: int, at: int) -> bytes:
+        self.disk._check(Path())
+        return bytes(self.inode.content[at : at + count])
+
+    def size(self) -> int:
+        self.disk._check(Path())
+        return len(self.inode.content)
+
+    def truncate(self, size: int) -> None:
+        self.disk._check(Path())
+        content = self.inode.content
+        del content[size:]
+        content += bytes(size - len(content))
+
+    def flush(self) -> None:
+        self.disk._check(Path())
+        self.inode.flushed = bytes(self.inode.content)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class _MemoryLock:
+    disk: MemoryDisk
+    path: Path
+
+    def release(self) -> None:
+        self.disk.locked.discard(self.path)
