@@ -6,10 +6,10 @@ GUARANTEE ?= exactly_once_v2
 BROKER ?= embedded
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench gates unit conformance integration clean
+.PHONY: help demo test ci bench bench-broker gates unit conformance integration clean
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,9 @@ integration: $(VENV)/installed  ## real processes and kill -9
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop
 	$(BIN)/python -m benchmarks.throughput
+
+bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIONS='--only embedded --rounds 5'
+	$(BIN)/python -m benchmarks.broker $(OPTIONS)
 
 ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
 	$(BIN)/python -m tests.ci

@@ -41,6 +41,7 @@ PARTS: Sequence[Part] = (
         good=(0, 1),
     ),
     Part("benchmark", (*MAKE, "bench")),
+    Part("benchmark of the broker", (*MAKE, "bench-broker", "OPTIONS=--quick")),
 )
 
 

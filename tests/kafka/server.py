@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.processes import HOST, ServerProcess, StartFailed, answers, free_ports
@@ -127,13 +127,16 @@ def _fetch() -> None:
 
 
 class RealKafka(ServerProcess):
-    """One Kafka node; `settings` are broker properties."""
+    """One Kafka node; `settings` are broker properties, `jvm_flags` the JVM's."""
 
     kind = "kafka"
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, jvm_flags: Sequence[str] = JVM_FLAGS
+    ) -> None:
         super().__init__("kafka")
         self._settings = dict(settings or {})
+        self._jvm_flags = tuple(jvm_flags)
         self.data_dir = self.directory / "data"
         self._properties_path = self.directory / "server.properties"
         self.port = 0
@@ -180,6 +183,9 @@ class RealKafka(ServerProcess):
 
     def _launch(self) -> None:
         self.spawn(
-            ["java", *JVM_FLAGS, "-cp", class_path(), "kafka.Kafka", str(self._properties_path)]
+            [
+                *("java", *self._jvm_flags, "-cp", class_path()),
+                *("kafka.Kafka", str(self._properties_path)),
+            ]
         )
         self.wait_until_ready(lambda: answers(self.port), timeout_s=START_TIMEOUT_S)

@@ -1,0 +1,257 @@
+"""The embedded broker beside real Kafka: produce, fetch, transactions, start, memory.
+
+    python -m benchmarks.broker [--quick] [--only embedded|kafka] [--log-mb 1000] [--rounds 3]
+
+Both brokers run at the same time and are measured in turns, each measurement by a client process of
+its own, so that client and broker share the machine as a user's would. A round that is not counted
+comes first, for the JVM's compilers. Figures are medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.broker_load import VALUE, Load, command
+from benchmarks.broker_rivals import (
+    JVM_FLAGS,
+    Rival,
+    create_topic,
+    delete_topic,
+    end_offsets,
+    resident_mb,
+    rival,
+    start_s,
+)
+from tests.kafka.server import missing
+
+KINDS = ("embedded", "kafka")
+RATE, LATENCY, SECONDS, MEMORY = "/s", "ms", "s", "MB"
+IDLE_S = 2.0
+LOAD_TIMEOUT_S = 600.0
+LOG_PARTITIONS = 4
+RECORD_BYTES = 110  # of a record of 100 bytes in the log, about
+
+console = Console(width=110)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is measured."""
+
+    records: int
+    transactions: int
+    wide_transactions: int
+    log_mb: int
+    rounds: int
+
+
+FULL = Size(records=1_000_000, transactions=1_000, wide_transactions=100, log_mb=1_000, rounds=3)
+QUICK = Size(records=300_000, transactions=200, wide_transactions=20, log_mb=50, rounds=1)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was measured, by line of the table and broker; lines in the order of their coming."""
+
+    values: dict[tuple[str, str], dict[str, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add(self, line: str, unit: str, kind: str, value: float) -> None:
+        self.values[line, unit][kind].append(value)
+
+    def medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
+        for (line, unit), found in self.values.items():
+            yield line, unit, {kind: statistics.median(each) for kind, each in found.items()}
+
+
+def measured(load: Load) -> dict[str, float]:
+    """The figures of one client process. RuntimeError with what it said if it failed."""
+    done = subprocess.run(
+        command(load), capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{load}: {done.stderr[-2_000:]}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Produce and fetch, over 1 and 4 partitions; the first round is not counted."""
+    for number in range(size.rounds + 1):
+        for partitions in (1, 4):
+            for broker in brokers:
+                topic = f"records-{partitions}-{number}"
+                create_topic(broker, topic, partitions)
+                for what in ("produce", "fetch"):
+                    load = Load(
+                        what=what,
+                        servers=broker.bootstrap_servers,
+                        topic=topic,
+                        partitions=partitions,
+                        count=size.records,
+                    )
+                    rate = measured(load)["records_per_s"]
+                    if number:
+                        figures.add(f"{what}, {_partitions(partitions)}", RATE, broker.kind, rate)
+                delete_topic(broker, topic)
+
+
+def transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Transactions one after the other, over 1 and 100 partitions."""
+    for partitions, count in ((1, size.transactions), (100, size.wide_transactions)):
+        for number in range(size.rounds + 1):
+            for broker in brokers:
+                topic = f"transactions-{partitions}-{number}"
+                create_topic(broker, topic, partitions)
+                load = Load(
+                    what="transactions",
+                    servers=broker.bootstrap_servers,
+                    topic=topic,
+                    partitions=partitions,
+                    count=count,
+                )
+                found = measured(load)
+                if number:
+                    _add_transactions(figures, broker.kind, partitions, found)
+                delete_topic(broker, topic)
+
+
+def _add_transactions(
+    figures: Figures, kind: str, partitions: int, found: dict[str, float]
+) -> None:
+    over = _partitions(partitions)
+    figures.add(f"transactions, {over}", RATE, kind, found["transactions_per_s"])
+    for what in ("commit", "transaction"):
+        for share in ("p50", "p99"):
+            line = f"{'whole ' * (what == 'transaction')}{what} {share}, {over}"
+            figures.add(line, LATENCY, kind, found[f"{what}_{share}_ms"])
+
+
+def memory_idle(brokers: Sequence[Rival], figures: Figures) -> None:
+    time.sleep(IDLE_S)  # what a start leaves to be done is done, in both
+    for broker in brokers:
+        figures.add("resident memory, idle", MEMORY, broker.kind, resident_mb(broker))
+
+
+def memory_after(brokers: Sequence[Rival], figures: Figures) -> None:
+    for broker in brokers:
+        peak = resident_mb(broker, peak=True)
+        figures.add("resident memory, highest under load", MEMORY, broker.kind, peak)
+
+
+def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Start with nothing, then with a full log: after a clean stop, and after kill -9."""
+    expected = {}
+    for broker in brokers:
+        create_topic(broker, "log", LOG_PARTITIONS)
+        load = Load(
+            what="produce",
+            servers=broker.bootstrap_servers,
+            topic="log",
+            partitions=LOG_PARTITIONS,
+            count=size.log_mb * 1_000_000 // RECORD_BYTES,
+        )
+        measured(load)
+        expected[broker.kind] = end_offsets(broker, "log", LOG_PARTITIONS)
+        broker.stop()
+    for _ in range(size.rounds):
+        for broker in brokers:  # one at a time: only the one that is measured runs
+            seconds = start_s(broker, "log", expected[broker.kind])
+            figures.add(f"start, {size.log_mb} MB, clean stop", SECONDS, broker.kind, seconds)
+            broker.kill()
+            seconds = start_s(broker, "log", expected[broker.kind])
+            figures.add(f"start, {size.log_mb} MB, kill -9", SECONDS, broker.kind, seconds)
+            broker.stop()
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition" + "s" * (count > 1)
+
+
+@contextmanager
+def running(kinds: Sequence[str]) -> Iterator[list[Rival]]:
+    """Brokers of these kinds, started; gone at the end."""
+    with ExitStack() as exits:
+        brokers = [rival(kind) for kind in kinds]
+        for broker in brokers:
+            exits.callback(broker.close)
+            broker.start()
+        yield brokers
+
+
+def table(figures: Figures, title: str) -> Table:
+    """Values, and how many times better the embedded broker is: more a second, less of the rest."""
+    made = Table(title=title)
+    for column in ("", "unit", *KINDS, "better by"):
+        made.add_column(column, justify="left" if column in ("", "unit") else "right")
+    for line, unit, medians in figures.medians():
+        cells = [_written(medians[kind], unit) if kind in medians else "" for kind in KINDS]
+        made.add_row(line, unit, *cells, _ratio(medians, unit))
+    return made
+
+
+def _ratio(medians: dict[str, float], unit: str) -> str:
+    if len(medians) < len(KINDS):
+        return ""
+    ours, theirs = (medians[kind] for kind in KINDS)
+    return f"{ours / theirs if unit == RATE else theirs / ours:.2f} x"
+
+
+def _written(value: float, unit: str) -> str:
+    return f"{value:,.2f}" if unit in (LATENCY, SECONDS) else f"{value:,.0f}"
+
+
+def bench(
+    quick: Annotated[bool, typer.Option(help="Little of everything, once: for CI.")] = False,
+    only: Annotated[str, typer.Option(help="embedded or kafka; default both.")] = "",
+    rounds: Annotated[int, typer.Option(help="Rounds; default 3, quick 1.")] = 0,
+    log_mb: Annotated[int, typer.Option(help="Log to start on; default 1000, quick 50.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
+) -> None:
+    """Measure and print."""
+    if only not in ("", *KINDS):
+        raise typer.BadParameter(f"--only {only}: give embedded or kafka")
+    base = QUICK if quick else FULL
+    size = Size(
+        records=base.records,
+        transactions=base.transactions,
+        wide_transactions=base.wide_transactions,
+        log_mb=log_mb or base.log_mb,
+        rounds=rounds or base.rounds,
+    )
+    kinds = (only,) if only else KINDS
+    reason = missing() if "kafka" in kinds else None
+    if reason:
+        raise typer.BadParameter(f"{reason}; or give --only embedded")
+    figures = Figures()
+    with running(kinds) as brokers:
+        memory_idle(brokers, figures)
+        throughput(brokers, size, figures)
+        transactions(brokers, size, figures)
+        memory_after(brokers, figures)
+    with running(kinds) as brokers:
+        starts(brokers, size, figures)
+    title = f"{size.records:,} records of {len(VALUE)} bytes, median of {size.rounds} rounds"
+    console.print(table(figures, title))
+    console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
+    if output is not None:
+        lines = [{"line": a, "unit": b, **medians} for a, b, medians in figures.medians()]
+        output.write_text(json.dumps(lines, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(bench)

@@ -1,0 +1,105 @@
+"""The two brokers of `benchmarks.broker`, as a person would run them.
+
+The embedded broker has its defaults. Real Kafka has the heap and the collector that its own start
+script gives it, both of the JVM's compilers, and its default numbers of threads; only what says how
+long to wait for other nodes is short, as in the tests, since a single node has nobody to wait for.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.brokers import EmbeddedProcess
+from tests.conformance.wire import Api, Client
+from tests.kafka.server import RealKafka
+from tests.processes import wait_until
+
+# As bin/kafka-server-start.sh and bin/kafka-run-class.sh of Kafka 4.3 have them.
+JVM_FLAGS = (
+    "-server",
+    "-Xmx1G",
+    "-Xms1G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+# What the tests make small, at Kafka's defaults again.
+KAFKA_SETTINGS = {
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "offsets.topic.segment.bytes": "104857600",
+    "transaction.state.log.segment.bytes": "104857600",
+    "log.cleaner.dedupe.buffer.size": "134217728",
+}
+TIMEOUT_S = 120.0
+LATEST = -1
+
+Rival = EmbeddedProcess | RealKafka
+
+
+def rival(kind: str) -> Rival:
+    """`embedded` or `kafka`, not started yet, on a data directory of its own."""
+    if kind == "embedded":
+        return EmbeddedProcess()
+    return RealKafka(KAFKA_SETTINGS, jvm_flags=JVM_FLAGS)
+
+
+def create_topic(broker: Rival, name: str, partitions: int) -> None:
+    """A topic whose records are kept, however long the run takes."""
+    admin = _admin(broker)
+    new = NewTopic(name, partitions, config={"retention.ms": "-1"})
+    admin.create_topics([new])[name].result(TIMEOUT_S)
+    wait_until(
+        lambda: end_offsets(broker, name, partitions) == [0] * partitions,
+        timeout_s=TIMEOUT_S,
+        what=f"{name} is not there",
+    )
+
+
+def delete_topic(broker: Rival, name: str) -> None:
+    _admin(broker).delete_topics([name])[name].result(TIMEOUT_S)
+
+
+def _admin(broker: Rival) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 3})
+
+
+def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
+    """The end of each partition; -1 where the broker does not say."""
+    asked = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
+    with Client(broker.bootstrap_servers) as client:
+        answer = client.send(
+            Api.LIST_OFFSETS,
+            2,
+            replica_id=-1,
+            isolation_level=0,
+            topics=[{"name": topic, "partitions": asked}],
+        )
+    return [each.offset for each in answer.topics[0].partitions]
+
+
+def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
+    """Seconds from the start of the process until it tells the right end of every partition."""
+    begin = time.perf_counter()
+    broker.restart()
+    wait_until(
+        lambda: end_offsets(broker, topic, len(expected)) == expected,
+        timeout_s=TIMEOUT_S,
+        what=lambda: f"{end_offsets(broker, topic, len(expected))} and not {expected}",
+    )
+    return time.perf_counter() - begin
+
+
+def resident_mb(broker: Rival, *, peak: bool = False) -> float:
+    """Memory of the process in MB of 10^6 bytes, now or at its highest."""
+    name = "VmHWM" if peak else "VmRSS"
+    for line in Path(f"/proc/{broker.pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1_024 / 1_000_000
+    raise RuntimeError(f"no {name} of {broker.kind}")
