@@ -128,6 +128,12 @@ def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
             raise Refused(Code.INVALID_CONFIG, f"Null value not supported for {name}")
         if not _is_valid(config, value.strip()):
             raise Refused(Code.INVALID_CONFIG, f"Invalid value {value} for configuration {name}")
+        if name == "compression.type" and value.strip() != "producer":
+            raise Refused(
+                Code.INVALID_CONFIG,
+                f"compression.type={value.strip()}: this broker stores batches as producers send "
+                "them; leave it at producer, and set compression.type in the producer",
+            )
         checked[name] = value.strip()
     return checked
 

@@ -89,6 +89,12 @@ class Partition:
         self._clock = clock
         self._waiters: dict[Callable[[], None], None] = {}
 
+    def reconfigure(self, settings: LogSettings) -> None:
+        """These hold from now on."""
+        self.settings = settings
+        if self._segments:
+            self._segments[-1].index_interval_bytes = settings.index_interval_bytes
+
     # Writing
 
     def append(self, batch: Batch) -> Appended:

@@ -46,7 +46,7 @@ class Segment:
         self._disk = disk
         self._max_timestamp_at = 0  # position of the first batch that has it,
         self._max_timestamp_offset = base_offset  # and its last offset
-        self._interval = index_interval_bytes
+        self.index_interval_bytes = index_interval_bytes
         self._since_entry = 0
         self._offsets = array("q")
         self._positions = array("q")
@@ -82,7 +82,7 @@ class Segment:
             self.max_timestamp_ms = max_timestamp_ms
             self._max_timestamp_at = self.size
             self._max_timestamp_offset = last_offset
-        if self._since_entry > self._interval:
+        if self._since_entry > self.index_interval_bytes:
             self._offsets.append(last_offset)
             self._positions.append(self.size)
             self._timestamps.append(self.max_timestamp_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from coordinator.clock import Clock
@@ -116,6 +116,32 @@ class Topics:
         self._write([*self._entries(), entry], self._leftovers)
         return self._add(entry)
 
+    def alter(self, name: str, configs: Mapping[str, str]) -> Topic:
+        """Give a topic this configuration in place of the one that it has; it holds at once, and
+        is on disk when this returns. Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG,
+        KAFKA_STORAGE_ERROR."""
+        topic = replace(self._existing(name), configs=check_configs(configs))
+        self._put(topic)
+        settings = settings_of(topic.configs, self._config)
+        for partition in topic.partitions:
+            partition.reconfigure(settings)
+        return topic
+
+    def add_partitions(self, name: str, count: int) -> Topic:
+        """Have `count` partitions in a topic, which has fewer now; on disk when this returns.
+        Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, KAFKA_STORAGE_ERROR."""
+        topic = self._existing(name)
+        now = len(topic.partitions)
+        if not now < count <= PARTITIONS_MAX:
+            raise Refused(
+                Code.INVALID_PARTITIONS,
+                f"{count} partitions: {name} has {now}, and may have {PARTITIONS_MAX}",
+            )
+        added = self._make_partitions(_entry(topic), range(now, count))
+        topic = replace(topic, partitions=[*topic.partitions, *added])
+        self._put(topic)
+        return topic
+
     def delete(self, topic: Topic) -> None:
         """Remove a topic and its logs. Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
         names = self._storage.names()
@@ -164,8 +190,30 @@ class Topics:
                 partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
 
     def _add(self, entry: TopicEntry) -> Topic:
+        partitions = self._make_partitions(entry, range(entry.partitions))
+        topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
+        self._by_name[entry.name] = topic
+        self._by_id[entry.topic_id] = topic
+        return topic
+
+    def _put(self, topic: Topic) -> None:
+        """This one in the place of the one of the same name, on disk and then here."""
+        entries = [
+            _entry(topic if each.name == topic.name else each) for each in self._by_name.values()
+        ]
+        self._write(entries, self._leftovers)
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+
+    def _existing(self, name: str) -> Topic:
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
+        return topic
+
+    def _make_partitions(self, entry: TopicEntry, indexes: range) -> list[Partition]:
         settings = settings_of(entry.configs, self._config)
-        partitions = [
+        return [
             Partition(
                 entry.name,
                 index,
@@ -175,12 +223,8 @@ class Topics:
                 self._disk,
                 self._clock,
             )
-            for index in range(entry.partitions)
+            for index in indexes
         ]
-        topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
-        self._by_name[entry.name] = topic
-        self._by_id[entry.topic_id] = topic
-        return topic
 
     def _load(self, partition: Partition, topic_id: UUID) -> None:
         found = read_partition_metadata(self._disk, partition.directory)
@@ -200,13 +244,7 @@ class Topics:
             self._storage.remove(original)
 
     def _entries(self) -> Iterator[TopicEntry]:
-        for topic in self._by_name.values():
-            yield TopicEntry(
-                name=topic.name,
-                topic_id=topic.id,
-                partitions=len(topic.partitions),
-                configs=topic.configs,
-            )
+        return map(_entry, self._by_name.values())
 
     def _write(
         self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
@@ -216,6 +254,15 @@ class Topics:
         except OSError as error:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
         self._leftovers = leftovers
+
+
+def _entry(topic: Topic) -> TopicEntry:
+    return TopicEntry(
+        name=topic.name,
+        topic_id=topic.id,
+        partitions=len(topic.partitions),
+        configs=topic.configs,
+    )
 
 
 def partition_of(topic: Topic | None, index: int) -> Partition | None:

@@ -105,6 +105,44 @@ def test_a_delete_that_was_killed_half_way_is_finished_at_the_next_start(
     assert again.create("lines", 2).partitions[1].end_offset == 0
 
 
+def test_an_altered_configuration_holds_at_once_and_after_a_kill(opened: Open) -> None:
+    topics = opened()
+    topics.create("lines", 1, {"max.message.bytes": "2000", "retention.ms": "-1"})
+    topics.alter("lines", {"max.message.bytes": "1000"})
+    for found in (topics.get("lines"), opened().get("lines")):
+        assert found is not None
+        assert found.configs == {"max.message.bytes": "1000"}
+        assert found.partitions[0].settings.max_message_bytes == 1000
+
+
+def test_added_partitions_are_there_at_once_and_after_a_kill(opened: Open) -> None:
+    topics = opened()
+    topics.create("lines", 2).partitions[0].append(produced())
+    topics.add_partitions("lines", 4).partitions[3].append(produced())
+    for found in (topics.get("lines"), opened().get("lines")):
+        assert found is not None
+        assert [log.end_offset for log in found.partitions] == [1, 0, 0, 1]
+        assert [log.index for log in found.partitions] == [0, 1, 2, 3]
+
+
+def test_a_change_that_can_not_be_made_is_refused_and_changes_nothing(opened: Open) -> None:
+    topics = opened()
+    topics.create("lines", 2)
+    assert code_of(lambda: topics.alter("none", {})) == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: topics.add_partitions("none", 3)) == Code.UNKNOWN_TOPIC_OR_PARTITION
+    for count in (1, 2, 10_001):
+        assert code_of(lambda n=count: topics.add_partitions("lines", n)) == (  # type: ignore[misc]
+            Code.INVALID_PARTITIONS
+        )
+    for configs in ({"retention.ms": "soon"}, {"compression.type": "gzip"}):
+        assert code_of(lambda c=configs: topics.alter("lines", c)) == (  # type: ignore[misc]
+            Code.INVALID_CONFIG
+        )
+    found = topics.get("lines")
+    assert found is not None
+    assert (found.configs, len(found.partitions)) == ({}, 2)
+
+
 def test_another_topics_directory_is_never_read_as_ones_own(opened: Open, tmp_path: Path) -> None:
     topic = opened().create("lines", 1)
     topic.partitions[0].append(produced())
