@@ -53,7 +53,8 @@ from coordinator.wire.codec import (
     read_header,
     schema_of,
 )
-from coordinator.wire.connection import Answer, Disconnect
+from coordinator.wire.connection import Disconnect
+from coordinator.wire.outgoing import Answer
 
 if TYPE_CHECKING:
     from coordinator.broker import Broker
@@ -185,7 +186,7 @@ class Router:
         self._routes[key] = route
         return route
 
-    def _unsupported_version(self, header: RequestHeader, client_host: str) -> bytes:
+    def _unsupported_version(self, header: RequestHeader, client_host: str) -> Answer:
         """Newer clients ask in their newest version first: the answer to that is version 0's."""
         schema = schema_of(api_versions.API_KEY, 0)
         assert schema is not None

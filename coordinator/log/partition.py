@@ -33,6 +33,7 @@ from coordinator.log.disk import Disk
 from coordinator.log.producers import Producers
 from coordinator.log.recovery import scan
 from coordinator.log.segment import Segment
+from coordinator.log.slice import Slice
 from coordinator.log.storage import write_partition_metadata
 
 
@@ -57,8 +58,24 @@ class Appended(NamedTuple):
 class Fetched(NamedTuple):
     """Whole batches, and the aborted transactions that touch them (None: not asked for)."""
 
-    records: bytes
+    records: Slice | bytes
     aborted: list[AbortedTransaction] | None
+    available: int  # bytes that may be seen in this segment, whatever the limit
+    is_older_segment: bool  # more may be seen in the next one
+
+
+class _Located(NamedTuple):
+    """Whole batches in one segment, from `start` to `stop`."""
+
+    segment: Segment
+    start: int
+    stop: int
+    end: int  # where what may be seen ends in this segment
+    is_older_segment: bool
+
+    @property
+    def slice(self) -> Slice:
+        return Slice(self.segment.file, self.start, self.stop - self.start)
 
 
 class Partition:
@@ -195,7 +212,9 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one with `offset` on, at least one; b"" at the end."""
-        return self._read(offset, self.end_offset, max_bytes, at_least_one=True)[0]
+        if offset >= self.end_offset:
+            return b""
+        return bytes(self._locate(offset, self.end_offset, max_bytes, at_least_one=True).slice)
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
         """What a consumer may see from `offset` on. Refused(OFFSET_OUT_OF_RANGE)."""
@@ -204,28 +223,32 @@ class Partition:
                 Code.OFFSET_OUT_OF_RANGE,
                 f"{offset} is not in {self.start_offset}..{self.end_offset}",
             )
-        if not committed:
-            records, _ = self._read(offset, self.end_offset, max_bytes, at_least_one)
-            return Fetched(records, None)
-        records, upper = self._read(offset, self.last_stable_offset, max_bytes, at_least_one)
-        if not records or not self.aborted:
-            return Fetched(records, [])
-        return Fetched(records, self.aborted.touching(offset, upper))
-
-    def _read(
-        self, offset: int, upper: int, max_bytes: int, at_least_one: bool
-    ) -> tuple[bytes, int]:
-        """Batches below `upper`, from one segment; and the offset at which they end."""
+        upper = self.last_stable_offset if committed else self.end_offset
         if offset >= upper:
-            return b"", upper
+            return _NOTHING_COMMITTED if committed else _NOTHING
+        found = self._locate(offset, upper, max_bytes, at_least_one)
+        aborted = self._aborted(offset, upper, found) if committed else None
+        available = found.end - found.start
+        return Fetched(found.slice, aborted, available, found.is_older_segment)
+
+    def _aborted(self, offset: int, upper: int, found: _Located) -> list[AbortedTransaction]:
+        if not self.aborted or found.stop == found.start:
+            return []
+        if found.stop < found.segment.size:
+            upper = min(upper, found.segment.offset_at(found.stop))
+        elif found.is_older_segment:
+            upper = min(upper, self._end_of_segment(self._segment_with(offset)))
+        return self.aborted.touching(offset, upper)
+
+    def _locate(self, offset: int, upper: int, max_bytes: int, at_least_one: bool) -> _Located:
+        """Batches below `upper`, which is above `offset`, from one segment."""
         at = self._segment_with(offset)
         segment = self._segments[at]
         segment_end = self._end_of_segment(at)
         start = segment.position_of(offset)
         end = segment.size if upper >= segment_end else segment.position_of(upper)
-        records = segment.read(start, end, max_bytes, at_least_one)
-        stop = start + len(records)
-        return records, min(upper, segment_end) if stop == end else segment.offset_at(stop)
+        stop = segment.whole_batches_end(start, end, max_bytes, at_least_one)
+        return _Located(segment, start, stop, end, upper > segment_end)
 
     def _segment_with(self, offset: int) -> int:
         return bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
@@ -315,6 +338,10 @@ class Partition:
         """(file, bytes) of each segment, oldest first."""
         for segment in self._segments:
             yield segment.path, segment.size
+
+
+_NOTHING = Fetched(b"", None, 0, False)
+_NOTHING_COMMITTED = Fetched(b"", [], 0, False)
 
 
 def _places(batch: Batch) -> list[tuple[int, int]]:

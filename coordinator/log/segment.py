@@ -100,13 +100,15 @@ class Segment:
                 return position
         return self.size
 
-    def read(self, start: int, end: int, max_bytes: int, at_least_one: bool) -> bytes:
-        """Whole batches between the positions, at most `max_bytes`, but the first if asked."""
-        if end - start > max_bytes:
-            end = self._whole_batches_end(start, start + max_bytes)
-            if end == start and at_least_one:
-                end = start + size_at(self.file.read(_STEP.size, start), 0)
-        return self.file.read(end - start, start) if end > start else b""
+    def whole_batches_end(self, start: int, end: int, max_bytes: int, at_least_one: bool) -> int:
+        """Where those of the batches between the positions end that have at most `max_bytes`; the
+        first one counts in any case if asked."""
+        if end - start <= max_bytes:
+            return end
+        stop = self._whole_batches_end(start, start + max_bytes)
+        if stop == start and at_least_one:
+            return start + size_at(self.file.read(_STEP.size, start), 0)
+        return stop
 
     def _whole_batches_end(self, start: int, limit: int) -> int:
         entry = bisect_right(self._positions, limit) - 1

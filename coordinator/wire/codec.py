@@ -24,6 +24,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from coordinator.wire.lengths import Walk, inner_type, past_tags, walk_of
+from coordinator.wire.outgoing import Pieces, Slice, joined
 
 _ABSENT = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,14 +99,18 @@ def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
         raise MalformedRequest(f"the body can't be read: {error!r}") from error
 
 
-class _Pieces(list[bytes]):
+class _Pieces(list[bytes | Slice]):
     """What kio writes into: the pieces are joined once, at the end."""
 
     write = list.append
 
 
-def encode(correlation_id: int, response: Any) -> bytes:
-    """The frame of a response, its length and header included."""
+def encode(correlation_id: int, response: Any) -> bytes | Pieces:
+    """The frame of a response, its length and header included.
+
+    In the place of bytes a response may have a Slice, which kio asks for its length only; the frame
+    is in pieces then.
+    """
     pieces: Any = _Pieces()
     pieces.append(b"")
     pieces.append(correlation_id.to_bytes(4, "big", signed=True))
@@ -114,7 +119,10 @@ def encode(correlation_id: int, response: Any) -> bytes:
     entity_writer(type(response))(pieces, response)
     size = sum(map(len, pieces))
     pieces[0] = size.to_bytes(4, "big")
-    return b"".join(pieces)
+    try:
+        return b"".join(pieces)
+    except TypeError:
+        return joined(pieces)
 
 
 def build(entity_type: type, given: Mapping[str, Any]) -> Any:

@@ -20,11 +20,11 @@ from typing import cast
 
 from coordinator.wire.codec import MalformedRequest
 from coordinator.wire.frames import FrameReader, MalformedFrame
+from coordinator.wire.outgoing import CHUNK_BYTES, Answer, Outgoing
 
 log = logging.getLogger(__name__)
 
-# bytes: the answer. None: no answer is wanted. Otherwise it comes later.
-Answer = bytes | None
+# What is awaited comes later.
 Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
 
@@ -54,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._host = ""
         self._port = 0
         self._answering: asyncio.Future[Answer] | None = None
+        self._outgoing = Outgoing()
         self._client_reads = True
         self._reading = True
 
@@ -61,6 +62,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self._host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
         self._connections.add(self)
 
@@ -85,6 +87,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._client_reads = True
+        self._send()
         self._work()
 
     # Requests, one after the other
@@ -102,6 +105,7 @@ class Connection(asyncio.Protocol):
             self._queue
             and self._answering is None
             and self._client_reads
+            and not self._outgoing
             and not self._transport.is_closing()
         ):
             frame = self._queue.popleft()
@@ -124,9 +128,9 @@ class Connection(asyncio.Protocol):
         except (MalformedRequest, Disconnect) as error:
             self._close(error)
             return
-        if isinstance(answer, bytes):
-            self._transport.write(answer)
-        elif answer is not None:
+        if answer is None or isinstance(answer, bytes | list):
+            self._write(answer)
+        else:
             self._answering = asyncio.ensure_future(answer)
             self._answering.add_done_callback(self._answered)
 
@@ -138,10 +142,23 @@ class Connection(asyncio.Protocol):
         if error is not None:
             self._close(error)
             return
-        answer = future.result()
-        if answer is not None:
-            self._transport.write(answer)
+        self._write(future.result())
         self._work()
+
+    def _write(self, answer: Answer) -> None:
+        if isinstance(answer, bytes):
+            self._transport.write(answer)
+        elif answer is not None:
+            self._outgoing.add(answer)
+            self._send()
+
+    def _send(self) -> None:
+        """As much of the answer as the transport has room for."""
+        while self._outgoing and self._client_reads and not self._transport.is_closing():
+            try:
+                self._transport.write(self._outgoing.take())
+            except OSError as error:
+                self._close(error)
 
     def _close(self, error: BaseException) -> None:
         log.warning("closing the connection of %s:%s: %s", self._host, self._port, error)
@@ -149,5 +166,6 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def _drop_queue(self) -> None:
+        self._outgoing.clear()
         self._queue.clear()
         self._queue_bytes = 0

@@ -20,6 +20,7 @@ from coordinator.config import BrokerConfig
 from coordinator.log.batch import encode_batch
 from coordinator.log.partition import Partition
 from coordinator.wire.codec import build
+from coordinator.wire.outgoing import Answer, Outgoing
 from tests.unit.coordinator.log.logs import NOW_MS, StillClock
 
 CORRELATION_ID = 77
@@ -74,20 +75,20 @@ class Client:
         answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
         if answer is None:
             return None
-        assert isinstance(answer, bytes)
-        return read_answer(api_key, version, answer)
+        assert isinstance(answer, bytes | list)
+        return read_answer(api_key, version, whole(answer))
 
     async def ask_later(self, api_key: int, version: int, /, **given: Any) -> Any:
         """The answer, for which the client waits."""
         answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
         assert answer is not None
-        assert not isinstance(answer, bytes)
-        return read_answer(api_key, version, cast(bytes, await answer))
+        assert not isinstance(answer, bytes | list)
+        return read_answer(api_key, version, whole(await answer))
 
-    def send(self, request: Any) -> bytes | Awaitable[bytes | None] | None:
+    def send(self, request: Any) -> Answer | Awaitable[Answer]:
         return self.send_bytes(request_bytes(request))
 
-    def send_bytes(self, frame: bytes) -> bytes | Awaitable[bytes | None] | None:
+    def send_bytes(self, frame: bytes) -> Answer | Awaitable[Answer]:
         return self._router.dispatch(frame, "127.0.0.1")
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> UUID:
@@ -144,6 +145,17 @@ def request_bytes(request: Any) -> bytes:
         out.write(b"\0")
     entity_writer(type(request))(out, request)
     return out.getvalue()
+
+
+def whole(answer: Answer) -> bytes:
+    """An answer as it goes over the wire."""
+    outgoing = Outgoing()
+    assert answer is not None
+    outgoing.add([answer] if isinstance(answer, bytes) else answer)
+    data = b""
+    while outgoing:
+        data += outgoing.take()
+    return data
 
 
 def read_answer(api_key: int, version: int, answer: bytes) -> Any:

@@ -75,6 +75,7 @@ def test_plain_values_become_what_kio_wants() -> None:
     assert first.log_append_time.timestamp() == 1_700_000_000.123
     assert second.log_append_time is None
     encoded = encode(3, built)
+    assert isinstance(encoded, bytes)
     assert int.from_bytes(encoded[:4], "big") == len(encoded) - 4
     assert int.from_bytes(encoded[4:8], "big") == 3
 

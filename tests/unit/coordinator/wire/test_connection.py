@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from coordinator.wire.codec import MalformedRequest
-from coordinator.wire.connection import Answer, Connection, Disconnect
+from coordinator.wire.connection import Connection, Disconnect
+from coordinator.wire.outgoing import Answer
 
 
 class FakeTransport:
@@ -16,14 +17,21 @@ class FakeTransport:
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
+        self.pause_at = b""  # its buffer is full with this piece
+        self.pause_writing: Callable[[], None]
         self.reading = True
         self.closed = False
 
     def get_extra_info(self, name: str) -> object:
         return ("127.0.0.1", 50_000)
 
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.high = high
+
     def write(self, data: bytes) -> None:
         self.written.append(data)
+        if data == self.pause_at:
+            self.pause_writing()
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -57,6 +65,7 @@ class Client:
             return handler(frame)
 
         self.connection = Connection(dispatch, 1_000, queue_max, queue_bytes_max, self.open)
+        self.transport.pause_writing = self.connection.pause_writing
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
 
     def send(self, letters: bytes) -> None:
@@ -107,6 +116,38 @@ def test_no_request_is_taken_up_while_the_client_does_not_read() -> None:
     assert client.seen == []
     client.connection.resume_writing()
     assert client.answers == b"ab"
+
+
+class FakeSlice:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self, at: int, count: int) -> bytes:
+        if not self.data.isupper():
+            raise OSError("the file is closed")
+        return self.data[at : at + count]
+
+
+def test_an_answer_in_pieces_goes_out_as_the_client_reads_it_and_before_the_next() -> None:
+    client = Client(lambda frame: [frame, FakeSlice(b"S"), b"t"] if frame == b"a" else frame)
+    client.transport.pause_at = b"a"
+    client.send(b"abc")
+    assert (client.answers, client.seen) == (b"a", [b"a"])
+    client.transport.pause_at = b"S"
+    client.connection.resume_writing()
+    assert (client.answers, client.seen) == (b"aS", [b"a"])
+    client.connection.resume_writing()
+    assert client.answers == b"aStbc"
+
+
+def test_a_piece_that_cannot_be_read_closes_the_connection() -> None:
+    client = Client(lambda frame: [frame, FakeSlice(b"s"), b"t"])
+    client.send(b"ab")
+    assert client.transport.closed
+    assert (client.answers, client.seen) == (b"a", [b"a"])
 
 
 @pytest.mark.parametrize("limits", [{"queue_max": 3}, {"queue_bytes_max": 3}])

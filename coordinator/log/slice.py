@@ -1,0 +1,35 @@
+"""Bytes of a log that are read when they are sent, not when they are found.
+
+A Fetch may answer with 50 MB, and a client may take its time to read them. What is found is only a
+place in a file; `wire/connection` reads a piece when the last one has gone out. Batches never
+change once they are in a log, so it doesn't matter when that is. If the file is closed meanwhile
+(its segment was deleted), reading is an OSError, and the client asks again.
+"""
+
+from __future__ import annotations
+
+from coordinator.log.disk import File
+
+
+class Slice:
+    """`len()` bytes of a file."""
+
+    __slots__ = ("_file", "_size", "_start")
+
+    def __init__(self, file: File, start: int, size: int) -> None:
+        self._file = file
+        self._start = start
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read(self, at: int, count: int) -> bytes:
+        """`count` bytes from `at` on, counted from the slice's start. OSError."""
+        found = self._file.read(count, self._start + at)
+        if len(found) != count:
+            raise OSError(f"{len(found)} of {count} bytes at {self._start + at}")
+        return found
+
+    def __bytes__(self) -> bytes:
+        return self.read(0, self._size)

@@ -1,0 +1,77 @@
+"""Answers on their way out: bytes that are there, and slices of files that are read piece by piece.
+
+However long an answer is, no more of it is in memory than the client is about to take: the next
+piece is read when the transport has room again. Between a file and the socket
+the bytes are copied once. `os.sendfile` would save that copy, but it needs the socket to itself:
+uvloop's buffer empty before and after, and a wait for the socket of our own. Measured, the copy is
+18 us of the 125 us that the broker spends on sending 256 kB; the rest is the kernel's `send`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+CHUNK_BYTES = 262_144
+
+
+class Slice(Protocol):
+    """`len()` bytes that are read when they are wanted. See `log/slice`."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, at: int, count: int) -> bytes: ...
+
+
+Pieces = list[bytes | Slice]
+# bytes: the answer. None: no answer is wanted.
+Answer = bytes | Pieces | None
+
+
+def joined(pieces: Iterable[bytes | Slice]) -> Pieces:
+    """The same bytes with as few pieces as can be."""
+    found: Pieces = []
+    small: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            small.append(piece)
+            continue
+        found.append(b"".join(small))
+        found.append(piece)
+        small = []
+    if small:
+        found.append(b"".join(small))
+    return found
+
+
+class Outgoing:
+    """What of an answer is still to be sent; false if nothing is."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes | Slice] = deque()
+        self._at = 0  # of the first piece, a slice, so much is gone
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def add(self, pieces: Pieces) -> None:
+        self._pieces.extend(pieces)
+
+    def take(self) -> bytes:
+        """The next bytes: at most CHUNK_BYTES of a slice. OSError if they can't be read."""
+        first = self._pieces[0]
+        if isinstance(first, bytes):
+            self._pieces.popleft()
+            return first
+        count = min(CHUNK_BYTES, len(first) - self._at)
+        data = first.read(self._at, count)
+        self._at += count
+        if self._at == len(first):
+            self._pieces.popleft()
+            self._at = 0
+        return data
+
+    def clear(self) -> None:
+        self._pieces.clear()
+        self._at = 0
