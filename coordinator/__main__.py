@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from coordinator.broker import serve
 from coordinator.config import BrokerConfig, WrongSetting
+from coordinator.faults import WrongFault
 from coordinator.log.recovery import CorruptLog
 from coordinator.log.storage import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
@@ -54,6 +55,13 @@ class Options(argparse.ArgumentParser):
             default=argparse.SUPPRESS,
             help="a broker setting of Kafka's, such as num.partitions=4; may be repeated",
         )
+        self.add_argument(
+            "--faults",
+            type=Path,
+            metavar="FILE",
+            default=None,
+            help="faults to inject, TOML or JSON (docs/faults.md); read again on SIGHUP",
+        )
 
     def error(self, message: str) -> NoReturn:
         raise WrongSetting(message)
@@ -69,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.data, settings, host=options.host, port=options.port
         )
         _allow_many_files()
-        serve(config, _listening)
-    except (WrongSetting, UnusableDataDirectory, CorruptLog, CannotListen) as error:
+        serve(config, _listening, options.faults)
+    except (WrongSetting, WrongFault, UnusableDataDirectory, CorruptLog, CannotListen) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     except BrokenInvariant as error:

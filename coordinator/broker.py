@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -24,7 +25,10 @@ from coordinator.api.router import Router, advertised
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
+from coordinator.fault_file import read_faults
+from coordinator.faults import Faults, WrongFault
 from coordinator.log.disk import Disk, SystemDisk
+from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
 from coordinator.shard.shard import BrokenInvariant
@@ -111,8 +115,10 @@ class Broker:
         disk: Disk | None = None,
         make_id: Callable[[], UUID] = new_id,
         background: Background | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.config = config
+        self.faults = faults or Faults()
         self.clock: Clock = clock or SystemClock()
         self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self)
         self.api_versions = advertised()
@@ -122,7 +128,7 @@ class Broker:
         self.cluster_id = ""
         self.topics: Topics
         self.coordinators: Coordinators
-        self._disk: Disk = disk or SystemDisk()
+        self._disk: Disk = FaultyDisk(disk or SystemDisk(), self.faults)
         self._make_id = make_id
         self._background: Background = background or OneThread()
         self._closing = ExitStack()  # what is open, the last thing first
@@ -214,9 +220,15 @@ class Broker:
         self._expire_producers_later()
 
 
-async def _serve(config: BrokerConfig, listening: Callable[[str, int], None]) -> None:
-    broker = Broker(config)
+async def _serve(
+    config: BrokerConfig, listening: Callable[[str, int], None], faults_file: Path | None
+) -> None:
+    faults = Faults()
+    broker = Broker(config, faults=faults)
     loop = asyncio.get_running_loop()
+    if faults_file is not None:
+        faults.replace(read_faults(faults_file))
+        loop.add_signal_handler(signal.SIGHUP, _read_again, faults, faults_file)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, broker.ask_to_stop)
     await broker.start()
@@ -229,9 +241,21 @@ async def _serve(config: BrokerConfig, listening: Callable[[str, int], None]) ->
         raise broker.failure
 
 
-def serve(config: BrokerConfig, listening: Callable[[str, int], None]) -> None:
-    """Run a broker until SIGTERM or SIGINT; `listening` is told the address.
+def _read_again(faults: Faults, file: Path) -> None:
+    """The faults as the file has them now; if it is wrong, those that are set stay."""
+    try:
+        faults.replace(read_faults(file))
+    except WrongFault as error:
+        log.error("the faults stay as they were: %s", error)
 
-    UnusableDataDirectory, CorruptLog, CannotListen before that; BrokenInvariant if it had to stop.
+
+def serve(
+    config: BrokerConfig, listening: Callable[[str, int], None], faults_file: Path | None = None
+) -> None:
+    """Run a broker until SIGTERM or SIGINT; `listening` is told the address. The faults of
+    `faults_file` are set from the start, and as the file has them at each SIGHUP.
+
+    UnusableDataDirectory, CorruptLog, CannotListen, WrongFault before that; BrokenInvariant if it
+    had to stop.
     """
-    uvloop.run(_serve(config, listening))
+    uvloop.run(_serve(config, listening, faults_file))

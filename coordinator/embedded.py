@@ -23,6 +23,7 @@ import uvloop
 
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
+from coordinator.faults import Faults
 
 
 class EmbeddedBroker:
@@ -51,6 +52,7 @@ class EmbeddedBroker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: Broker | None = None
         self._failures: list[BaseException] = []
+        self.faults = Faults()  # see `faults`; may be set before it runs, and while it runs
 
     @property
     def bootstrap_servers(self) -> str:
@@ -100,7 +102,7 @@ class EmbeddedBroker:
             raise self._failures[0]
 
     async def _serve(self, config: BrokerConfig, started: threading.Event) -> None:
-        broker = Broker(config)
+        broker = Broker(config, faults=self.faults)
         await broker.start()
         try:
             broker.ensure_topics(self._topics)

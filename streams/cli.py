@@ -72,9 +72,14 @@ def broker(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     settings: Settings = None,
+    faults: Annotated[
+        Path | None, typer.Option(help="Faults to inject, TOML or JSON; see docs/faults.md.")
+    ] = None,
 ) -> None:
     """Run a broker that any Kafka client can use, until SIGTERM."""
     command = broker_command(data, port, host, settings or [])
+    if faults is not None:
+        command += ["--faults", str(faults)]
     os.execv(command[0], command)
 
 

@@ -56,7 +56,9 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
+    """The code for every partition. With acks 0 there is no answer to say it in."""
+    if request.acks == 0:
+        raise Disconnect(f"Produce with acks 0: {code.name}")
     by_id = context.version >= 13
     return context.reply(
         responses=[

@@ -42,7 +42,9 @@ from coordinator.api import (
     write_txn_markers,
 )
 from coordinator.api.context import Context
+from coordinator.api.suffering import never, suffer
 from coordinator.errors import Code, Refused
+from coordinator.faults import RequestFault
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import (
     MalformedRequest,
@@ -113,6 +115,7 @@ class Router:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._faults = broker.faults
         self._apis = {api.API_KEY: api for api in APIS}
         self._routes: dict[tuple[int, int], Route] = {}
 
@@ -121,6 +124,16 @@ class Router:
         if self._broker.failure is not None:
             raise Disconnect("the broker stops")
         header = read_header(frame)
+        if self._faults.on_requests:
+            fault = self._faults.strike_request(header.api_key, header.client_id)
+            if fault is not None:
+                return self._struck(fault, header, frame, client_host)
+        return self._answer(header, frame, client_host)
+
+    def _answer(
+        self, header: RequestHeader, frame: bytes, client_host: str, fault: Code = Code.NONE
+    ) -> Answer | Awaitable[Answer]:
+        """`fault`: the code to refuse the request with, whatever it is."""
         route = self._route(header)
         if route is None:
             return self._unsupported_version(header, client_host)
@@ -129,12 +142,29 @@ class Router:
             self._broker, header.version, header.client_id, client_host, route.schema.response
         )
         try:
+            if fault is not Code.NONE:
+                raise Refused(fault, "a fault that was asked for")
             response = route.handle(request, context)
             if hasattr(response, "__await__"):
                 return self._later(response, route, request, context, header)
         except Exception as error:
             response = self._after(error, route, request, context)
         return None if response is None else encode(header.correlation_id, response)
+
+    def _struck(
+        self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
+    ) -> Answer | Awaitable[Answer]:
+        """A request that a fault has met."""
+        match fault.action:
+            case "error":
+                return self._answer(header, frame, client_host, fault.code)
+            case "cut-before":
+                raise Disconnect("a fault cuts the connection before the request")
+            case "lose-request":
+                return never()
+            case _:
+                answer = self._answer(header, frame, client_host)
+                return suffer(answer, fault, self._broker.scheduler)
 
     async def _later(
         self,

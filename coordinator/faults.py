@@ -1,0 +1,302 @@
+"""Faults on purpose: what a broker, a network and a disk may do to a client, on demand.
+
+    with EmbeddedBroker(topics={"words": 1}) as broker:
+        lost = broker.faults.add(RequestFault("lose-answer", api="EndTxn", times=1))
+        ...  # the client commits, hears nothing, and has to find out what became of it
+        assert lost.struck == 1
+        lost.remove()
+
+A fault names what it does (`action`), whom it meets (an API, a client; a topic, a file), and which
+of those: the first `after` are spared, then every `every`-th is struck, at most `times` of them.
+The first rule that strikes decides; the ones behind it don't count what it took.
+
+    request action   the request      the answer
+    delay            takes effect     comes `delay_ms` later
+    lose-request     has no effect    never comes
+    lose-answer      takes effect     never comes
+    cut-before       has no effect    the connection is closed instead
+    cut-after        takes effect     the connection is closed instead
+    error            has no effect    says `error`, in all its parts
+
+Kafka answers a connection's requests in their order, so behind an answer that never comes no other
+one comes either: the client's own time-out ends it, as with a network that swallows packets.
+
+    disk action      what fails
+    fail-append      a write to a file, before any of it is written: EIO
+    fail-flush       an fsync: EIO
+    full             the write that would need more than `bytes_left`: what fits is written, ENOSPC
+
+Rules may be added and removed from any thread while the broker runs. Where no rule is set, a
+request pays for one attribute that is looked at, and a file's calls go to the file itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+from kio.schema.index import api_key_map
+
+from coordinator.errors import Code
+
+REQUEST_ACTIONS = frozenset(
+    {"delay", "lose-request", "lose-answer", "cut-before", "cut-after", "error"}
+)
+DISK_ACTIONS = frozenset({"fail-append", "fail-flush", "full"})
+
+
+class WrongFault(ValueError):
+    """A fault that can't be; the message says which part of it."""
+
+
+def _squeezed(name: str) -> str:
+    return name.replace("_", "").casefold()
+
+
+_API_KEYS = {_squeezed(name): key for key, name in api_key_map.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFault:
+    """What happens to requests. WrongFault if it can't be.
+
+    `api`: Kafka's name or key of an API, None: any. `client_id`: the client's own, `*` and `?`
+    stand for anything. `delay_ms` belongs to `delay`; `error`, a code or its name, to `error`.
+    """
+
+    action: str
+    api: str | int | None = None
+    client_id: str | None = None
+    after: int = 0
+    every: int = 1
+    times: int | None = None
+    delay_ms: int = 0
+    error: int | str = 0
+    api_key: int | None = field(init=False, default=None)
+    code: Code = field(init=False, default=Code.NONE)
+
+    def __post_init__(self) -> None:
+        _check_action(self.action, REQUEST_ACTIONS)
+        _check_counts(self.after, self.every, self.times)
+        _check_text("client_id", self.client_id)
+        object.__setattr__(self, "api_key", _key_of(self.api))
+        object.__setattr__(self, "code", _code_of(self.error))
+        _check_number("delay_ms", self.delay_ms, 0)
+        if (self.action == "delay") != (self.delay_ms > 0):
+            raise WrongFault(f"delay_ms={self.delay_ms} with {self.action}: belongs to delay")
+        if (self.action == "error") != (self.code is not Code.NONE):
+            raise WrongFault(f"error={self.error} with {self.action}: belongs to error")
+
+    def meets(self, api_key: int, client_id: str) -> bool:
+        return self.api_key in (None, api_key) and (
+            self.client_id is None or fnmatchcase(client_id, self.client_id)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFault:
+    """What happens to files. WrongFault if it can't be.
+
+    `topic` and `partition` choose a partition's directory, `path` a pattern of the file's path
+    from its end (`*.log`, `words-0/*`); without one a write or fsync has to be a `.log` file's,
+    but a full disk is full for all. `bytes_left` belongs to `full`: so many bytes can be written;
+    after `times` writes that had no room there is room again.
+    """
+
+    action: str
+    topic: str | None = None
+    partition: int | None = None
+    path: str | None = None
+    after: int = 0
+    every: int = 1
+    times: int | None = None
+    bytes_left: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_action(self.action, DISK_ACTIONS)
+        _check_counts(self.after, self.every, self.times)
+        _check_text("topic", self.topic)
+        _check_text("path", self.path)
+        if self.partition is not None:
+            _check_number("partition", self.partition, 0)
+            if self.topic is None:
+                raise WrongFault(f"partition={self.partition} without a topic")
+        if (self.action == "full") != (self.bytes_left is not None):
+            raise WrongFault(f"bytes_left={self.bytes_left} with {self.action}: belongs to full")
+        if self.bytes_left is not None:
+            _check_number("bytes_left", self.bytes_left, 0)
+            if self.after or self.every != 1:
+                raise WrongFault("a full disk has bytes_left and times, but no after and no every")
+
+    def meets(self, path: PurePath) -> bool:
+        """Whether this file's calls are meant."""
+        if self.topic is not None:
+            topic, _, partition = path.parent.name.rpartition("-")
+            if topic != self.topic or self.partition not in (None, _number(partition)):
+                return False
+        if self.path is not None:
+            return path.match(self.path)
+        return self.action == "full" or path.suffix == ".log"
+
+
+Fault = RequestFault | DiskFault
+
+
+class Rule:
+    """A fault that is set: how often it has been met, and how often it has struck."""
+
+    def __init__(self, fault: Fault, remove: Callable[[Rule], None]) -> None:
+        self.fault = fault
+        self.met = 0
+        self.struck = 0
+        self.bytes_left: int = getattr(fault, "bytes_left", None) or 0
+        self._remove = remove
+
+    def remove(self) -> None:
+        """It strikes no more. A rule that is gone already stays gone."""
+        self._remove(self)
+
+    def counts_down(self) -> bool:
+        """One more is met: whether this one is struck. Called under the lock of its Faults."""
+        fault = self.fault
+        self.met += 1
+        turn = self.met - fault.after
+        if turn <= 0 or turn % fault.every or self.is_spent:
+            return False
+        self.struck += 1
+        return True
+
+    def has_room(self, size: int, path: PurePath) -> bool:
+        """So many bytes more go to a file, unless a full disk hasn't got them."""
+        fault = self.fault
+        if not isinstance(fault, DiskFault) or fault.action != "full":
+            return True
+        if self.is_spent or not fault.meets(path):
+            return True
+        self.met += 1
+        if size > self.bytes_left:
+            self.struck += 1
+            return False
+        self.bytes_left -= size
+        return True
+
+    @property
+    def is_spent(self) -> bool:
+        return self.fault.times is not None and self.struck >= self.fault.times
+
+
+class Faults:
+    """The rules of one broker. Every method may be called from any thread."""
+
+    def __init__(self, faults: Iterable[Fault] = ()) -> None:
+        self.on_requests: tuple[Rule, ...] = ()  # empty: nothing to look for
+        self.on_disk: tuple[Rule, ...] = ()
+        self._lock = threading.RLock()
+        self._when_changed: list[Callable[[], None]] = []
+        self.replace(faults)
+
+    def add(self, fault: Fault) -> Rule:
+        """Set a fault, behind those that are set already."""
+        rule = Rule(fault, self._discard)
+        with self._lock:
+            self._set((*self.on_requests, *self.on_disk, rule))
+        return rule
+
+    def replace(self, faults: Iterable[Fault]) -> None:
+        """These and no others, all counting from nothing."""
+        with self._lock:
+            self._set(tuple(Rule(fault, self._discard) for fault in faults))
+
+    def clear(self) -> None:
+        self.replace(())
+
+    def when_changed(self, callback: Callable[[], None]) -> None:
+        """Call this after each change, on the thread that made it."""
+        with self._lock:
+            self._when_changed.append(callback)
+
+    def strike_request(self, api_key: int, client_id: str) -> RequestFault | None:
+        """A request is here: what happens to it."""
+        with self._lock:
+            for rule in self.on_requests:
+                fault = rule.fault
+                assert isinstance(fault, RequestFault)
+                if fault.meets(api_key, client_id) and rule.counts_down():
+                    return fault
+        return None
+
+    def strike_disk(self, action: str, path: PurePath) -> bool:
+        """A call of this kind is made of a file: whether it fails."""
+        with self._lock:
+            for rule in self.on_disk:
+                fault = rule.fault
+                assert isinstance(fault, DiskFault)
+                if fault.action == action and fault.meets(path) and rule.counts_down():
+                    return True
+        return False
+
+    def room_for(self, size: int, path: PurePath) -> int:
+        """How many of `size` more bytes a file may have: fewer than all on a full disk."""
+        with self._lock:
+            for rule in self.on_disk:
+                if not rule.has_room(size, path):
+                    return rule.bytes_left
+        return size
+
+    def _discard(self, rule: Rule) -> None:
+        with self._lock:
+            rules = (*self.on_requests, *self.on_disk)
+            self._set(tuple(each for each in rules if each is not rule))
+
+    def _set(self, rules: tuple[Rule, ...]) -> None:
+        self.on_requests = tuple(r for r in rules if isinstance(r.fault, RequestFault))
+        self.on_disk = tuple(r for r in rules if isinstance(r.fault, DiskFault))
+        for callback in self._when_changed:
+            callback()
+
+
+def _check_action(action: object, known: frozenset[str]) -> None:
+    if not isinstance(action, str) or action not in known:
+        raise WrongFault(f"action={action}: must be one of {', '.join(sorted(known))}")
+
+
+def _check_counts(after: object, every: object, times: object) -> None:
+    _check_number("after", after, 0)
+    _check_number("every", every, 1)
+    if times is not None:
+        _check_number("times", times, 1)
+
+
+def _check_number(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise WrongFault(f"{name}={value}: must be a whole number from {low} on")
+
+
+def _check_text(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise WrongFault(f"{name}={value!r}: must be text")
+
+
+def _key_of(api: object) -> int | None:
+    if api is None:
+        return None
+    key = _API_KEYS.get(_squeezed(api)) if isinstance(api, str) else api
+    if isinstance(key, bool) or not isinstance(key, int) or key not in api_key_map:
+        raise WrongFault(f"api={api}: must be the name or key of an API, such as Produce or 0")
+    return key
+
+
+def _code_of(error: object) -> Code:
+    try:
+        if isinstance(error, str):
+            return Code[error]
+        return Code(error)  # type: ignore[arg-type]  # whatever a file has there
+    except (KeyError, ValueError):
+        raise WrongFault(f"error={error}: must be an error code or its name") from None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
