@@ -6,7 +6,7 @@ GUARANTEE ?= exactly_once_v2
 BROKER ?= embedded
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker gates unit conformance integration clean
+.PHONY: help demo test ci bench bench-broker clients gates unit conformance integration clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,6 +35,9 @@ conformance: $(VENV)/installed  ## the same cases against the embedded broker an
 
 integration: $(VENV)/installed  ## real processes and kill -9
 	$(BIN)/pytest -q tests/integration
+
+clients: $(VENV)/installed  ## clients in other languages at work, the broker killed under them
+	$(BIN)/pytest -q tests/clients
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop
 	$(BIN)/python -m benchmarks.throughput

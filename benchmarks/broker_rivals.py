@@ -63,7 +63,8 @@ def create_topic(broker: Rival, name: str, partitions: int) -> None:
 
 
 def delete_topic(broker: Rival, name: str) -> None:
-    _admin(broker).delete_topics([name])[name].result(TIMEOUT_S)
+    admin = _admin(broker)  # it must live until the answer is there
+    admin.delete_topics([name])[name].result(TIMEOUT_S)
 
 
 def _admin(broker: Rival) -> AdminClient:

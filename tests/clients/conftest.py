@@ -1,0 +1,23 @@
+"""The programs, each built when the first test asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clients.programs import build_go, build_java, build_javascript
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command for a class of `java/`."""
+    return build_java(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="session")
+def go(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return build_go(tmp_path_factory.mktemp("go"))
+
+
+@pytest.fixture(scope="session")
+def javascript(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return build_javascript(tmp_path_factory.mktemp("javascript"))

@@ -1,0 +1,129 @@
+"""The work that each language's client does, and what must hold in the end whatever was killed.
+
+A program copies a topic of two partitions to another, transaction by transaction, each with its
+input offsets; some it aborts. The broker is killed with -9 in the middle and started again. Once
+the committed offsets have reached the end, nothing more can come: then each record is in the output
+as read_committed reads it, once, and in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from coordinator.errors import Code
+from tests.brokers import Broker
+from tests.clients.programs import PATIENCE_S, Program
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Api, Client, codes
+from tests.processes import wait_until
+
+PARTITIONS = 2
+RECORDS = 4_000
+# By then about a third, and two thirds of the records are copied, at 40 in a transaction.
+KILLS_AFTER = (25, 55)
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """The names that one copy works with."""
+
+    input: str
+    output: str
+    group: str
+    transactional_id: str
+
+    @property
+    def arguments(self) -> list[str]:
+        """As every program takes them, behind the broker's address."""
+        return [self.input, self.output, self.group, self.transactional_id]
+
+
+def prepare(broker: Broker, unique: Callable[[str], str]) -> Copying:
+    """New topics. The input has the numbers from 0, in turns in each of its partitions."""
+    copying = Copying(unique("input"), unique("output"), unique("group"), unique("id"))
+    with Client(broker.bootstrap_servers) as client:
+        for name in (copying.input, copying.output):
+            create_topic(client, name, PARTITIONS)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(RECORDS):
+        producer.produce(copying.input, str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(PATIENCE_S) == 0
+    return copying
+
+
+def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -> None:
+    """Run the program, kill the broker under it, and look at what it has left."""
+    kills = KILLS_AFTER if broker.kind == "embedded" else KILLS_AFTER[:1]
+    program = Program("copy", [*command, broker.bootstrap_servers, *copying.arguments])
+    try:
+        for transactions in kills:
+            program.wait_for("committed", transactions)
+            broker.kill()
+            broker.restart()
+        wait_until(
+            lambda: settled_offsets(broker, copying) == [RECORDS // PARTITIONS] * PARTITIONS,
+            timeout_s=PATIENCE_S,
+            what=lambda: f"{settled_offsets(broker, copying)} committed\n{program.log_tail()}",
+        )
+    finally:
+        program.close()
+    assert read_committed(broker, copying.output) == [
+        [str(number).encode() for number in range(each, RECORDS, PARTITIONS)]
+        for each in range(PARTITIONS)
+    ]
+
+
+def settled_offsets(broker: Broker, copying: Copying) -> list[int]:
+    """What the group has committed in each partition; nothing while an offset is pending."""
+    with Client(broker.bootstrap_servers) as client:
+        answer = client.send(
+            Api.OFFSET_FETCH,
+            8,
+            groups=[
+                {
+                    "group_id": copying.group,
+                    "topics": [
+                        {"name": copying.input, "partition_indexes": list(range(PARTITIONS))}
+                    ],
+                }
+            ],
+            require_stable=True,
+        )
+    if set(codes(answer)) != {Code.NONE}:
+        return []
+    found = answer.groups[0].topics[0].partitions
+    return [each.committed_offset for each in sorted(found, key=lambda each: each.partition_index)]
+
+
+def read_committed(
+    broker: Broker, topic: str, partitions: int = PARTITIONS
+) -> list[list[bytes | None]]:
+    """The values of each partition, up to the last stable offset."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+    values: list[list[bytes | None]] = [[] for _ in range(partitions)]
+    at_end: set[int] = set()
+
+    def read() -> bool:
+        for message in consumer.consume(10_000, 0.2):
+            error = message.error()
+            if error is None:
+                values[message.partition()].append(message.value())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at_end.add(message.partition())
+        return len(at_end) == partitions
+
+    wait_until(read, timeout_s=PATIENCE_S, what=f"{topic} is not read to its end")
+    consumer.close()
+    return values

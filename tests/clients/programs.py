@@ -1,0 +1,100 @@
+"""Programs in other languages: built once a session, started, listened to, ended.
+
+A program prints a line when something has happened (`committed`), so that a test can kill the
+broker at that moment and not after some time. A tool that this machine lacks skips the test, but in
+CI it fails it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import in_ci
+from tests.kafka.server import class_path
+from tests.processes import ServerProcess, wait_until
+
+HERE = Path(__file__).parent
+BUILD_TIMEOUT_S = 300.0
+PATIENCE_S = 60.0
+# Short lives: one compiler and one collector thread.
+JVM_FLAGS = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+)
+
+
+def need(tool: str) -> None:
+    """Skip the test if the tool is not there; in CI, fail it."""
+    if shutil.which(tool) is None:
+        reason = f"there is no `{tool}` on the PATH"
+        if in_ci():
+            pytest.fail(f"{reason} (in CI this is a failure)")
+        pytest.skip(reason)
+
+
+def run(command: Sequence[str], *, directory: Path | None = None, input_: str = "") -> str:
+    """Run to the end; what it printed on stdout. A failure carries what it printed on stderr."""
+    done = subprocess.run(
+        list(command),
+        cwd=directory,
+        input=input_,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build_java(into: Path) -> list[str]:
+    """The command that a class's name and arguments are put behind."""
+    need("javac")
+    sources = sorted(map(str, (HERE / "java").glob("*.java")))
+    run(["javac", "-Xlint:all", "-Werror", "-cp", class_path(), "-d", str(into), *sources])
+    return ["java", *JVM_FLAGS, "-cp", f"{into}:{class_path()}"]
+
+
+def build_go(into: Path) -> list[str]:
+    need("go")
+    run(["go", "build", "-o", str(into / "copy"), "."], directory=HERE / "go")
+    return [str(into / "copy")]
+
+
+def build_javascript(into: Path) -> list[str]:
+    need("npm")
+    for each in (HERE / "javascript").glob("*.js*"):
+        shutil.copy(each, into)
+    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory=into)
+    return ["node", str(into / "copy.js")]
+
+
+class Program(ServerProcess):
+    """A running program. What it prints on stdout and stderr is its log."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        super().__init__(name)
+        self.spawn(command)
+
+    def times(self, line: str) -> int:
+        """How often it has printed this line."""
+        return len(re.findall(rf"^{re.escape(line)}$", self.log_since(0), re.MULTILINE))
+
+    def wait_for(self, line: str, times: int = 1) -> None:
+        """Until it has printed the line so often; an error if it ends before, or takes too long."""
+        process = self._process
+        assert process is not None
+        wait_until(
+            lambda: self.times(line) >= times or process.poll() is not None,
+            timeout_s=PATIENCE_S,
+            what=lambda: f"{self.name} has not said {line!r} {times} times\n{self.log_tail()}",
+        )
+        assert self.times(line) >= times, f"{self.name} ended: {self.log_tail()}"
