@@ -7,7 +7,8 @@ from collections.abc import Awaitable
 
 from coordinator.clock import Scheduler
 from coordinator.faults import RequestFault
-from coordinator.wire.connection import Answer, Disconnect
+from coordinator.wire.connection import Disconnect
+from coordinator.wire.outgoing import Answer
 
 
 async def never() -> Answer:
@@ -20,7 +21,7 @@ async def suffer(
     answer: Answer | Awaitable[Answer], fault: RequestFault, scheduler: Scheduler
 ) -> Answer:
     """The answer to a request that took effect, as the client gets it."""
-    given = answer if answer is None or isinstance(answer, bytes) else await answer
+    given = answer if answer is None or isinstance(answer, bytes | list) else await answer
     match fault.action:
         case "delay":
             waited = asyncio.get_running_loop().create_future()
