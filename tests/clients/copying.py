@@ -8,6 +8,7 @@ as read_committed reads it, once, and in order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -68,12 +69,20 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
             timeout_s=PATIENCE_S,
             what=lambda: f"{settled_offsets(broker, copying)} committed\n{program.log_tail()}",
         )
+        said = program.log_tail()
     finally:
         program.close()
-    assert read_committed(broker, copying.output) == [
-        [str(number).encode() for number in range(each, RECORDS, PARTITIONS)]
-        for each in range(PARTITIONS)
-    ]
+    for partition, values in enumerate(read_committed(broker, copying.output)):
+        expected = [str(number).encode() for number in range(partition, RECORDS, PARTITIONS)]
+        assert values == expected, f"{different(values, expected)}\n{said}"
+
+
+def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:
+    """How much is missing or doubled, and where the order first breaks."""
+    lost = set(expected) - set(values)
+    doubled = len(values) - len(set(values))
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(values, expected, strict=False))
+    return f"{len(lost)} lost, {doubled} doubled; in order up to {sum(1 for _ in same)}"
 
 
 def settled_offsets(broker: Broker, copying: Copying) -> list[int]:
