@@ -27,6 +27,7 @@ from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
+from coordinator.fetching.sessions import Sessions
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.storage import Storage
@@ -122,6 +123,9 @@ class Broker:
         self.clock: Clock = clock or SystemClock()
         self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self)
         self.api_versions = advertised()
+        self.fetch_sessions = Sessions(
+            config.max_incremental_fetch_session_cache_slots, lambda: make_id().int
+        )
         self.failure: BaseException | None = None
         self.host = config.host
         self.port = config.port

@@ -40,6 +40,7 @@ class BrokerConfig:
     log_index_interval_bytes: int = 4_096
     log_retention_ms: int = 7 * _DAY_MS
     fetch_max_bytes: int = 57_671_680
+    max_incremental_fetch_session_cache_slots: int = 1_000
     socket_request_max_bytes: int = 104_857_600
     # Both are a connection's: beyond them nothing more is read from the client. Kafka has no limit
     # on the bytes (-1), but reads one request of a connection and then none until it is answered.
@@ -118,6 +119,7 @@ _RANGES: tuple[tuple[str, int, int], ...] = (
     ("log_index_interval_bytes", 0, _INT32_MAX),
     ("log_retention_ms", -1, 2**63 - 1),
     ("fetch_max_bytes", 1_024, _INT32_MAX),
+    ("max_incremental_fetch_session_cache_slots", 0, _INT32_MAX),
     ("socket_request_max_bytes", 1, _INT32_MAX),
     ("queued_max_requests", 1, _INT32_MAX),
     ("queued_max_request_bytes", 1, _INT32_MAX),

@@ -1,75 +1,149 @@
 """Fetch: batches from the offsets that a consumer asks for, waiting for them if need be.
 
-Behaviour: partitions are read in the order of the request until `max_bytes` is used up, each up to
-its own limit; the first batch of the first partition that has data is given whole whatever the
-limits. With less than `min_bytes` in all and no error, the answer waits for appends (or for the
-last stable offset) up to `max_wait`. read_committed reads below the last stable offset and gets
-the aborted transactions of what it reads.
+Behaviour: partitions are read in the order of the request, or of the session, until `max_bytes` is
+used up, each up to its own limit; the first batch of the first partition that has data is given
+whole whatever the limits. With less than `min_bytes` to be had and no error, the answer waits for
+appends (or for the last stable offset) up to `max_wait`. A topic or partition that doesn't exist
+is answered with the others and ends no wait, as in Kafka. read_committed reads below the last
+stable offset and gets the aborted transactions of what it reads.
 Versions: 4 isolation (KIP-98), 5 log start, 7 sessions (KIP-227), 9 leader epochs (KIP-320),
-12 flexible, 13 topic ids (KIP-516), 15-18 replicas' fields.
-Simplifications: no sessions: every answer has session id 0, so clients send whole requests.
-Leader epochs are 0 for ever: only a higher one is refused. No preferred replica, no quota.
+12 flexible and truncation by the last fetched epoch (KIP-595), 13 topic ids (KIP-516), 15-18
+replicas' fields.
+Simplifications: leader epochs are 0 for ever. No preferred replica, no quota, no followers.
+Trace: here -> fetching/request (what to read) -> log/partition -> here -> fetching/request (what to
+tell) -> wire/outgoing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from coordinator.api.context import Context
+from coordinator.api.leader_epoch import check_leader_epoch, end_offset_of_epoch
 from coordinator.errors import Code, Refused
+from coordinator.fetching.request import Fetch, Result, open_fetch
+from coordinator.fetching.session import Key, News, Wanted
 from coordinator.log.partition import Partition
-from coordinator.log.topics import Topic, partition_of
+from coordinator.log.topics import Topics, partition_of
 from coordinator.wire.codec import to_ms
 
 API_KEY = 1
 VERSIONS = range(4, 19)
 
 _READ_COMMITTED = 1
+_TOPIC_IDS_SINCE = 13
+
+
+class _Limits(NamedTuple):
+    """What a request says of all its partitions."""
+
+    committed: bool
+    min_bytes: int
+    max_bytes: int
 
 
 class _Attempt(NamedTuple):
     """What can be answered now."""
 
-    responses: list[dict[str, Any]]
-    size: int
-    failed: bool
+    results: list[Result]
+    is_enough: bool
     partitions: list[Partition]
 
 
 def handle(request: Any, context: Context) -> Any:
-    if getattr(request, "session_id", 0) != 0:
-        return refuse(request, context, Code.FETCH_SESSION_ID_NOT_FOUND)
-    attempt = _attempt(request, context)
+    broker = context.broker
+    fetch = open_fetch(
+        broker.fetch_sessions,
+        getattr(request, "session_id", 0),
+        getattr(request, "session_epoch", -1),
+        _wanted(request, context),
+        _forgotten(request, context),
+        uses_ids=context.version >= _TOPIC_IDS_SINCE,
+        now_ms=broker.clock.monotonic_ms(),
+    )
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    limits = _Limits(
+        request.isolation_level == _READ_COMMITTED, min(request.min_bytes, max_bytes), max_bytes
+    )
+    attempt = _attempt(fetch, limits, broker.topics)
     max_wait_ms = to_ms(request.max_wait)
-    if _is_enough(attempt, request) or max_wait_ms <= 0:
-        return context.reply(responses=attempt.responses)
-    return _LongPoll(request, context, attempt.partitions, max_wait_ms).answer
+    if attempt.is_enough or max_wait_ms <= 0 or not attempt.partitions:
+        return _reply(context, fetch, attempt.results)
+    return _LongPoll(fetch, limits, context, attempt.partitions, max_wait_ms).answer
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code at the top; before version 7, which has no place there, for every partition."""
     if context.version >= 7:
         return context.reply(error_code=code, responses=())
-    responses = [
-        {"topic": asked.topic, "partitions": [_failed(one, code) for one in asked.partitions]}
-        for asked in request.topics
-    ]
-    return context.reply(responses=responses)
+    results = [_failed(one, code) for one in _wanted(request, context).values()]
+    return context.reply(responses=_by_topic(results, context.version))
 
 
-def _is_enough(attempt: _Attempt, request: Any) -> bool:
-    return attempt.failed or attempt.size >= request.min_bytes or not attempt.responses
+def _wanted(request: Any, context: Context) -> dict[Key, Wanted]:
+    """The partitions in the order of the request; of one that comes twice the latter."""
+    by_id = context.version >= _TOPIC_IDS_SINCE
+    found: dict[Key, Wanted] = {}
+    for asked in request.topics:
+        topic = asked.topic_id if by_id else asked.topic
+        for one in asked.partitions:
+            found[topic, one.partition] = Wanted(
+                topic,
+                one.partition,
+                one.fetch_offset,
+                one.partition_max_bytes,
+                getattr(one, "current_leader_epoch", -1),
+                getattr(one, "last_fetched_epoch", -1),
+            )
+    return found
+
+
+def _forgotten(request: Any, context: Context) -> Iterator[Key]:
+    by_id = context.version >= _TOPIC_IDS_SINCE
+    for asked in getattr(request, "forgotten_topics_data", ()):
+        topic = asked.topic_id if by_id else asked.topic
+        for partition in asked.partitions:
+            yield topic, partition
+
+
+def _reply(context: Context, fetch: Fetch, results: list[Result]) -> Any:
+    answer = fetch.answer(results)
+    return context.reply(
+        error_code=answer.code,
+        session_id=answer.session_id,
+        responses=_by_topic(answer.results, context.version),
+    )
+
+
+def _by_topic(results: list[Result], version: int) -> list[dict[str, Any]]:
+    """The order stays: a topic comes again when another one's partitions stand between."""
+    field = "topic_id" if version >= _TOPIC_IDS_SINCE else "topic"
+    responses: list[dict[str, Any]] = []
+    last: object = None
+    for one, _, answer in results:
+        if one.topic != last:
+            last = one.topic
+            responses.append({field: last, "partitions": []})
+        responses[-1]["partitions"].append(answer)
+    return responses
 
 
 class _LongPoll:
     """A fetch that waits: tried again after each append to its partitions, until time is up."""
 
     def __init__(
-        self, request: Any, context: Context, partitions: list[Partition], max_wait_ms: int
+        self,
+        fetch: Fetch,
+        limits: _Limits,
+        context: Context,
+        partitions: list[Partition],
+        max_wait_ms: int,
     ) -> None:
-        self._request = request
+        self._fetch = fetch
+        self._limits = limits
         self._context = context
         self._partitions = partitions
         self._loop = asyncio.get_running_loop()
@@ -91,7 +165,7 @@ class _LongPoll:
     def _retry(self) -> None:
         self._is_woken = False
         if not self.answer.done():
-            self._try(lambda attempt: _is_enough(attempt, self._request))
+            self._try(lambda attempt: attempt.is_enough)
 
     def _expire(self) -> None:
         if not self.answer.done():
@@ -99,9 +173,10 @@ class _LongPoll:
 
     def _try(self, is_enough: Callable[[_Attempt], bool]) -> None:
         try:
-            attempt = _attempt(self._request, self._context)
-            if is_enough(attempt):
-                self.answer.set_result(self._context.reply(responses=attempt.responses))
+            attempt = _attempt(self._fetch, self._limits, self._context.broker.topics)
+            # A partition that was there when the wait began has gone if fewer are found now.
+            if is_enough(attempt) or len(attempt.partitions) < len(self._partitions):
+                self.answer.set_result(_reply(self._context, self._fetch, attempt.results))
         except Exception as error:
             self.answer.set_exception(error)
 
@@ -111,74 +186,105 @@ class _LongPoll:
             partition.unwatch(self._wake)
 
 
-def _attempt(request: Any, context: Context) -> _Attempt:
-    """Read what is there now."""
-    topics = context.broker.topics
-    by_id = context.version >= 13
-    budget = min(request.max_bytes, context.broker.config.fetch_max_bytes)
-    committed = request.isolation_level == _READ_COMMITTED
-    responses: list[dict[str, Any]] = []
+def _attempt(fetch: Fetch, limits: _Limits, topics: Topics) -> _Attempt:
+    """Find what is there now; nothing is read yet but where batches begin."""
+    results: list[Result] = []
+    unknown: list[Result] = []  # told last, as Kafka does it
     partitions: list[Partition] = []
-    size = 0
+    budget = limits.max_bytes
+    available = 0
     failed = False
-    for asked in request.topics:
-        topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.topic)
-        answers = []
-        for one in asked.partitions:
-            partition = _partition(topic, one)
-            if isinstance(partition, Partition):
-                partitions.append(partition)
-                answer = _read(partition, one, committed, budget - size, at_least_one=size == 0)
-            else:
-                unknown_id = topic is None and by_id
-                answer = _failed(one, Code.UNKNOWN_TOPIC_ID if unknown_id else partition)
-            failed = failed or "error_code" in answer
-            size += len(answer["records"])
-            answers.append(answer)
-        name = {"topic_id": asked.topic_id} if by_id else {"topic": asked.topic}
-        responses.append({**name, "partitions": answers})
-    return _Attempt(responses, size, failed, partitions)
+    for one in fetch.wanted:
+        partition = _partition(one, topics)
+        if isinstance(partition, Code):
+            unknown.append(_failed(one, partition))
+            continue
+        partitions.append(partition)
+        try:
+            # Until something was found, the first batch counts whatever the limits.
+            result, more = _find(
+                one, partition, limits.committed, budget, at_least_one=budget == limits.max_bytes
+            )
+        except Refused as refused:
+            result, more = _failed(one, refused.code), 0
+        failed = failed or result[1].failed
+        available += more
+        budget -= len(result[2]["records"])
+        results.append(result)
+    return _Attempt(results + unknown, failed or available >= limits.min_bytes, partitions)
 
 
-def _partition(topic: Topic | None, asked: Any) -> Partition | Code:
-    partition = partition_of(topic, asked.partition)
-    if partition is None:
-        return Code.UNKNOWN_TOPIC_OR_PARTITION
-    if getattr(asked, "current_leader_epoch", -1) > 0:
-        return Code.UNKNOWN_LEADER_EPOCH
-    return partition
+def _partition(one: Wanted, topics: Topics) -> Partition | Code:
+    topic: Any
+    if isinstance(one.topic, UUID):
+        topic = topics.by_id(one.topic)
+        if topic is not None:
+            one.name = topic.name
+        elif one.name is None:
+            return Code.UNKNOWN_TOPIC_ID
+        elif topics.get(one.name) is not None:
+            # Deleted and made again while the session went on.
+            return Code.INCONSISTENT_TOPIC_ID
+    else:
+        topic = topics.get(one.topic)
+    return partition_of(topic, one.partition) or Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _read(
-    partition: Partition, asked: Any, committed: bool, budget: int, at_least_one: bool
-) -> dict[str, Any]:
-    max_bytes = min(asked.partition_max_bytes, max(budget, 0))
-    try:
-        fetched = partition.fetch(
-            asked.fetch_offset, max_bytes, committed=committed, at_least_one=at_least_one
-        )
-    except Refused as refused:
-        return _failed(asked, refused.code)
-    aborted = None
-    if fetched.aborted is not None:
-        aborted = [
-            {"producer_id": a.producer_id, "first_offset": a.first_offset} for a in fetched.aborted
-        ]
-    return {
-        "partition_index": asked.partition,
+def _find(
+    one: Wanted, partition: Partition, committed: bool, budget: int, *, at_least_one: bool
+) -> tuple[Result, int]:
+    """The answer for a partition, and the bytes that count towards `min_bytes`. Refused."""
+    check_leader_epoch(one.leader_epoch)
+    if one.last_fetched_epoch >= 0:
+        end = end_offset_of_epoch(partition, one.last_fetched_epoch)
+        if end is None:
+            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"leader epoch {one.last_fetched_epoch}")
+        if end < one.offset:
+            return _diverging(one, partition, end), 0
+    max_bytes = max(min(one.max_bytes, budget), 0)
+    fetched = partition.fetch(one.offset, max_bytes, committed=committed, at_least_one=at_least_one)
+    size = len(fetched.records)
+    aborted = fetched.aborted
+    answer = {
+        "partition_index": one.partition,
         "high_watermark": partition.end_offset,
         "last_stable_offset": partition.last_stable_offset,
         "log_start_offset": partition.start_offset,
-        "aborted_transactions": aborted,
+        "aborted_transactions": None
+        if aborted is None
+        else [{"producer_id": a.producer_id, "first_offset": a.first_offset} for a in aborted],
         "records": fetched.records,
     }
+    news = News(size > 0, False, partition.end_offset, partition.start_offset)
+    # As in Kafka, what lies in a segment that is full already isn't waited upon.
+    more = _ENOUGH if fetched.is_older_segment else max(size, min(fetched.available, one.max_bytes))
+    return (one, news, answer), more
 
 
-def _failed(asked: Any, code: Code) -> dict[str, Any]:
-    return {
-        "partition_index": asked.partition,
+# More than any `min_bytes`.
+_ENOUGH = 2**31
+
+
+def _diverging(one: Wanted, partition: Partition, end_offset: int) -> Result:
+    """The log of that epoch ended before what the client has: it is to truncate."""
+    answer = {
+        "partition_index": one.partition,
+        "high_watermark": partition.end_offset,
+        "last_stable_offset": partition.last_stable_offset,
+        "log_start_offset": partition.start_offset,
+        "diverging_epoch": {"epoch": 0, "end_offset": end_offset},
+        "aborted_transactions": None,
+        "records": b"",
+    }
+    return one, News(False, True, partition.end_offset, partition.start_offset), answer
+
+
+def _failed(one: Wanted, code: Code) -> Result:
+    answer = {
+        "partition_index": one.partition,
         "error_code": code,
         "high_watermark": -1,
         "aborted_transactions": None,
         "records": b"",
     }
+    return one, News(False, True, -1, -1), answer
