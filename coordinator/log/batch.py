@@ -4,7 +4,7 @@ The log treats a batch as a header of 61 bytes and an opaque rest. A produced ba
 (`check_produced`), its offset is written over the client's (`rewritten`), and the bytes go to disk
 and later to consumers as they are, so its cost does not depend on the number of records in it.
 The broker opens batches of its own making (`encode_batch`, `encode_marker`, `Batch.records`), and a
-client's only to look for a time in it.
+client's to look for a time or for keys in it.
 
     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
@@ -22,6 +22,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from coordinator.errors import Code, Refused
+from coordinator.log.compression import decompress
 from coordinator.log.varint import read_varint, write_varint
 
 HEADER = Struct(">qiibIhiqqqhii")
@@ -114,17 +115,19 @@ class Batch(NamedTuple):
         return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
 
     def records(self) -> Iterator[LogRecord]:
-        """The records in order. ValueError for a compressed batch (the broker writes none);
-        ValueError or IndexError where the bytes are no record."""
-        if self.attributes & COMPRESSION_MASK:
-            raise ValueError(f"batch at offset {self.base_offset} is compressed; not read here")
-        at = HEADER_BYTES
+        """The records in order, decompressed if need be. ValueError or IndexError where the bytes
+        are no records, or more than is made room for (see `compression`)."""
+        if not self.record_count:  # an empty batch, which the log cleaner leaves
+            return
+        data, at = self.data, HEADER_BYTES
+        codec = self.attributes & COMPRESSION_MASK
+        if codec:
+            data, at = decompress(codec, memoryview(data)[HEADER_BYTES:]), 0
         for _ in range(self.record_count):
-            record, at = self._record(at)
+            record, at = self._record(data, at)
             yield record
 
-    def _record(self, at: int) -> tuple[LogRecord, int]:
-        data = self.data
+    def _record(self, data: Bytes, at: int) -> tuple[LogRecord, int]:
         length, at = read_varint(data, at)
         end = at + length
         if length < _RECORD_BYTES_MIN or end > len(data):

@@ -1,0 +1,166 @@
+"""The records of a batch, compressed and decompressed by the codec in its attributes.
+
+Kafka compresses what follows a batch's header as one stream: gzip, snappy in the frames of
+snappy-java ("xerial") or bare, an lz4 frame, zstd. Produce and Fetch never look inside; a look-up
+by time, the key check of a compacted topic, and the log cleaner do.
+
+What a client compressed may be a bomb: a few bytes that stand for gigabytes. Room is made in steps
+that double, and none beyond the limit.
+Source: org.apache.kafka.common.compress; Lz4BlockInputStream takes independent blocks only.
+
+cramjam is imported with the first compressed batch: the broker starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+
+Bytes = bytes | bytearray | memoryview
+
+DECOMPRESSED_BYTES_MAX = 64 << 20
+_ROOM_BYTES_MIN = 1 << 16
+
+_BIG_ENDIAN = Struct(">i")
+_LITTLE_ENDIAN = Struct("<I")
+# snappy-java: magic, version 1, oldest version that can read it 1.
+_XERIAL = b"\x82SNAPPY\0" + _BIG_ENDIAN.pack(1) * 2
+_XERIAL_MAGIC_BYTES = 8
+_SNAPPY_BLOCK_BYTES = 32 << 10
+# Magic; version 1 with independent blocks and no checksums; blocks of up to 64 KiB; the checksum
+# of these two bytes. Kafka's Java client refuses the dependent blocks that cramjam's frames have.
+_LZ4_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES = 64 << 10
+_LZ4_PLAIN = 1 << 31  # the block's length says that it isn't compressed
+
+
+class Codec(IntEnum):
+    """The number in the three low bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class TooLarge(ValueError):
+    """The records would take more room than may be made for them."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} bytes when decompressed")
+
+
+def decompress(codec: int, data: Bytes, limit: int = DECOMPRESSED_BYTES_MAX) -> Bytes:
+    """What was compressed. ValueError where the bytes are not of that codec, or there is no such
+    codec; TooLarge beyond `limit` bytes."""
+    if codec == Codec.NONE:
+        return data
+    import cramjam
+
+    try:
+        match codec:
+            case Codec.GZIP:
+                return _grown(cramjam.gzip.decompress_into, data, limit)
+            case Codec.SNAPPY:
+                return _unsnapped(data, limit)
+            case Codec.LZ4:
+                return _grown(cramjam.lz4.decompress_into, data, limit)
+            case Codec.ZSTD:
+                return _grown(cramjam.zstd.decompress_into, data, limit)
+    except cramjam.DecompressionError as error:
+        raise ValueError(f"not {Codec(codec).name.lower()}: {error}") from error
+    raise ValueError(f"compression {codec} is unknown")
+
+
+def compress(codec: int, data: Bytes) -> Bytes:
+    """The same in the form that Kafka's clients read."""
+    if codec == Codec.NONE:
+        return data
+    import cramjam
+
+    match codec:
+        case Codec.GZIP:
+            return bytes(cramjam.gzip.compress(data))
+        case Codec.SNAPPY:
+            return _snapped(data)
+        case Codec.LZ4:
+            return _lz4_frame(data)
+        case Codec.ZSTD:
+            return bytes(cramjam.zstd.compress(data))
+    raise ValueError(f"compression {codec} is unknown")
+
+
+def _grown(into: Callable[[Bytes, bytearray], int], data: Bytes, limit: int) -> Bytes:
+    """Decompressed into room that doubles until all of it fits."""
+    import cramjam
+
+    room = min(limit, max(_ROOM_BYTES_MIN, 4 * len(data)))
+    while True:
+        out = bytearray(room)
+        try:
+            size = into(data, out)
+        except cramjam.DecompressionError as error:
+            if "failed to write whole buffer" not in str(error):
+                raise
+            if room == limit:
+                raise TooLarge(limit) from None
+            room = min(limit, 2 * room)
+        else:
+            return memoryview(out)[:size]
+
+
+def _unsnapped(data: Bytes, limit: int) -> Bytes:
+    data = memoryview(data)
+    if data[:_XERIAL_MAGIC_BYTES] != _XERIAL[:_XERIAL_MAGIC_BYTES]:
+        return _snappy_block(data, 0, limit)
+    if len(data) < len(_XERIAL):
+        raise ValueError("a snappy frame whose head is cut off")
+    out = bytearray()
+    at = len(_XERIAL)
+    while at < len(data):
+        if at + _BIG_ENDIAN.size > len(data):
+            raise ValueError("a snappy block without its length")
+        (size,) = _BIG_ENDIAN.unpack_from(data, at)
+        at += _BIG_ENDIAN.size
+        if not 0 < size <= len(data) - at:
+            raise ValueError(f"a snappy block of {size} bytes; {len(data) - at} are left")
+        out += _snappy_block(data[at : at + size], len(out), limit)
+        at += size
+    return out
+
+
+def _snappy_block(block: memoryview, before: int, limit: int) -> Bytes:
+    """A block begins with its decompressed length; `before` bytes have come out of earlier ones."""
+    import cramjam
+
+    if before + cramjam.snappy.decompress_raw_len(block) > limit:
+        raise TooLarge(limit)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _snapped(data: Bytes) -> bytes:
+    import cramjam
+
+    out = bytearray(_XERIAL)
+    for at in range(0, len(data), _SNAPPY_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + _SNAPPY_BLOCK_BYTES]))
+        out += _BIG_ENDIAN.pack(len(block)) + block
+    return bytes(out)
+
+
+def _lz4_frame(data: Bytes) -> bytes:
+    import cramjam
+
+    out = bytearray(_LZ4_FRAME)
+    for at in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[at : at + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            out += _LITTLE_ENDIAN.pack(len(block)) + block
+        else:
+            out += _LITTLE_ENDIAN.pack(len(plain) | _LZ4_PLAIN)
+            out += plain
+    out += _LITTLE_ENDIAN.pack(0)
+    return bytes(out)
