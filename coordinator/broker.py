@@ -25,6 +25,7 @@ from coordinator.api.router import Router, advertised
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
+from coordinator.dynamic import DynamicConfigs
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
 from coordinator.fetching.sessions import Sessions
@@ -130,6 +131,7 @@ class Broker:
         self.host = config.host
         self.port = config.port
         self.cluster_id = ""
+        self.dynamic: DynamicConfigs
         self.topics: Topics
         self.coordinators: Coordinators
         self._disk: Disk = FaultyDisk(disk or SystemDisk(), self.faults)
@@ -169,6 +171,8 @@ class Broker:
         self._closing.callback(self._background.close)
         try:
             self.cluster_id = storage.cluster_id
+            self.dynamic = DynamicConfigs(config, storage, self._reconfigure)
+            self.config = config = self.dynamic.effective()
             self.topics = Topics(storage, config, self._disk, self.clock, self._make_id)
             self._closing.callback(self.topics.close)
             self.topics.load()
@@ -213,6 +217,10 @@ class Broker:
     async def asked_to_stop(self) -> None:
         """Returns when the broker is to stop."""
         await self._stopping.wait()
+
+    def _reconfigure(self) -> None:
+        self.config = self.dynamic.effective()
+        self.topics.reconfigure(self.config)
 
     def _expire_producers_later(self) -> None:
         self._expiry = self.scheduler.call_later(

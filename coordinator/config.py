@@ -2,18 +2,22 @@
 
 A wrong configuration cannot exist: every value is checked in `__post_init__`, and `from_settings`
 turns the dotted names of a command line (`transaction.state.log.num.partitions=4`) into one.
-Where a default is not Kafka's, a comment beside it says why.
+Where a default is not Kafka's, a comment beside it says why. Some may be altered while
+the broker runs (see `dynamic`).
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-_INT32_MAX = 2**31 - 1
+from coordinator.settings import INT32_MAX as _INT32_MAX
+from coordinator.settings import INT64_MAX as _INT64_MAX
+from coordinator.settings import Kind, Setting, items
+
 _DAY_MS = 24 * 3600 * 1000
 
 
@@ -34,11 +38,25 @@ class BrokerConfig:
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
     message_max_bytes: int = 1_048_588
-    log_message_timestamp_type: str = "CreateTime"
-    log_message_timestamp_after_max_ms: int = 3_600_000
-    log_segment_bytes: int = 1_073_741_824
+    # What a topic has that doesn't say otherwise: `log/configs` names the topic's setting of each.
+    log_cleaner_delete_retention_ms: int = _DAY_MS
+    log_cleaner_max_compaction_lag_ms: int = _INT64_MAX
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleanup_policy: str = "delete"
+    log_flush_interval_messages: int = _INT64_MAX
+    log_flush_interval_ms: int = _INT64_MAX
     log_index_interval_bytes: int = 4_096
+    log_index_size_max_bytes: int = 10_485_760
+    log_message_timestamp_after_max_ms: int = 3_600_000
+    log_message_timestamp_before_max_ms: int = _INT64_MAX
+    log_message_timestamp_type: str = "CreateTime"
+    log_retention_bytes: int = -1
     log_retention_ms: int = 7 * _DAY_MS
+    log_roll_jitter_ms: int = 0
+    log_roll_ms: int = 7 * _DAY_MS
+    log_segment_bytes: int = 1_073_741_824
+    log_segment_delete_delay_ms: int = 60_000
     fetch_max_bytes: int = 57_671_680
     max_incremental_fetch_session_cache_slots: int = 1_000
     socket_request_max_bytes: int = 104_857_600
@@ -69,11 +87,10 @@ class BrokerConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise WrongSetting(f"{_dotted(name)}={value}: must be from {low} to {high}")
-        if self.log_message_timestamp_type not in ("CreateTime", "LogAppendTime"):
-            raise WrongSetting(
-                f"log.message.timestamp.type={self.log_message_timestamp_type}: "
-                "must be CreateTime or LogAppendTime"
-            )
+        for name, (_, words) in _WORDS.items():
+            for word in items(getattr(self, name)):
+                if word not in words:
+                    raise WrongSetting(f"{_dotted(name)}={word}: must be {' or '.join(words)}")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise WrongSetting(
                 f"group.min.session.timeout.ms={self.group_min_session_timeout_ms}: must not be "
@@ -95,9 +112,23 @@ class BrokerConfig:
             values[field] = _parsed(name, value, _SETTABLE[field])
         return cls(data_dir=data_dir, **values)
 
+    def with_settings(self, settings: Mapping[str, object]) -> BrokerConfig:
+        """These settings, by dotted name, over the ones that are here. WrongSetting."""
+        parsed: dict[str, Any] = {}
+        for name, value in settings.items():
+            field = name.replace(".", "_")
+            if field not in _SETTABLE:
+                raise WrongSetting(f"unknown setting {name}: it is not a setting of this broker")
+            parsed[field] = _parsed(name, value, _SETTABLE[field])
+        return replace(self, **parsed)
+
+    def text_of(self, field: str) -> str:
+        """A setting's value as Kafka writes it."""
+        return _written(getattr(self, field))
+
     def by_dotted_name(self) -> dict[str, str]:
         """Every setting as Kafka writes it, for DescribeConfigs."""
-        values = {_dotted(name): _written(getattr(self, name)) for name in _SETTABLE}
+        values = {_dotted(name): self.text_of(name) for name in _SETTABLE}
         values["log.dirs"] = str(self.data_dir)
         return values
 
@@ -109,15 +140,27 @@ _SETTABLE: dict[str, str] = {
     if field.name not in ("data_dir", "host", "port")
 }
 
-_RANGES: tuple[tuple[str, int, int], ...] = (
+_RANGES: tuple[tuple[str, float, float], ...] = (
     ("port", 0, 65_535),
     ("node_id", 0, _INT32_MAX),
     ("num_partitions", 1, _INT32_MAX),
     ("message_max_bytes", 0, _INT32_MAX),
-    ("log_message_timestamp_after_max_ms", 0, 2**63 - 1),
-    ("log_segment_bytes", 14, _INT32_MAX),
+    ("log_cleaner_delete_retention_ms", 0, _INT64_MAX),
+    ("log_cleaner_max_compaction_lag_ms", 1, _INT64_MAX),
+    ("log_cleaner_min_cleanable_ratio", 0, 1),
+    ("log_cleaner_min_compaction_lag_ms", 0, _INT64_MAX),
+    ("log_flush_interval_messages", 1, _INT64_MAX),
+    ("log_flush_interval_ms", 0, _INT64_MAX),
     ("log_index_interval_bytes", 0, _INT32_MAX),
-    ("log_retention_ms", -1, 2**63 - 1),
+    ("log_index_size_max_bytes", 4, _INT32_MAX),
+    ("log_message_timestamp_after_max_ms", 0, _INT64_MAX),
+    ("log_message_timestamp_before_max_ms", 0, _INT64_MAX),
+    ("log_retention_bytes", -_INT64_MAX - 1, _INT64_MAX),
+    ("log_retention_ms", -1, _INT64_MAX),
+    ("log_roll_jitter_ms", 0, _INT64_MAX),
+    ("log_roll_ms", 1, _INT64_MAX),
+    ("log_segment_bytes", 14, _INT32_MAX),
+    ("log_segment_delete_delay_ms", 0, _INT64_MAX),
     ("fetch_max_bytes", 1_024, _INT32_MAX),
     ("max_incremental_fetch_session_cache_slots", 0, _INT32_MAX),
     ("socket_request_max_bytes", 1, _INT32_MAX),
@@ -138,6 +181,21 @@ _RANGES: tuple[tuple[str, int, int], ...] = (
     ("transaction_remove_expired_transaction_cleanup_interval_ms", 1, _INT32_MAX),
 )
 
+# Settings that are one word of some, or a list of them.
+_WORDS: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
+    "log_cleanup_policy": (Kind.LIST, ("compact", "delete")),
+    "log_message_timestamp_type": (Kind.STRING, ("CreateTime", "LogAppendTime")),
+}
+_KINDS = {"bool": Kind.BOOLEAN, "float": Kind.DOUBLE, "str": Kind.STRING, "int": Kind.INT}
+
+
+def _setting(name: str, annotation: str, default: object) -> Setting:
+    kind, words = _WORDS.get(name, (_KINDS[annotation], ()))
+    low, high = _LIMITS.get(name, (0, _INT32_MAX))
+    if kind is Kind.INT and high > _INT32_MAX:
+        kind = Kind.LONG
+    return Setting(kind, _written(default), low, high, words)
+
 
 def _dotted(field: str) -> str:
     return field.replace("_", ".")
@@ -150,6 +208,11 @@ def _parsed(name: str, value: object, kind: str) -> object:
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
         raise WrongSetting(f"{name}={text}: must be true or false")
+    if kind == "float":
+        try:
+            return float(text)
+        except ValueError:
+            raise WrongSetting(f"{name}={text}: must be a number") from None
     if kind == "int":
         try:
             return int(text)
@@ -160,3 +223,12 @@ def _parsed(name: str, value: object, kind: str) -> object:
 
 def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_LIMITS = {name: (low, high) for name, low, high in _RANGES}
+# Every setting by its field's name, as DescribeConfigs tells of it.
+SETTINGS: Mapping[str, Setting] = {
+    field.name: _setting(field.name, str(field.type), field.default)
+    for field in fields(BrokerConfig)
+    if field.name in _SETTABLE
+}

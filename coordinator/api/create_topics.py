@@ -15,9 +15,9 @@ from collections import Counter
 from typing import Any
 
 from coordinator.api.context import Context
-from coordinator.api.describe_configs import DEFAULT_CONFIG, STATIC_BROKER_CONFIG, TOPIC_CONFIG
+from coordinator.api.describing import as_fields, describe_topic
 from coordinator.errors import Code, Refused
-from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of, is_set_by_broker
+from coordinator.log.configs import check_configs
 from coordinator.log.topics import HIDDEN_TOPICS
 
 API_KEY = 19
@@ -61,7 +61,7 @@ def _create(asked: Any, context: Context, *, validate_only: bool) -> dict[str, A
         "error_message": None,
         "num_partitions": partitions,
         "replication_factor": 1,
-        "configs": _described(configs, context),
+        "configs": [as_fields(each) for each in describe_topic(configs, context.broker.dynamic)],
     }
 
 
@@ -88,23 +88,6 @@ def _assigned(asked: Any, node_id: int) -> int:
     if any(tuple(a.broker_ids) != (node_id,) for a in asked.assignments):
         raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node_id}")
     return len(asked.assignments)
-
-
-def _described(configs: dict[str, str], context: Context) -> list[dict[str, Any]]:
-    broker = context.broker.config
-    answers = []
-    for name in TOPIC_CONFIGS:
-        source = STATIC_BROKER_CONFIG if is_set_by_broker(name, broker) else DEFAULT_CONFIG
-        answers.append(
-            {
-                "name": name,
-                "value": configs.get(name, default_of(name, broker)),
-                "read_only": False,
-                "config_source": TOPIC_CONFIG if name in configs else source,
-                "is_sensitive": False,
-            }
-        )
-    return answers
 
 
 def _failed(name: str, refused: Refused) -> dict[str, Any]:

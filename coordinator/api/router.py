@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    alter_configs,
     api_versions,
     create_topics,
     delete_topics,
@@ -28,9 +29,11 @@ from coordinator.api import (
     fetch,
     find_coordinator,
     heartbeat,
+    incremental_alter_configs,
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -88,7 +91,10 @@ APIS: tuple[ModuleType, ...] = (
     write_txn_markers,
     txn_offset_commit,
     describe_configs,
+    alter_configs,
+    incremental_alter_configs,
     describe_cluster,
+    list_config_resources,
 )
 
 

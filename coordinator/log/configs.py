@@ -1,170 +1,144 @@
 """The configuration of a topic: Kafka's names, defaults and limits.
 
-A topic keeps only what was set for it. `describe` lays that over the broker's settings and Kafka's
-defaults; `settings_of` is what the log takes from it. Names that Kafka has but that this broker
-doesn't act on (retention, compaction, compression) are accepted, kept and described, so that a
-topic made by a client for real Kafka can be made here.
+A topic keeps only what was set for it. `api/describing` lays that over the broker's settings and
+Kafka's defaults; `settings_of` is what the log takes from it. Names that Kafka has but that this
+broker doesn't act on are accepted, kept and described, so that a topic made by a client for real
+Kafka can be made here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from coordinator.config import BrokerConfig
+from coordinator.config import SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.log.partition import LogSettings
-
-_INT32_MAX = 2**31 - 1
-_INT64_MAX = 2**63 - 1
-
-
-class Kind(IntEnum):
-    """The type of a configuration, by DescribeConfigs' number."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
+from coordinator.settings import INT32_MAX, INT64_MAX, Kind, Setting, checked
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfig:
-    """One configuration: its default, the broker setting behind that if there is one, limits."""
+class TopicConfig(Setting):
+    """One configuration, with the broker's setting that stands behind it, by Kafka's name."""
 
-    kind: Kind
-    default: str
-    low: float = 0
-    high: float = _INT64_MAX
-    choices: tuple[str, ...] = ()
     from_broker: str | None = None
 
+    @property
+    def broker_field(self) -> str | None:
+        """The same as a field of BrokerConfig; None if this broker has no such setting."""
+        field = (self.from_broker or "").replace(".", "_")
+        return field if field in SETTINGS else None
 
-_LONG, _INT, _STRING, _BOOLEAN, _LIST, _DOUBLE = (
-    Kind.LONG,
-    Kind.INT,
-    Kind.STRING,
-    Kind.BOOLEAN,
-    Kind.LIST,
-    Kind.DOUBLE,
-)
+
+def _behind(broker_setting: str) -> TopicConfig:
+    """A configuration that is like the broker's setting behind it."""
+    like = SETTINGS[broker_setting.replace(".", "_")]
+    return TopicConfig(
+        like.kind, like.default, like.low, like.high, like.choices, from_broker=broker_setting
+    )
+
+
+_COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_FALSE = TopicConfig(Kind.BOOLEAN, "false")
+_REPLICAS = TopicConfig(Kind.LIST, "", of_replicas=True)
+_TIERED = TopicConfig(Kind.LONG, "-2", -2)
 
 TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
-    "cleanup.policy": TopicConfig(_LIST, "delete", choices=("delete", "compact")),
-    "compression.gzip.level": TopicConfig(_INT, "-1", -1, 9),
-    "compression.lz4.level": TopicConfig(_INT, "9", 1, 17),
+    "cleanup.policy": _behind("log.cleanup.policy"),
+    "compression.gzip.level": TopicConfig(
+        Kind.INT, "-1", 1, 9, apart=-1, from_broker="compression.gzip.level"
+    ),
+    "compression.lz4.level": TopicConfig(Kind.INT, "9", 1, 17, from_broker="compression.lz4.level"),
     "compression.type": TopicConfig(
-        _STRING,
-        "producer",
-        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        Kind.STRING, "producer", choices=_COMPRESSIONS, from_broker="compression.type"
     ),
-    "compression.zstd.level": TopicConfig(_INT, "3", -131_072, 22),
-    "delete.retention.ms": TopicConfig(_LONG, "86400000"),
-    "file.delete.delay.ms": TopicConfig(_LONG, "60000"),
-    "flush.messages": TopicConfig(_LONG, str(_INT64_MAX), 1),
-    "flush.ms": TopicConfig(_LONG, str(_INT64_MAX)),
-    "follower.replication.throttled.replicas": TopicConfig(_LIST, ""),
-    "index.interval.bytes": TopicConfig(
-        _INT, "4096", 0, _INT32_MAX, from_broker="log_index_interval_bytes"
+    "compression.zstd.level": TopicConfig(
+        Kind.INT, "3", -131_072, 22, from_broker="compression.zstd.level"
     ),
-    "leader.replication.throttled.replicas": TopicConfig(_LIST, ""),
-    "local.retention.bytes": TopicConfig(_LONG, "-2", -2),
-    "local.retention.ms": TopicConfig(_LONG, "-2", -2),
-    "max.compaction.lag.ms": TopicConfig(_LONG, str(_INT64_MAX), 1),
-    "max.message.bytes": TopicConfig(
-        _INT, "1048588", 0, _INT32_MAX, from_broker="message_max_bytes"
+    "delete.retention.ms": _behind("log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": _behind("log.segment.delete.delay.ms"),
+    "flush.messages": _behind("log.flush.interval.messages"),
+    "flush.ms": _behind("log.flush.interval.ms"),
+    "follower.replication.throttled.replicas": _REPLICAS,
+    "index.interval.bytes": _behind("log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": _REPLICAS,
+    "local.retention.bytes": replace(_TIERED, from_broker="log.local.retention.bytes"),
+    "local.retention.ms": replace(_TIERED, from_broker="log.local.retention.ms"),
+    "max.compaction.lag.ms": _behind("log.cleaner.max.compaction.lag.ms"),
+    "max.message.bytes": _behind("message.max.bytes"),
+    "message.timestamp.after.max.ms": _behind("log.message.timestamp.after.max.ms"),
+    "message.timestamp.before.max.ms": _behind("log.message.timestamp.before.max.ms"),
+    "message.timestamp.type": _behind("log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": _behind("log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": _behind("log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": TopicConfig(
+        Kind.INT, "1", 1, INT32_MAX, from_broker="min.insync.replicas"
     ),
-    "message.timestamp.after.max.ms": TopicConfig(
-        _LONG, "3600000", from_broker="log_message_timestamp_after_max_ms"
-    ),
-    "message.timestamp.before.max.ms": TopicConfig(_LONG, str(_INT64_MAX)),
-    "message.timestamp.type": TopicConfig(
-        _STRING,
-        "CreateTime",
-        choices=("CreateTime", "LogAppendTime"),
-        from_broker="log_message_timestamp_type",
-    ),
-    "min.cleanable.dirty.ratio": TopicConfig(_DOUBLE, "0.5", 0, 1),
-    "min.compaction.lag.ms": TopicConfig(_LONG, "0"),
-    "min.insync.replicas": TopicConfig(_INT, "1", 1, _INT32_MAX),
-    "preallocate": TopicConfig(_BOOLEAN, "false"),
-    "remote.log.copy.disable": TopicConfig(_BOOLEAN, "false"),
-    "remote.log.delete.on.disable": TopicConfig(_BOOLEAN, "false"),
-    "remote.storage.enable": TopicConfig(_BOOLEAN, "false"),
-    "retention.bytes": TopicConfig(_LONG, "-1", -1),
-    "retention.ms": TopicConfig(_LONG, "604800000", -1, from_broker="log_retention_ms"),
-    "segment.bytes": TopicConfig(
-        _INT, "1073741824", 14, _INT32_MAX, from_broker="log_segment_bytes"
-    ),
-    "segment.index.bytes": TopicConfig(_INT, "10485760", 4, _INT32_MAX),
-    "segment.jitter.ms": TopicConfig(_LONG, "0"),
-    "segment.ms": TopicConfig(_LONG, "604800000", 1),
-    "unclean.leader.election.enable": TopicConfig(_BOOLEAN, "false"),
+    "preallocate": replace(_FALSE, from_broker="log.preallocate"),
+    "remote.log.copy.disable": _FALSE,
+    "remote.log.delete.on.disable": _FALSE,
+    "remote.storage.enable": _FALSE,
+    "retention.bytes": _behind("log.retention.bytes"),
+    "retention.ms": _behind("log.retention.ms"),
+    "segment.bytes": _behind("log.segment.bytes"),
+    "segment.index.bytes": _behind("log.index.size.max.bytes"),
+    "segment.jitter.ms": _behind("log.roll.jitter.ms"),
+    "segment.ms": _behind("log.roll.ms"),
+    "unclean.leader.election.enable": replace(_FALSE, from_broker="unclean.leader.election.enable"),
 }
 
 
 def default_of(name: str, broker: BrokerConfig) -> str:
     """What a topic has if nothing was set for it."""
     config = TOPIC_CONFIGS[name]
-    return str(getattr(broker, config.from_broker)) if config.from_broker else config.default
-
-
-def is_set_by_broker(name: str, broker: BrokerConfig) -> bool:
-    """Whether the broker's settings give topics something else than Kafka's default."""
-    return default_of(name, broker) != TOPIC_CONFIGS[name].default
+    return broker.text_of(config.broker_field) if config.broker_field else config.default
 
 
 def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     """The same, checked. Refused(INVALID_CONFIG) names what is wrong."""
-    checked = {}
+    found = {}
     for name, value in configs.items():
         config = TOPIC_CONFIGS.get(name)
         if config is None:
             raise Refused(Code.INVALID_CONFIG, f"Unknown topic config name: {name}")
         if value is None:
-            raise Refused(Code.INVALID_CONFIG, f"Null value not supported for {name}")
-        if not _is_valid(config, value.strip()):
-            raise Refused(Code.INVALID_CONFIG, f"Invalid value {value} for configuration {name}")
-        if name == "compression.type" and value.strip() != "producer":
             raise Refused(
-                Code.INVALID_CONFIG,
-                f"compression.type={value.strip()}: this broker stores batches as producers send "
-                "them; leave it at producer, and set compression.type in the producer",
+                Code.INVALID_CONFIG, f"Null value not supported for topic configs: {name}"
             )
-        checked[name] = value.strip()
-    return checked
+        found[name] = checked(name, value, config)
+    _check_together(found)
+    return found
 
 
-def _is_valid(config: TopicConfig, value: str) -> bool:
-    match config.kind:
-        case Kind.BOOLEAN:
-            return value.lower() in ("true", "false")
-        case Kind.INT | Kind.LONG:
-            return _is_within(int, value, config)
-        case Kind.DOUBLE:
-            return _is_within(float, value, config)
-        case Kind.LIST:
-            items = [item.strip() for item in value.split(",") if item.strip()]
-            return not config.choices or all(item in config.choices for item in items)
-        case Kind.STRING:
-            return not config.choices or value in config.choices
-
-
-def _is_within(number: Callable[[str], float], value: str, config: TopicConfig) -> bool:
-    try:
-        return config.low <= number(value) <= config.high
-    except ValueError:
-        return False
+def _check_together(configs: Mapping[str, str]) -> None:
+    compression = configs.get("compression.type", "producer")
+    if compression != "producer":
+        raise Refused(
+            Code.INVALID_CONFIG,
+            f"compression.type={compression}: this broker stores batches as producers send "
+            "them; leave it at producer, and set compression.type in the producer",
+        )
+    if configs.get("remote.storage.enable", "false").lower() == "true":
+        raise Refused(
+            Code.INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+        )
+    low = configs.get("min.compaction.lag.ms", "0")
+    high = configs.get("max.compaction.lag.ms", str(INT64_MAX))
+    if int(low) > int(high):
+        raise Refused(
+            Code.INVALID_CONFIG,
+            "conflict topic config setting min.compaction.lag.ms "
+            f"({low}) > max.compaction.lag.ms ({high})",
+        )
 
 
 def settings_of(configs: Mapping[str, str], broker: BrokerConfig) -> LogSettings:
     """What a log needs to know of its topic's configuration."""
 
     def value(name: str) -> str:
-        return configs.get(name) or default_of(name, broker)
+        return configs.get(name, default_of(name, broker))
 
     return LogSettings(
         segment_bytes=int(value("segment.bytes")),

@@ -3,6 +3,7 @@
     .lock              held while a broker runs, so that two never share a directory
     meta.properties    cluster id and node id, Kafka's format; made once
     topics.json        every topic: id, partitions, configuration
+    configs.json       what was altered of the broker's settings and of groups' (see `dynamic`)
     <topic>-<n>/       a partition's log, with partition.metadata saying which topic id it is of
 
 A topic exists if `topics.json` says so and not before: the file is written anew and put in place
@@ -22,6 +23,7 @@ from uuid import UUID
 from coordinator.log.disk import Disk, Lock
 
 _TOPICS = "topics.json"
+_CONFIGS = "configs.json"
 _META = "meta.properties"
 _PARTITION_METADATA = "partition.metadata"
 
@@ -127,6 +129,30 @@ class Storage:
             "deleted": list(deleted),
         }
         self._disk.replace(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
+
+    def read_configs(self) -> list[tuple[int, str, dict[str, str]]]:
+        """Type, name and configuration of every resource that has one and is no topic."""
+        path = self.directory / _CONFIGS
+        text = self._disk.read(path)
+        if text is None:
+            return []
+        try:
+            content = json.loads(text)
+            return [(each["type"], each["name"], each["configs"]) for each in content["resources"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnusableDataDirectory(
+                f"{path} can't be read ({error!r}): restore it, or remove it with all that was set"
+            ) from error
+
+    def write_configs(self, resources: Iterable[tuple[int, str, Mapping[str, str]]]) -> None:
+        content = {
+            "version": 1,
+            "resources": [
+                {"type": kind, "name": name, "configs": dict(configs)}
+                for kind, name, configs in resources
+            ],
+        }
+        self._disk.replace(self.directory / _CONFIGS, json.dumps(content, indent=1).encode())
 
     def remove(self, name: str) -> None:
         """Remove a directory of a deleted topic, if it is there."""

@@ -127,6 +127,14 @@ class Topics:
             partition.reconfigure(settings)
         return topic
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """The broker's settings are these from now on; topics that don't say otherwise follow."""
+        self._config = config
+        for topic in self._by_name.values():
+            settings = settings_of(topic.configs, config)
+            for partition in topic.partitions:
+                partition.reconfigure(settings)
+
     def add_partitions(self, name: str, count: int) -> Topic:
         """Have `count` partitions in a topic, which has fewer now; on disk when this returns.
         Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, KAFKA_STORAGE_ERROR."""
@@ -274,13 +282,22 @@ def partition_of(topic: Topic | None, index: int) -> Partition | None:
 
 def check_name(name: str) -> None:
     """Refused(INVALID_TOPIC_EXCEPTION) for a name that no topic can have."""
-    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
-        raise Refused(
-            Code.INVALID_TOPIC_EXCEPTION,
-            f"Topic name '{name}' is illegal: letters, digits, '.', '_' and '-' only",
-        )
+    why = _fault_of(name)
+    if why:
+        raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
+
+
+def _fault_of(name: str) -> str | None:
+    """Source: org.apache.kafka.common.internals.Topic."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
     if len(name) > _NAME_CHARACTERS_MAX:
-        raise Refused(
-            Code.INVALID_TOPIC_EXCEPTION,
-            f"Topic name has {len(name)} characters: at most {_NAME_CHARACTERS_MAX}",
+        return (
+            f"the length of '{name}' is longer than the max allowed length {_NAME_CHARACTERS_MAX}"
         )
+    if not _LEGAL_NAME.fullmatch(name):
+        allowed = "ASCII alphanumerics, '.', '_' and '-'"
+        return f"'{name}' contains one or more characters other than {allowed}"
+    return None

@@ -31,6 +31,16 @@ def settled(call: Callable[[], T], passing: Iterable[Code] = (Code.CONCURRENT_TR
         time.sleep(0.005)
 
 
+def eventually(call: Callable[[], Any], expected: Any) -> Any:
+    """Call until the answer is the expected one: real Kafka's metadata comes a moment later."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = call()
+        if answer == expected or time.monotonic() > deadline:
+            return answer
+        time.sleep(0.02)
+
+
 # Topics
 
 

@@ -63,6 +63,9 @@ class Api(IntEnum):
     END_TXN = 26
     TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    INCREMENTAL_ALTER_CONFIGS = 44
+    LIST_CONFIG_RESOURCES = 74
 
 
 class Disconnected(RuntimeError):
@@ -121,6 +124,18 @@ def _without_none(kind: Any) -> Any:
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
     return kind
+
+
+def plain(value: Any) -> Any:
+    """An answer as plain values: dicts, lists, ints for codes, ms for durations; no throttle."""
+    if dataclasses.is_dataclass(value):
+        fields = [field.name for field in dataclasses.fields(value)]
+        return {name: plain(getattr(value, name)) for name in fields if name != "throttle_time"}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
+    return int(value) if isinstance(value, ErrorCode) else value
 
 
 def codes(entity: Any) -> Iterator[int]:

@@ -209,7 +209,7 @@ def test_configurations_come_with_where_they_are_from(tmp_path: Path, version: i
                 {"resource_type": 2, "resource_name": "u", "configuration_keys": None},
                 {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
                 {"resource_type": 4, "resource_name": "2", "configuration_keys": None},
-                {"resource_type": 8, "resource_name": "1", "configuration_keys": None},
+                {"resource_type": 8, "resource_name": "2", "configuration_keys": None},
             ],
             include_synonyms=True,
             include_documentation=False,
@@ -227,7 +227,7 @@ def test_configurations_come_with_where_they_are_from(tmp_path: Path, version: i
         }
         assert found == {
             "cleanup.policy": ("delete", 5, 1),
-            "retention.ms": ("-1", 1, 2),
+            "retention.ms": ("-1", 1, 1),
             "segment.bytes": ("1000000", 4, 2),
         }
         broker = {config.name: config.value for config in answer.results[2].configs}

@@ -1,0 +1,56 @@
+"""ListConfigResources: the names of what has a configuration (KIP-1142).
+
+Behaviour: of the types that are asked for, of all types if none are: all topics, this broker, its
+loggers, and the groups for which something is set. A type that there isn't gets
+UNSUPPORTED_VERSION.
+Versions: 0 (ListClientMetricsResources, KIP-714) client metrics only, 1 all types.
+Simplifications: there are no subscriptions to metrics of clients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.dynamic import ResourceType
+from coordinator.errors import Code
+
+API_KEY = 74
+VERSIONS = range(2)
+
+# In the order of Kafka's answer.
+_TYPES = (
+    ResourceType.GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
+
+
+def handle(request: Any, context: Context) -> Any:
+    wanted = getattr(request, "resource_types", [ResourceType.CLIENT_METRICS]) or _TYPES
+    if not set(wanted) <= set(_TYPES):
+        return refuse(request, context, Code.UNSUPPORTED_VERSION)
+    resources = [
+        {"resource_name": name, "resource_type": kind}
+        for kind in _TYPES
+        if kind in wanted
+        for name in _names(kind, context)
+    ]
+    return context.reply(config_resources=resources)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, config_resources=())
+
+
+def _names(kind: ResourceType, context: Context) -> list[str]:
+    broker = context.broker
+    match kind:
+        case ResourceType.TOPIC:
+            return sorted(topic.name for topic in broker.topics)
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return [str(broker.config.node_id)]
+        case _:
+            return broker.dynamic.names(kind)

@@ -1,0 +1,116 @@
+"""One setting of a broker, a topic or a group: its type, its limits, what a text for it must be.
+
+The messages say what Kafka's say, because people look for them, and its tools print them.
+Source of the rules: org.apache.kafka.common.config.ConfigDef.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+from coordinator.errors import Code, Refused
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+
+
+class Kind(IntEnum):
+    """The type of a setting, by DescribeConfigs' number."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its default as text, and limits of a number or the words that it may be."""
+
+    kind: Kind
+    default: str
+    low: float = 0
+    high: float = INT64_MAX
+    choices: tuple[str, ...] = ()
+    of_replicas: bool = False  # a list of replicas, or `*`
+    apart: float | None = None  # a number that is allowed beside those within the limits
+
+
+def checked(name: str, text: str, setting: Setting) -> str:
+    """The text without blanks around it. Refused(INVALID_CONFIG) if the setting can't be that."""
+    text = text.strip()
+    match setting.kind:
+        case Kind.BOOLEAN:
+            if text.lower() not in ("true", "false"):
+                raise _invalid(text, name, "Expected value to be either true or false")
+        case Kind.INT | Kind.LONG | Kind.DOUBLE:
+            _check_limits(name, text, setting)
+        case Kind.LIST if setting.of_replicas:
+            _check_replicas(name, text)
+        case Kind.LIST:
+            for item in items(text):
+                if not item:
+                    message = f"Configuration '{name}' values must not be empty."
+                    raise Refused(Code.INVALID_CONFIG, message)
+                _check_choice(name, item, setting)
+        case Kind.STRING:
+            _check_choice(name, text, setting)
+    return text
+
+
+def items(text: str) -> list[str]:
+    """The items of a list that is written with commas."""
+    return [item.strip() for item in text.split(",")] if text.strip() else []
+
+
+def _check_limits(name: str, text: str, setting: Setting) -> None:
+    number = _number(text, setting.kind)
+    if number is None:
+        raise _invalid(text, name, f"Not a number of type {setting.kind.name}")
+    if setting.apart is not None:
+        if number != setting.apart and not setting.low <= number <= setting.high:
+            within = f"between {setting.low} and {setting.high} or equal to {setting.apart}"
+            raise _invalid(text, name, f"Value must be {within}")
+        return
+    if number < setting.low:
+        raise _invalid(str(number), name, f"Value must be at least {setting.low}")
+    if number > setting.high:
+        raise _invalid(str(number), name, f"Value must be no more than {setting.high}")
+
+
+def _number(text: str, kind: Kind) -> float | None:
+    if kind is Kind.DOUBLE:
+        return float(text) if _NUMBER.fullmatch(text) else None
+    if not _WHOLE_NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    most = INT32_MAX if kind is Kind.INT else INT64_MAX
+    return number if -most - 1 <= number <= most else None
+
+
+def _check_choice(name: str, text: str, setting: Setting) -> None:
+    if setting.choices and text not in setting.choices:
+        raise _invalid(text, name, f"String must be one of: {', '.join(setting.choices)}")
+
+
+def _check_replicas(name: str, text: str) -> None:
+    replicas = items(text)
+    if replicas != ["*"] and not all(_REPLICA.fullmatch(replica) for replica in replicas):
+        form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        raise _invalid(
+            f"[{', '.join(replicas)}]",
+            name,
+            f"{name} must be the literal '*' or a list of replicas in the following format: {form}",
+        )
+
+
+def _invalid(value: str, name: str, why: str) -> Refused:
+    return Refused(Code.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {why}")

@@ -1,0 +1,129 @@
+"""The settings of groups, which there need not be, and the levels of the broker's loggers."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.errors import Code
+from tests.conformance.calls import eventually
+from tests.conformance.configs import (
+    APPEND,
+    BROKER_LOGGER,
+    DELETE,
+    DONE,
+    GROUP,
+    SET,
+    alter,
+    describe,
+    value,
+    values,
+)
+from tests.conformance.wire import Client
+
+
+def test_the_level_of_a_logger_can_be_set(client: Client) -> None:
+    [before] = describe(client, (BROKER_LOGGER, "1"), keys=["root"])
+    level = before["configs"][0]["value"]
+    assert alter(client, BROKER_LOGGER, "1", ("root", SET, "FATAL")) == DONE
+    assert value(client, BROKER_LOGGER, "1", "root") == "FATAL"
+    assert alter(client, BROKER_LOGGER, "1", ("root", SET, level)) == DONE
+
+
+@pytest.mark.parametrize(
+    ("key", "operation", "given", "code", "message"),
+    [
+        (
+            "root",
+            SET,
+            "foo",
+            Code.INVALID_CONFIG,
+            (
+                "Cannot set the log level of root to foo as it is not a supported log level. "
+                "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+            ),
+        ),
+        ("no.such", SET, "INFO", Code.INVALID_CONFIG, "Logger no.such does not exist!"),
+        (
+            "root",
+            DELETE,
+            None,
+            Code.INVALID_REQUEST,
+            "Removing the log level of the root logger is not allowed",
+        ),
+        (
+            "root",
+            APPEND,
+            "INFO",
+            Code.INVALID_REQUEST,
+            "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        ),
+    ],
+)
+def test_a_level_that_can_t_be_is_refused_with_the_reason(
+    client: Client, key: str, operation: int, given: str | None, code: Code, message: str
+) -> None:
+    assert alter(client, BROKER_LOGGER, "1", (key, operation, given)) == (code, message)
+
+
+def test_a_group_s_setting_is_kept_though_there_is_no_such_group(
+    client: Client, group: str
+) -> None:
+    key = "consumer.session.timeout.ms"
+    assert alter(client, GROUP, group, (key, SET, "50000")) == DONE
+    own = {key: ("50000", 8, [(key, "50000", 8), (f"group.{key}", "45000", 5)])}
+    assert eventually(lambda: values(client, GROUP, group, key), own) == own
+    assert alter(client, GROUP, group, (key, DELETE, None)) == DONE
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "message"),
+    [
+        ("no.such", "1", "Unknown group config name: no.such"),
+        (
+            "consumer.session.timeout.ms",
+            "0",
+            (
+                "Invalid value 0 for configuration consumer.session.timeout.ms: "
+                "Value must be at least 1"
+            ),
+        ),
+        (
+            "consumer.session.timeout.ms",
+            "1",
+            (
+                "consumer.session.timeout.ms must be greater than or equal to "
+                "group.consumer.min.session.timeout.ms"
+            ),
+        ),
+        (
+            "share.partition.max.record.locks",
+            "4001",
+            (
+                "share.partition.max.record.locks must be less than or equal to "
+                "group.share.max.partition.max.record.locks"
+            ),
+        ),
+        (
+            "streams.num.standby.replicas",
+            "3",
+            (
+                "streams.num.standby.replicas must be less than or equal to "
+                "group.streams.max.standby.replicas"
+            ),
+        ),
+        (
+            "share.auto.offset.reset",
+            "by_duration:PT",
+            (
+                "Invalid value by_duration:PT for configuration share.auto.offset.reset: "
+                "Invalid value `by_duration:PT` for configuration share.auto.offset.reset. "
+                "The value must be either 'earliest', 'latest' or of the format "
+                "'by_duration:<PnDTnHnMn.nS>'."
+            ),
+        ),
+    ],
+)
+def test_a_group_s_setting_that_can_t_be_is_refused_with_the_reason(
+    client: Client, group: str, key: str, given: str, message: str
+) -> None:
+    assert alter(client, GROUP, group, (key, SET, given)) == (Code.INVALID_CONFIG, message)
