@@ -23,7 +23,6 @@ from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.log.aborted import AbortedTransaction, AbortedTransactions
 from coordinator.log.batch import (
-    COMPRESSION_MASK,
     Batch,
     encode_marker,
     parse_header,
@@ -261,23 +260,16 @@ class Partition:
         )
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
-
-        A compressed batch stays closed: its first record stands for all of it, which is never
-        too late a place to read from.
-        """
+        """(offset, timestamp) of the first record below `upper_offset` that is not earlier."""
         for segment in self._segments:
-            batch = segment.first_batch_from(timestamp_ms)
-            if batch is None:
-                continue
-            whole = (batch.base_offset, batch.base_timestamp_ms)
-            found = next((p for p in _places(batch) if p[1] >= timestamp_ms), whole)
-            return found if found[0] < upper_offset else None
+            for batch in segment.batches_from(timestamp_ms):
+                for offset, time_ms in _places(batch):
+                    if time_ms >= timestamp_ms and offset >= self.start_offset:
+                        return (offset, time_ms) if offset < upper_offset else None
         return None
 
     def with_max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record that has the largest timestamp; of a
-        compressed batch the last record."""
+        """(offset, timestamp) of the first record that has the largest timestamp."""
         newest = max(self._segments, key=lambda segment: segment.max_timestamp_ms, default=None)
         batch = newest.batch_with_max_timestamp() if newest else None
         if batch is None:
@@ -344,12 +336,11 @@ _NOTHING = Fetched(b"", None, 0, False)
 _NOTHING_COMMITTED = Fetched(b"", [], 0, False)
 
 
-def _places(batch: Batch) -> list[tuple[int, int]]:
-    """(offset, timestamp) of each record; none if the batch is compressed, or what the producer
-    put into it aren't records."""
-    if batch.attributes & COMPRESSION_MASK:
-        return []
+def _places(batch: Batch) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of each record. What a producer put into a batch need not be records: the
+    end of the batch stands for those that can't be read."""
     try:
-        return [(record.offset, record.timestamp_ms) for record in batch.records()]
+        for record in batch.records():
+            yield record.offset, record.timestamp_ms
     except (ValueError, IndexError):
-        return []
+        yield batch.last_offset, batch.max_timestamp_ms

@@ -139,17 +139,16 @@ class Segment:
         size = size_at(self.file.read(_STEP.size, position), 0)
         return parse_header(self.file.read(size, position))
 
-    def first_batch_from(self, timestamp_ms: int) -> Batch | None:
-        """The first batch that has a record of this timestamp or a later one."""
+    def batches_from(self, timestamp_ms: int) -> Iterator[Batch]:
+        """The batches that have a record of this timestamp or a later one."""
         if self.max_timestamp_ms < timestamp_ms:
-            return None
+            return
         entry = bisect_left(self._timestamps, timestamp_ms) - 1
         start = self._positions[entry] if entry >= 0 else 0
         for position, _, _ in self._steps(start):
             header = parse_header(self.file.read(HEADER_BYTES, position))
             if header.max_timestamp_ms >= timestamp_ms:
-                return self.batch_at(position)
-        return None
+                yield self.batch_at(position)
 
     def batch_with_max_timestamp(self) -> Batch | None:
         return self.batch_at(self._max_timestamp_at) if self.size else None
