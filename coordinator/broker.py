@@ -31,6 +31,7 @@ from coordinator.faults import Faults, WrongFault
 from coordinator.fetching.sessions import Sessions
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
+from coordinator.log.machine import Machine
 from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
 from coordinator.shard.shard import BrokenInvariant
@@ -53,9 +54,13 @@ class OneThread:
         self._executor: Executor | None = None
 
     def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # loaded, but not running: nobody waits
+            done(_outcome(work))
+            return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "background")
-        loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._executor, _outcome, work)
         future.add_done_callback(
             lambda future: None if future.cancelled() else done(future.result())
@@ -168,13 +173,14 @@ class Broker:
         config = self.config
         storage = Storage(config.data_dir, config.node_id, self._make_id(), self._disk)
         self._closing.callback(storage.close)
-        self._closing.callback(self._background.close)
+        machine = Machine(self._disk, self.clock, self.scheduler, self._background)
         try:
             self.cluster_id = storage.cluster_id
             self.dynamic = DynamicConfigs(config, storage, self._reconfigure)
             self.config = config = self.dynamic.effective()
-            self.topics = Topics(storage, config, self._disk, self.clock, self._make_id)
+            self.topics = Topics(storage, config, machine, self._make_id)
             self._closing.callback(self.topics.close)
+            self._closing.callback(self._background.close)  # before the files are
             self.topics.load()
             self.coordinators = Coordinators(
                 self.topics, config, self.clock, self.scheduler, self._make_id

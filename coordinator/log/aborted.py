@@ -1,4 +1,4 @@
-"""The aborted transactions of a partition, in the order in which they were completed.
+"""The aborted transactions of a segment (those whose marker is in it), as they were completed.
 
 A read_committed consumer gets the entries that touch what it fetched, and drops the batches of
 those producers from the first offset on until it meets the abort marker.
@@ -27,21 +27,23 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def encode_aborted(entry: AbortedTransaction) -> bytes:
-    return _ENTRY.pack(0, *entry)
-
-
 class AbortedTransactions:
     """Grows at its end, one entry for each abort marker that ended a transaction with data."""
 
-    def __init__(self) -> None:
-        self._entries: list[AbortedTransaction] = []
+    def __init__(self, data: bytes = b"") -> None:
+        """`data`: what `.txnindex` has."""
+        self._entries = [AbortedTransaction(*rest) for _, *rest in _ENTRY.iter_unpack(data)]
 
     def add(self, entry: AbortedTransaction) -> None:
         self._entries.append(entry)
 
-    def touching(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Those with data in [offset, upper_offset)."""
+    def entries_from(self, start: int) -> bytes:
+        """What `.txnindex` has from this byte on."""
+        return b"".join(_ENTRY.pack(0, *entry) for entry in self._entries[start // _ENTRY.size :])
+
+    def touching(self, offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those with data in [offset, upper_offset); and whether that is all, later segments
+        included."""
         found = []
         # Entries are in the order of their markers. Once the stable offset at completion has
         # reached the upper bound, every transaction completed later began at or above it.
@@ -50,15 +52,11 @@ class AbortedTransactions:
             if entry.first_offset < upper_offset:
                 found.append(entry)
             if entry.last_stable_offset >= upper_offset:
-                break
-        return found
+                return found, True
+        return found, False
 
-    def ending_in(self, offset: int, upper_offset: int) -> Iterator[AbortedTransaction]:
-        """Those whose marker is in [offset, upper_offset)."""
-        for at in range(self._first_ending_from(offset), len(self._entries)):
-            if self._entries[at].last_offset >= upper_offset:
-                return
-            yield self._entries[at]
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        return iter(self._entries)
 
     def __bool__(self) -> bool:
         return bool(self._entries)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from coordinator.config import SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
-from coordinator.log.partition import LogSettings
+from coordinator.log.settings import LogSettings
 from coordinator.settings import INT32_MAX, INT64_MAX, Kind, Setting, checked
 
 

@@ -12,39 +12,27 @@ Trace: api/produce -> append -> segment; api/fetch -> read -> segment.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
-from coordinator.log.aborted import AbortedTransaction, AbortedTransactions
-from coordinator.log.batch import (
-    Batch,
-    encode_marker,
-    parse_header,
-    rewritten,
-)
-from coordinator.log.disk import Disk
+from coordinator.log import lookup
+from coordinator.log.aborted import AbortedTransaction
+from coordinator.log.batch import Batch, encode_marker, parse_header, rewritten
+from coordinator.log.checkpoint import read_start_offset, write_start_offset
+from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
-from coordinator.log.recovery import scan
-from coordinator.log.segment import Segment
+from coordinator.log.recovery import CorruptLog, obsolete, restore, scan_on, tidied
+from coordinator.log.retention import expired
+from coordinator.log.segment import Damaged, Segment, file_name
+from coordinator.log.segments import Segments
+from coordinator.log.settings import LogSettings
 from coordinator.log.slice import Slice
-from coordinator.log.storage import write_partition_metadata
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    """What a topic's configuration says about its logs."""
-
-    segment_bytes: int = 1_073_741_824
-    index_interval_bytes: int = 4_096
-    max_message_bytes: int = 1_048_588
-    log_append_time: bool = False
-    timestamp_after_max_ms: int = 3_600_000
+logger = logging.getLogger(__name__)
 
 
 class Appended(NamedTuple):
@@ -71,6 +59,7 @@ class _Located(NamedTuple):
     stop: int
     end: int  # where what may be seen ends in this segment
     is_older_segment: bool
+    at: int  # the segment's place
 
     @property
     def slice(self) -> Slice:
@@ -87,8 +76,7 @@ class Partition:
         topic_id: UUID,
         directory: Path,
         settings: LogSettings,
-        disk: Disk,
-        clock: Clock,
+        machine: Machine,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -98,18 +86,16 @@ class Partition:
         self.end_offset = 0
         self.last_stable_offset = 0
         self.producers = Producers()
-        self._topic_id = topic_id
-        self.aborted = AbortedTransactions()
-        self._segments: list[Segment] = []
-        self._disk = disk
-        self._clock = clock
+        self._machine = machine
+        self._clock = machine.clock
+        self._segments = Segments(directory, topic_id, settings, machine)
         self._waiters: dict[Callable[[], None], None] = {}
 
     def reconfigure(self, settings: LogSettings) -> None:
         """These hold from now on."""
-        self.settings = settings
-        if self._segments:
-            self._segments[-1].index_interval_bytes = settings.index_interval_bytes
+        self.settings = self._segments.settings = settings
+        for segment in self._segments.all:
+            segment.index_interval_bytes = settings.index_interval_bytes
 
     # Writing
 
@@ -159,43 +145,43 @@ class Partition:
         )
         last_offset = base_offset + batch.last_offset_delta
         timestamp_ms = batch.max_timestamp_ms if log_append_time_ms < 0 else log_append_time_ms
+        segments = self._segments
         try:
-            segment = self._segment_for(len(data), last_offset)
-            segment.append(data, last_offset, timestamp_ms)
+            segment = segments.active_for(len(data), last_offset, timestamp_ms) or self._roll()
+            segments.append(segment, data, last_offset, timestamp_ms)
         except OSError as error:
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
-        self._make_true(batch, base_offset, log_append_time_ms)
+        self._make_true(segment, batch, base_offset, log_append_time_ms)
+        if segments.is_save_due:
+            self.save()
         self._wake()
         return base_offset
 
-    def _segment_for(self, size: int, last_offset: int) -> Segment:
-        settings = self.settings
-        if self._segments:
-            active = self._segments[-1]
-            if active.has_room(size, last_offset, settings.segment_bytes):
-                return active
-            self._write_indexes(active, self.end_offset)
-        else:
-            self._disk.make_directory(self.directory)
-            write_partition_metadata(self._disk, self.directory, self._topic_id)
-        segment = self._open_segment(self.end_offset)
-        self._segments.append(segment)
+    def _roll(self) -> Segment:
+        segment = self._segments.roll(self.end_offset)
+        if len(self._segments.all) > 1:
+            self.save()
         return segment
 
-    def _open_segment(self, base_offset: int) -> Segment:
-        return Segment(self.directory, base_offset, self._disk, self.settings.index_interval_bytes)
-
-    def _make_true(self, batch: Batch, base_offset: int, log_append_time_ms: int = -1) -> None:
+    def _make_true(
+        self, segment: Segment, batch: Batch, base_offset: int, log_append_time_ms: int = -1
+    ) -> None:
         """What follows from a batch in the log, live and when the log is read at start alike."""
         self.end_offset = base_offset + batch.last_offset_delta + 1
         if batch.is_control:
-            self._end_transaction(batch, base_offset)
+            self._end_transaction(segment, batch, base_offset)
         elif batch.producer_id >= 0:
             self.producers.applied(batch, base_offset, log_append_time_ms)
-        unstable = self.producers.first_unstable_offset()
-        self.last_stable_offset = self.end_offset if unstable is None else unstable
+        self._find_last_stable_offset()
 
-    def _end_transaction(self, batch: Batch, offset: int) -> None:
+    def _find_last_stable_offset(self) -> None:
+        unstable = self.producers.first_unstable_offset()
+        stable = self.end_offset if unstable is None else unstable
+        self.last_stable_offset = max(stable, self.start_offset)
+
+    def _end_transaction(self, segment: Segment, batch: Batch, offset: int) -> None:
+        if batch.record_count == 0:
+            return  # a compaction left nothing of the transaction but its producer's epoch
         committed, coordinator_epoch = batch.marker()
         producer_id = batch.producer_id
         first_offset = self.producers.ended(
@@ -205,18 +191,25 @@ class Partition:
             return
         unstable = self.producers.first_unstable_offset()
         stable = offset + 1 if unstable is None else unstable
-        self.aborted.add(AbortedTransaction(producer_id, first_offset, offset, stable))
+        segment.aborted.add(AbortedTransaction(producer_id, first_offset, offset, stable))
 
     # Reading
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one with `offset` on, at least one; b"" at the end."""
+        """Whole batches from the one with `offset` on, or from the next one that there is, at least
+        one; b"" at the end. CorruptLog."""
         if offset >= self.end_offset:
             return b""
-        return bytes(self._locate(offset, self.end_offset, max_bytes, at_least_one=True).slice)
+        try:
+            found = self._locate(offset, self.end_offset, max_bytes, at_least_one=True)
+        except Damaged as error:
+            raise CorruptLog(error.path, error.position) from error
+        return bytes(found.slice) if found else b""
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
-        """What a consumer may see from `offset` on. Refused(OFFSET_OUT_OF_RANGE)."""
+        """What a consumer may see from `offset` on. Refused: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE
+        if what is there is not what was written: nothing with a broken frame or checksum goes out.
+        """
         if not self.start_offset <= offset <= self.end_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -225,57 +218,65 @@ class Partition:
         upper = self.last_stable_offset if committed else self.end_offset
         if offset >= upper:
             return _NOTHING_COMMITTED if committed else _NOTHING
-        found = self._locate(offset, upper, max_bytes, at_least_one)
+        try:
+            found = self._locate(offset, upper, max_bytes, at_least_one)
+        except Damaged as error:
+            logger.error("%s", error)
+            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from error
+        if found is None:
+            return _NOTHING_COMMITTED if committed else _NOTHING
         aborted = self._aborted(offset, upper, found) if committed else None
         available = found.end - found.start
         return Fetched(found.slice, aborted, available, found.is_older_segment)
 
     def _aborted(self, offset: int, upper: int, found: _Located) -> list[AbortedTransaction]:
-        if not self.aborted or found.stop == found.start:
+        if found.stop == found.start:
             return []
         if found.stop < found.segment.size:
             upper = min(upper, found.segment.offset_at(found.stop))
         elif found.is_older_segment:
-            upper = min(upper, self._end_of_segment(self._segment_with(offset)))
-        return self.aborted.touching(offset, upper)
+            upper = min(upper, self._segments.end_of(found.at, self.end_offset))
+        return self.aborted_in(offset, upper)
 
-    def _locate(self, offset: int, upper: int, max_bytes: int, at_least_one: bool) -> _Located:
-        """Batches below `upper`, which is above `offset`, from one segment."""
-        at = self._segment_with(offset)
-        segment = self._segments[at]
-        segment_end = self._end_of_segment(at)
+    def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with data in [offset, upper_offset), as they were completed."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self._segments.all[self._segments.with_offset(offset) :]:
+            if segment.aborted:
+                touching, is_all = segment.aborted.touching(offset, upper_offset)
+                aborted += touching
+                if is_all:
+                    break
+        return aborted
+
+    def _locate(
+        self, offset: int, upper: int, max_bytes: int, at_least_one: bool
+    ) -> _Located | None:
+        """Batches below `upper`, which is above `offset`, from one segment; None if there are none.
+        Damaged."""
+        segments = self._segments
+        at = segments.with_offset(offset)
+        segment = segments.all[at]
         start = segment.position_of(offset)
+        while start == segment.size:  # what was here is gone
+            at += 1
+            if at == len(segments.all) or segments.all[at].base_offset >= upper:
+                return None
+            segment, start = segments.all[at], 0
+        segment_end = segments.end_of(at, self.end_offset)
         end = segment.size if upper >= segment_end else segment.position_of(upper)
         stop = segment.whole_batches_end(start, end, max_bytes, at_least_one)
-        return _Located(segment, start, stop, end, upper > segment_end)
-
-    def _segment_with(self, offset: int) -> int:
-        return bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
-
-    def _end_of_segment(self, at: int) -> int:
-        return (
-            self._segments[at + 1].base_offset
-            if at + 1 < len(self._segments)
-            else (self.end_offset)
-        )
+        if stop > start:
+            stop = segment.intact_end(start, stop)
+        return _Located(segment, start, stop, end, upper > segment_end, at)
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record below `upper_offset` that is not earlier."""
-        for segment in self._segments:
-            for batch in segment.batches_from(timestamp_ms):
-                for offset, time_ms in _places(batch):
-                    if time_ms >= timestamp_ms and offset >= self.start_offset:
-                        return (offset, time_ms) if offset < upper_offset else None
-        return None
+        return lookup.by_timestamp(self._segments, timestamp_ms, self.start_offset, upper_offset)
 
     def with_max_timestamp(self) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record that has the largest timestamp."""
-        newest = max(self._segments, key=lambda segment: segment.max_timestamp_ms, default=None)
-        batch = newest.batch_with_max_timestamp() if newest else None
-        if batch is None:
-            return None
-        whole = (batch.last_offset, batch.max_timestamp_ms)
-        return next((p for p in _places(batch) if p[1] == batch.max_timestamp_ms), whole)
+        return lookup.with_max_timestamp(self._segments)
 
     # Waiting
 
@@ -295,52 +296,114 @@ class Partition:
             for callback in tuple(self._waiters):
                 callback()
 
+    # Removing
+
+    def delete_records_before(self, offset: int) -> int:
+        """Let the log start at `offset`, -1 for its end; durable when this returns. The start
+        offset, which stays where it is if it is higher. Refused: OFFSET_OUT_OF_RANGE beyond the
+        high watermark, POLICY_VIOLATION for a topic that is only compacted, KAFKA_STORAGE_ERROR."""
+        if self.settings.is_compacted and not self.settings.is_deleted:
+            raise Refused(
+                Code.POLICY_VIOLATION,
+                f"{self.topic} is compacted: its records stay",
+            )
+        if offset == -1:
+            offset = self.end_offset
+        if not 0 <= offset <= self.end_offset:
+            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"{offset} is not in 0..{self.end_offset}")
+        if offset > self.start_offset:
+            segments = self._segments
+            try:
+                write_start_offset(self._machine.disk, self.directory, segments.topic_id, offset)
+            except OSError as error:
+                raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
+            self._start_at(offset)
+            self.remove_expired()
+        return self.start_offset
+
+    def _start_at(self, offset: int) -> None:
+        self.start_offset = offset
+        self._find_last_stable_offset()
+
+    def remove_expired(self) -> None:
+        """Take away the oldest segments as far as the topic's configuration says so."""
+        segments = self._segments
+        count = expired(segments.all, self.settings, self.start_offset, self._clock.now_ms())
+        if not count:
+            return
+        if count == len(segments.all):
+            try:
+                segments.roll(self.end_offset)
+            except OSError as error:
+                logger.error("%s: nothing is removed: %s", self.directory, error)
+                return
+        self._start_at(max(self.start_offset, segments.all[count].base_offset))
+        segments.forget(segments.all[:count])
+        self.save()
+        self._wake()
+
     # Opening and closing
 
     def load(self) -> None:
-        """Read the directory's segments to their end. CorruptLog if acknowledged data is damaged;
-        a torn tail is cut."""
-        names = self._disk.names(self.directory)
-        bases = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
-        for base_offset in bases:
-            segment = self._open_segment(base_offset)
-            self._segments.append(segment)
-            self.end_offset = max(self.end_offset, base_offset)
-            for batch in scan(segment, self.end_offset, is_last=base_offset == bases[-1]):
-                time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
-                self._make_true(batch, batch.base_offset, time_ms)
+        """Open what is in the directory, reading what no checkpoint vouches for. CorruptLog if
+        acknowledged data is damaged; a torn tail is cut."""
+        segments = self._segments
+        disk = self._machine.disk
+        bases, left = tidied(disk, self.directory)
         if bases:
-            self.start_offset = bases[0]
-            self.last_stable_offset = max(self.last_stable_offset, self.start_offset)
+            restored = restore(segments, bases)
+            asked = read_start_offset(disk, self.directory, segments.topic_id)
+            start_offset = max(bases[0], asked)
+            end_offset = bases[0]
+            if restored is not None:
+                checkpoint, self.producers = restored
+                start_offset = max(checkpoint.start_offset, asked)
+                end_offset = checkpoint.recovery_point
+            self.start_offset = start_offset
+            self.end_offset = end_offset
+            self.end_offset = scan_on(segments, bases, end_offset, self._apply)
+            self.start_offset = min(start_offset, self.end_offset)
+            self._find_last_stable_offset()
+            for base_offset in obsolete(bases, self.start_offset):
+                left += [
+                    self.directory / file_name(base_offset, suffix)
+                    for suffix in ("log", "index", "timeindex", "txnindex")
+                    if base_offset < segments.all[0].base_offset
+                ]
+        segments.remove_later(left)
+
+    def _apply(self, segment: Segment, batch: Batch) -> None:
+        time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
+        self._make_true(segment, batch, batch.base_offset, time_ms)
+
+    def save(self) -> None:
+        """Bring the log to disk on another thread, so that a start needn't read it."""
+        self._segments.save(self.start_offset, self.end_offset, self.producers)
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether a start after a kill would have to read anything."""
+        return self._segments.has_unsaved
 
     def close(self) -> None:
         """Bring everything to disk. The partition can't be used any more."""
-        for segment in self._segments:
-            if segment is self._segments[-1]:
-                segment.file.flush()
-                self._write_indexes(segment, self.end_offset)
-            segment.close()
-        self._segments.clear()
-        self._wake()
+        if self._segments.has_unsaved:
+            try:
+                self._segments.save_now(self.start_offset, self.end_offset, self.producers)
+            except OSError as error:
+                logger.error("%s: closed without a checkpoint: %s", self.directory, error)
+        self.discard()
 
-    def _write_indexes(self, segment: Segment, end_offset: int) -> None:
-        segment.write_indexes(self.aborted.ending_in(segment.base_offset, end_offset))
+    def discard(self) -> None:
+        """Close without bringing anything to disk: the topic is deleted."""
+        self._segments.close()
+        self._wake()
 
     def segments(self) -> Iterator[tuple[Path, int]]:
         """(file, bytes) of each segment, oldest first."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             yield segment.path, segment.size
 
 
 _NOTHING = Fetched(b"", None, 0, False)
 _NOTHING_COMMITTED = Fetched(b"", [], 0, False)
-
-
-def _places(batch: Batch) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of each record. What a producer put into a batch need not be records: the
-    end of the batch stands for those that can't be read."""
-    try:
-        for record in batch.records():
-            yield record.offset, record.timestamp_ms
-    except (ValueError, IndexError):
-        yield batch.last_offset, batch.max_timestamp_ms

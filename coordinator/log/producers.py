@@ -89,6 +89,21 @@ class Producers:
         """(producer id, first offset) in the order of the log."""
         yield from self._open.items()
 
+    def items(self) -> Iterator[tuple[int, Producer, int]]:
+        """(producer id, what is known, first offset of its open transaction or -1); those with an
+        open transaction first, in the order of the log."""
+        for producer_id, first_offset in self._open.items():
+            yield producer_id, self._known[producer_id], first_offset
+        for producer_id, known in self._known.items():
+            if producer_id not in self._open:
+                yield producer_id, known, -1
+
+    def restore(self, producer_id: int, known: Producer, first_offset: int) -> None:
+        """Take what `items` gave, in the same order."""
+        self._known[producer_id] = known
+        if first_offset >= 0:
+            self._open[producer_id] = first_offset
+
     def expect(self, batch: Batch) -> None:
         """A transaction's first batch is here, and may yet be refused for reasons of its own.
 

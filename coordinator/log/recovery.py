@@ -1,17 +1,34 @@
-"""Reading a segment from start to end when the broker starts: what is whole is kept.
+"""Opening the segments of a partition: from its checkpoint on, or if need be from the beginning.
 
 A broker that was killed in the middle of a write leaves a piece of a batch at the end of the last
 segment. It was never answered for, so it is cut off. Anything else that isn't a valid batch means
 that acknowledged data is damaged: if a whole batch stands behind it, or in an earlier segment, the
 broker doesn't start, and says in which file and where.
+
+What the checkpoint vouches for is not read: the sizes of the files must be the ones it has, and the
+snapshot and the index files that are needed at once have its checksums. If anything isn't so, it
+counts for nothing, and the log is read from the beginning. Damage below the recovery point is
+therefore met by the fetch that comes to it (`Segment.intact_end`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from crc32c import crc32c
 
 from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, Batch, parse_header, size_at
-from coordinator.log.segment import Segment
+from coordinator.log.checkpoint import Checkpoint, read_checkpoint
+from coordinator.log.disk import Disk
+from coordinator.log.producers import Producers
+from coordinator.log.segment import Saved, Segment
+from coordinator.log.segments import Segments
+from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
+
+logger = logging.getLogger(__name__)
 
 _WINDOW_BYTES = 1 << 20
 # What stands at byte 12 of every batch of ours: leader epoch 0, magic 2.
@@ -22,15 +39,115 @@ _LANDMARK_AT = 12
 class CorruptLog(Exception):
     """Acknowledged data is damaged. Nothing has been changed."""
 
-    def __init__(self, segment: Segment, position: int) -> None:
+    def __init__(self, path: Path, position: int) -> None:
         super().__init__(
-            f"{segment.path}: damaged at byte {position}, with valid data behind it. "
+            f"{path}: damaged at byte {position}, with valid data behind it. "
             "Restore the file, or cut it there (truncate -s) and lose what follows"
         )
 
 
-def scan(segment: Segment, next_offset: int, *, is_last: bool) -> Iterator[Batch]:
-    """Each whole batch, noted in the segment; ends by cutting a torn tail. CorruptLog otherwise."""
+class MissingSegment(CorruptLog):
+    """Offsets are missing between two segments."""
+
+    def __init__(self, path: Path, end_offset: int) -> None:
+        Exception.__init__(
+            self,
+            f"{path}: the segment before it ends at offset {end_offset}, and none has what is "
+            "between. Restore the file that is missing",
+        )
+
+
+def restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers] | None:
+    """Open the segments that the partition's checkpoint has, none of which is read; None, and
+    nothing is open, if it can't be believed. `bases`: the segments there are."""
+    disk = segments.machine.disk
+    checkpoint = read_checkpoint(disk, segments.directory, segments.topic_id)
+    if checkpoint is None or not checkpoint.segments:
+        return None
+    producers = _producers(checkpoint, segments)
+    listed = {saved.base_offset for saved in checkpoint.segments}
+    # A removed segment's file may still be there, and a later one that has come since.
+    first = checkpoint.segments[0].base_offset
+    others = [base for base in bases if base not in listed]
+    is_complete = all(
+        base < first <= checkpoint.start_offset or base >= checkpoint.recovery_point
+        for base in others
+    )
+    if producers is None or not is_complete:
+        return None
+    opened = []
+    for saved in checkpoint.segments:
+        segment = segments.open(saved)
+        is_last = saved is checkpoint.segments[-1]
+        if not _is_as_saved(segment, disk, is_last):
+            logger.warning("%s: not as its checkpoint has it, so the log is read", segment.path)
+            return None
+        opened.append(segment)
+    segments.all = opened
+    segments.restored(checkpoint)
+    return checkpoint, producers
+
+
+def _producers(checkpoint: Checkpoint, segments: Segments) -> Producers | None:
+    data = segments.machine.disk.read(segments.directory / checkpoint.snapshot_name)
+    if data is None or crc32c(data) != checkpoint.snapshot_crc:
+        return None
+    try:
+        return decode_snapshot(data)
+    except CorruptSnapshot:
+        return None
+
+
+def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
+    size = disk.size(segment.path)
+    wanted = segment.saved.size
+    if size is None or size < wanted or (size > wanted and not is_last):
+        return False
+    return segment.read_aborted()
+
+
+def obsolete(bases: list[int], start_offset: int) -> list[int]:
+    """Those of the segments that have nothing from the start offset on."""
+    return [base for base, end in pairwise(bases) if end <= start_offset]
+
+
+def scan_on(
+    segments: Segments, bases: list[int], end_offset: int, apply: Callable[[Segment, Batch], None]
+) -> int:
+    """Read what is behind that which is open, and apply each batch. The end offset. CorruptLog; a
+    torn tail is cut."""
+    may_miss = segments.has_gaps or segments.settings.is_compacted
+
+    def read(segment: Segment) -> None:
+        nonlocal end_offset
+        is_last = segment.base_offset == bases[-1]
+        for batch in scan(segment, end_offset, is_last=is_last, may_miss=may_miss):
+            apply(segment, batch)
+            segments.count_unsaved(batch.size)
+            end_offset = batch.last_offset + 1
+
+    opened = segments.all[-1].base_offset if segments.all else -1
+    if segments.all:
+        read(segments.all[-1])
+    for base_offset in bases:
+        if base_offset <= opened:
+            continue
+        segment = segments.open(Saved(base_offset))
+        if (
+            segments.all
+            and base_offset != end_offset
+            and not (may_miss and base_offset > end_offset)
+        ):
+            raise MissingSegment(segment.path, end_offset)
+        segments.all.append(segment)
+        end_offset = base_offset
+        read(segment)
+    return end_offset
+
+
+def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -> Iterator[Batch]:
+    """Each whole batch behind what is open, noted in the segment; ends by cutting a torn tail.
+    CorruptLog otherwise. `may_miss`: offsets may have been taken away by a compaction."""
     end = segment.file.size()
     window, start = b"", 0
     while True:
@@ -41,14 +158,15 @@ def scan(segment: Segment, next_offset: int, *, is_last: bool) -> Iterator[Batch
         if not _is_whole(window, at):
             break
         batch = parse_header(memoryview(window), at)
-        if batch.magic != 2 or batch.base_offset != next_offset or not batch.is_intact():
+        is_next = batch.base_offset == next_offset or (may_miss and batch.base_offset > next_offset)
+        if batch.magic != 2 or not is_next or not batch.is_intact():
             break
         segment.noted(batch.size, batch.last_offset, batch.max_timestamp_ms)
         next_offset = batch.last_offset + 1
         yield batch
     if segment.size < end:
         if not is_last or _is_followed(segment, segment.size, next_offset):
-            raise CorruptLog(segment, segment.size)
+            raise CorruptLog(segment.path, segment.size)
         segment.truncate()
 
 
@@ -80,3 +198,11 @@ def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
                 return True
         found = rest.find(_LANDMARK, found + 1)
     return False
+
+
+def tidied(disk: Disk, directory: Path) -> tuple[list[int], list[Path]]:
+    """Where the segments of a directory begin, and the files that are left to be removed."""
+    names = disk.names(directory)
+    left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
+    bases = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
+    return bases, left

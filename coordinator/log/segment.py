@@ -1,30 +1,33 @@
-"""One segment of a partition's log: a `.log` file of whole batches, and sparse indexes over it.
+"""One segment of a partition's log: a `.log` file of whole batches, and what helps to find them.
 
 The files are Kafka's own: `<first offset, 20 digits>.log` holds the batches as they are sent,
-`.index` (relative offset int32, position int32), `.timeindex` (largest timestamp so far int64,
-relative offset int32) and `.txnindex` (aborted transactions, see `aborted.py`). One index entry is
-made for about every `index_interval_bytes`: the last offset of a batch and where the batch starts.
+`.index` and `.timeindex` are sparse (see `index`), `.txnindex` has the aborted transactions whose
+marker is here (see `aborted`). These three live in memory and are brought to disk with the
+partition's checkpoint, which says how much of each file is good (`Saved`). A segment that is opened
+by such an entry reads its index files when they are first needed; if they aren't what was written,
+the indexes are made again from the `.log`.
 
-The indexes live in memory, and are written when the segment is full or the log is closed: after a
-crash they are made again from the `.log`, which is read to its end at start anyhow.
+What was on disk before the broker started, and was not read then, is checked when it is fetched.
+Offsets grow from batch to batch, with gaps where a compaction has taken records away.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
-from coordinator.log.aborted import AbortedTransaction, encode_aborted
-from coordinator.log.batch import HEADER_BYTES, Batch, parse_header, size_at
-from coordinator.log.disk import Disk
+from crc32c import crc32c
+
+from coordinator.log.aborted import AbortedTransactions
+from coordinator.log.batch import HEADER_BYTES, Batch, batches, parse_header, size_at
+from coordinator.log.disk import Disk, File
+from coordinator.log.index import SparseIndex, decode
 
 _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to find an offset
-_INDEX_ENTRY = Struct(">ii")
-_TIME_ENTRY = Struct(">qi")
 _WINDOW_BYTES = 8_192
+_WRITE_AGAIN_BYTES = 1 << 20
 _POSITION_MAX = 2**31 - 1
 
 
@@ -32,26 +35,82 @@ def file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}.{suffix}"
 
 
+class Damaged(Exception):
+    """What stands at this position of a segment is no batch of it."""
+
+    def __init__(self, path: Path, position: int) -> None:
+        super().__init__(f"{path}: damaged at byte {position}")
+        self.path = path
+        self.position = position
+
+
+class SavedFile(NamedTuple):
+    """How much of an index file is good, and its checksum."""
+
+    size: int = 0
+    crc: int = 0
+
+    def plus(self, data: bytes) -> SavedFile:
+        return SavedFile(self.size + len(data), crc32c(data, self.crc))
+
+    def is_start_of(self, data: bytes) -> bool:
+        return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
+
+
+class Saved(NamedTuple):
+    """A segment as a checkpoint knows it: `size` bytes of batches, all of them flushed."""
+
+    base_offset: int
+    size: int = 0
+    max_timestamp_ms: int = -1
+    max_timestamp_offset: int = 0  # the last offset of the first batch that has it
+    offsets: SavedFile = SavedFile()
+    times: SavedFile = SavedFile()
+    transactions: SavedFile = SavedFile()
+
+
 class Segment:
     """Batches from `base_offset` on. `size` is the end of what is in it."""
 
     def __init__(
-        self, directory: Path, base_offset: int, disk: Disk, index_interval_bytes: int
+        self, directory: Path, saved: Saved, disk: Disk, index_interval_bytes: int
     ) -> None:
-        self.base_offset = base_offset
-        self.path = directory / file_name(base_offset, "log")
-        self.file = disk.open(self.path)
-        self.size = 0
-        self.max_timestamp_ms = -1
-        self._disk = disk
-        self._max_timestamp_at = 0  # position of the first batch that has it,
-        self._max_timestamp_offset = base_offset  # and its last offset
+        self.base_offset = saved.base_offset
+        self.path = directory / file_name(saved.base_offset, "log")
+        self.size = saved.size
+        self.max_timestamp_ms = saved.max_timestamp_ms
         self.index_interval_bytes = index_interval_bytes
-        self._since_entry = 0
-        self._offsets = array("q")
-        self._positions = array("q")
-        self._timestamps = array("q")  # the largest up to this batch,
-        self._timestamp_offsets = array("q")  # and the last offset of the first batch with it
+        self.saved = saved  # what a checkpoint has of it
+        self.flushed_size = saved.size  # bytes known to be on the disk
+        self.aborted = AbortedTransactions()
+        self._max_timestamp_offset = saved.max_timestamp_offset
+        self._disk = disk
+        self._file: File | None = None
+        self._index = SparseIndex(saved.base_offset) if saved.size == 0 else None
+        self._checked = (saved.size, saved.size)  # what of the first `saved.size` bytes was read
+        self._unchecked_end = saved.size
+        self._first_timestamp_ms: int | None = None
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+    @property
+    def index(self) -> SparseIndex:
+        if self._index is None:
+            self._index = self._read_index() or self._rebuilt_index()
+        return self._index
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """The largest timestamp of the first batch; -1 if there is none."""
+        if self._first_timestamp_ms is None:
+            if self.size == 0:
+                return -1
+            self._first_timestamp_ms = self.header_at(0).max_timestamp_ms
+        return self._first_timestamp_ms
 
     def has_room(self, size: int, offset: int, segment_bytes: int) -> bool:
         """Whether a batch of this size that ends with `offset` may still go here."""
@@ -60,17 +119,30 @@ class Segment:
             and offset - self.base_offset <= _POSITION_MAX
         )
 
-    def append(self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
-        """Write a batch. If the disk refuses, OSError, and the segment is as it was."""
-        try:
-            self.file.write(data, self.size)
-        except OSError:
-            self._undo()
-            raise
-        self.noted(len(data), last_offset, max_timestamp_ms)
+    # Writing
 
-    def _undo(self) -> None:
-        # If even this fails, the next append overwrites the torn piece, or the next start cuts it.
+    def write(self, data: bytes | bytearray) -> None:
+        """Bytes behind the end, which stays where it is. OSError: `cut` then."""
+        self.file.write(data, self.size)
+
+    def write_again(self, start: int) -> None:
+        """Write what is there from this position on once more. OSError, Damaged."""
+        while start < self.size:
+            end = self.whole_batches_end(start, self.size, _WRITE_AGAIN_BYTES, True)
+            data = self.file.read(end - start, start)
+            checked = 0
+            for batch in batches(data):
+                if not batch.is_intact():
+                    break
+                checked += batch.size
+            if checked < end - start:
+                raise Damaged(self.path, start + checked)
+            self.file.write(data, start)
+            start = end
+
+    def cut(self) -> None:
+        """Take off what a failed write has left behind the end. If even this fails, the next
+        append overwrites the torn piece, or the next start cuts it."""
         try:
             self.file.truncate(self.size)
         except OSError:
@@ -80,22 +152,22 @@ class Segment:
         """A batch of `size` bytes is at the end of the file: index it."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
-            self._max_timestamp_at = self.size
             self._max_timestamp_offset = last_offset
-        if self._since_entry > self.index_interval_bytes:
-            self._offsets.append(last_offset)
-            self._positions.append(self.size)
-            self._timestamps.append(self.max_timestamp_ms)
-            self._timestamp_offsets.append(self._max_timestamp_offset)
-            self._since_entry = 0
+        index = self.index
+        if self.size - index.last_position > self.index_interval_bytes:
+            index.add(last_offset, self.size)
+            index.add_time(self.max_timestamp_ms, self._max_timestamp_offset)
         self.size += size
-        self._since_entry += size
+
+    def truncate(self) -> None:
+        """Cut the file where the last noted batch ends."""
+        self.file.truncate(self.size)
+
+    # Reading
 
     def position_of(self, offset: int) -> int:
         """Where the first batch starts whose last offset is `offset` or later; `size` if none."""
-        entry = bisect_right(self._offsets, offset) - 1
-        start = self._positions[entry] if entry >= 0 else 0
-        for position, _, last_offset in self._steps(start):
+        for position, _, last_offset in self._steps(self.index.position_before(offset)):
             if last_offset >= offset:
                 return position
         return self.size
@@ -111,8 +183,7 @@ class Segment:
         return stop
 
     def _whole_batches_end(self, start: int, limit: int) -> int:
-        entry = bisect_right(self._positions, limit) - 1
-        end = max(start, self._positions[entry]) if entry >= 0 else start
+        end = max(start, self.index.position_within(limit))
         for position, size, _ in self._steps(end):
             if position + size > limit:
                 return position
@@ -120,67 +191,139 @@ class Segment:
         return end
 
     def _steps(self, position: int) -> Iterator[tuple[int, int, int]]:
-        """(position, size, last offset) of each batch from this position on."""
+        """(position, size, last offset) of each batch from this position on. Damaged."""
         window, start = b"", position
         while position < self.size:
             at = position - start
             if at + _STEP.size > len(window):
                 window, start, at = self.file.read(_WINDOW_BYTES, position), position, 0
+            if _STEP.size > len(window):
+                raise Damaged(self.path, position)
             base_offset, length, last_offset_delta = _STEP.unpack_from(window, at)
+            if length < HEADER_BYTES - 12 or position + length + 12 > self.size:
+                raise Damaged(self.path, position)
             yield position, length + 12, base_offset + last_offset_delta
             position += length + 12
+
+    def intact_end(self, start: int, stop: int) -> int:
+        """Where the good batches from `start` on end, up to `stop`: what was written in this life
+        of the broker, or read before, is taken as good. Damaged if the first one isn't."""
+        if start >= self._unchecked_end or (self._checked[0] <= start and stop <= self._checked[1]):
+            return stop
+        end = start
+        for batch in batches(self.file.read(stop - start, start)):
+            if batch.magic != 2 or batch.size < HEADER_BYTES or not batch.is_intact():
+                break
+            end += batch.size
+        if end == start:
+            raise Damaged(self.path, start)
+        low, high = self._checked
+        adjoins = low <= start <= high
+        self._checked = (low, max(high, end)) if adjoins else (start, end)
+        return end
 
     def offset_at(self, position: int) -> int:
         """The base offset of the batch that starts there."""
         return int.from_bytes(self.file.read(8, position), "big")
 
+    def header_at(self, position: int) -> Batch:
+        """The header of the batch that starts there; `data` is no more than that."""
+        return parse_header(self.file.read(HEADER_BYTES, position))
+
     def batch_at(self, position: int) -> Batch:
-        """The whole batch that starts there."""
+        """The whole batch that starts there. Damaged."""
         size = size_at(self.file.read(_STEP.size, position), 0)
+        self.intact_end(position, position + size)
         return parse_header(self.file.read(size, position))
 
-    def batches_from(self, timestamp_ms: int) -> Iterator[Batch]:
-        """The batches that have a record of this timestamp or a later one."""
+    def first_batch_from(self, timestamp_ms: int, offset: int) -> Batch | None:
+        """The first batch with this offset or a later one that has a record of this timestamp or
+        a later one."""
         if self.max_timestamp_ms < timestamp_ms:
-            return
-        entry = bisect_left(self._timestamps, timestamp_ms) - 1
-        start = self._positions[entry] if entry >= 0 else 0
+            return None
+        start = self.position_of(max(offset, self.index.offset_before_time(timestamp_ms)))
         for position, _, _ in self._steps(start):
-            header = parse_header(self.file.read(HEADER_BYTES, position))
-            if header.max_timestamp_ms >= timestamp_ms:
-                yield self.batch_at(position)
+            if self.header_at(position).max_timestamp_ms >= timestamp_ms:
+                return self.batch_at(position)
+        return None
 
     def batch_with_max_timestamp(self) -> Batch | None:
-        return self.batch_at(self._max_timestamp_at) if self.size else None
+        """The first one that has the segment's largest timestamp."""
+        if self.max_timestamp_ms < 0:
+            return None
+        return self.batch_at(self.position_of(self._max_timestamp_offset))
 
-    def truncate(self) -> None:
-        """Cut the file where the last noted batch ends."""
-        self.file.truncate(self.size)
+    # Indexes on disk
 
-    def write_indexes(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """Kafka's index files, for the tools that read them; of the transactions those whose
-        marker is in this segment."""
-        base = self.base_offset
-        entries = zip(self._offsets, self._positions, strict=True)
-        offsets = b"".join(_INDEX_ENTRY.pack(offset - base, at) for offset, at in entries)
-        times = b"".join(_TIME_ENTRY.pack(ms, offset - base) for ms, offset in self._growing())
-        transactions = b"".join(map(encode_aborted, aborted))
-        contents = {"index": offsets, "timeindex": times, "txnindex": transactions}
-        for suffix, content in contents.items():
-            file = self._disk.open(self.path.with_suffix(f".{suffix}"))
-            file.truncate(0)
-            file.write(content, 0)
-            file.close()
+    def path_of(self, suffix: str) -> Path:
+        return self.path.with_suffix(f".{suffix}")
 
-    def _growing(self) -> Iterator[tuple[int, int]]:
-        """Each larger timestamp once, the largest of the segment last."""
-        last = -1
-        ends = ([self.max_timestamp_ms], [self._max_timestamp_offset])
-        for part in ((self._timestamps, self._timestamp_offsets), ends):
-            for timestamp_ms, offset in zip(*part, strict=True):
-                if timestamp_ms > last:
-                    yield timestamp_ms, offset
-                    last = timestamp_ms
+    @property
+    def is_saved(self) -> bool:
+        """Whether a checkpoint has it as it is."""
+        return self.size == self.saved.size > 0
+
+    def capture(self) -> tuple[Saved, list[tuple[Path, int, bytes]]]:
+        """The segment as it is now, and what has to be written for that: (file, from this byte
+        on, bytes)."""
+        if self.size == 0:
+            return Saved(self.base_offset), []
+        index = self.index
+        index.add_time(self.max_timestamp_ms, self._max_timestamp_offset)
+        saved = self.saved
+        offsets = index.offsets_from(saved.offsets.size)
+        times = index.times_from(saved.times.size)
+        transactions = self.aborted.entries_from(saved.transactions.size)
+        after = Saved(
+            self.base_offset,
+            self.size,
+            self.max_timestamp_ms,
+            self._max_timestamp_offset,
+            saved.offsets.plus(offsets),
+            saved.times.plus(times),
+            saved.transactions.plus(transactions),
+        )
+        pieces = (
+            (self.path_of("index"), saved.offsets.size, offsets),
+            (self.path_of("timeindex"), saved.times.size, times),
+            (self.path_of("txnindex"), saved.transactions.size, transactions),
+        )
+        return after, [piece for piece in pieces if piece[2] or not piece[1]]
+
+    def read_aborted(self) -> bool:
+        """Take the aborted transactions from their file; False if it isn't what was written."""
+        wanted = self.saved.transactions
+        if wanted.size == 0:
+            return True
+        data = self._disk.read(self.path_of("txnindex")) or b""
+        if not wanted.is_start_of(data):
+            return False
+        self.aborted = AbortedTransactions(data[: wanted.size])
+        return True
+
+    def _read_index(self) -> SparseIndex | None:
+        saved = self.saved
+        offsets = self._disk.read(self.path_of("index")) or b""
+        times = self._disk.read(self.path_of("timeindex")) or b""
+        if not (saved.offsets.is_start_of(offsets) and saved.times.is_start_of(times)):
+            return None
+        return decode(self.base_offset, offsets[: saved.offsets.size], times[: saved.times.size])
+
+    def _rebuilt_index(self) -> SparseIndex:
+        """From the batches' headers. The files are written anew with the next checkpoint."""
+        self.saved = Saved(self.base_offset)
+        index = SparseIndex(self.base_offset)
+        latest, latest_offset = -1, self.base_offset
+        for position, _, last_offset in self._steps(0):
+            timestamp_ms = self.header_at(position).max_timestamp_ms
+            if timestamp_ms > latest:
+                latest, latest_offset = timestamp_ms, last_offset
+            if position - index.last_position > self.index_interval_bytes:
+                index.add(last_offset, position)
+                index.add_time(latest, latest_offset)
+        return index
 
     def close(self) -> None:
-        self.file.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None

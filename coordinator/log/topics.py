@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from coordinator.clock import Clock
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.log.configs import check_configs, settings_of
-from coordinator.log.disk import Disk
+from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
 from coordinator.log.storage import (
     Storage,
@@ -54,14 +53,12 @@ class Topics:
         self,
         storage: Storage,
         config: BrokerConfig,
-        disk: Disk,
-        clock: Clock,
+        machine: Machine,
         new_id: Callable[[], UUID],
     ) -> None:
         self._storage = storage
         self._config = config
-        self._disk = disk
-        self._clock = clock
+        self._machine = machine
         self._new_id = new_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -163,7 +160,7 @@ class Topics:
         del self._by_name[topic.name]
         del self._by_id[topic.id]
         for partition in topic.partitions:
-            partition.close()
+            partition.discard()
         # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
         for old, new in renames.items():
             self._storage.rename(old, new)
@@ -190,9 +187,13 @@ class Topics:
             for partition in topic.partitions:
                 partition.close()
 
+    def partitions(self) -> list[Partition]:
+        """Of every topic, hidden ones as well."""
+        return [each for topic in self._by_name.values() for each in topic.partitions]
+
     def expire_producers(self) -> None:
         """Forget the producers that have long been silent."""
-        now_ms = self._clock.now_ms()
+        now_ms = self._machine.clock.now_ms()
         for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
@@ -228,14 +229,13 @@ class Topics:
                 entry.topic_id,
                 self._storage.partition_directory(entry.name, index),
                 settings,
-                self._disk,
-                self._clock,
+                self._machine,
             )
             for index in indexes
         ]
 
     def _load(self, partition: Partition, topic_id: UUID) -> None:
-        found = read_partition_metadata(self._disk, partition.directory)
+        found = read_partition_metadata(self._machine.disk, partition.directory)
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
                 f"{partition.directory} is of topic id {to_base64(found)}, not "
@@ -247,7 +247,7 @@ class Topics:
         self._storage.remove(name)
         original, _, rest = name.rpartition(".")
         directory = self._storage.directory / original
-        found = read_partition_metadata(self._disk, directory)
+        found = read_partition_metadata(self._machine.disk, directory)
         if found is not None and rest == f"{to_base64(found)}-delete":
             self._storage.remove(original)
 

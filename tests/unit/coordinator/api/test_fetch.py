@@ -10,6 +10,7 @@ import pytest
 from coordinator.errors import Code
 from coordinator.log.batch import batches, encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
+from tests.unit.coordinator.log.logs import NOW_MS
 
 MAX_WAIT_MS = 500
 
@@ -228,7 +229,7 @@ def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_pat
         partition = client.partition("t")
         data = encode_batch(
             [(None, b"v")],
-            timestamp_ms=1,
+            timestamp_ms=NOW_MS,
             producer_id=7,
             producer_epoch=0,
             base_sequence=0,

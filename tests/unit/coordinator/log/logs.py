@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
+from coordinator.clock import Clock
 from coordinator.log.batch import Batch, check_produced, encode_batch
 from coordinator.log.disk import Disk, File, SystemDisk
-from coordinator.log.partition import LogSettings, Partition
+from coordinator.log.machine import Machine
+from coordinator.log.partition import Partition
+from coordinator.log.settings import LogSettings
+from tests.unit.coordinator.fakes import FakeClock
 
 TOPIC_ID = UUID(int=7)
 NOW_MS = 1_700_000_000_000
@@ -26,6 +30,21 @@ class StillClock:
 
     def monotonic_ms(self) -> int:
         return self.time_ms
+
+
+class AtOnce:
+    """Background work that is done before anyone can look."""
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            done(error)
+        else:
+            done(None)
+
+    def close(self) -> None:
+        pass
 
 
 class FullDisk(SystemDisk):
@@ -56,11 +75,17 @@ class _FullFile:
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def machine(disk: Disk | None = None, clock: Clock | None = None) -> Machine:
+    """One whose background work is done at once, and whose timers never ring."""
+    scheduler = clock if isinstance(clock, FakeClock) else FakeClock()
+    return Machine(disk or SystemDisk(), clock or StillClock(), scheduler, AtOnce())
+
+
 def partition(
     directory: Path,
     *,
     disk: Disk | None = None,
-    clock: StillClock | None = None,
+    clock: Clock | None = None,
     segment_bytes: int = 1 << 30,
     index_interval_bytes: int = 4_096,
     log_append_time: bool = False,
@@ -71,9 +96,7 @@ def partition(
         index_interval_bytes=index_interval_bytes,
         log_append_time=log_append_time,
     )
-    made = Partition(
-        "t", 0, TOPIC_ID, directory / "t-0", settings, disk or SystemDisk(), clock or StillClock()
-    )
+    made = Partition("t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock))
     made.load()
     return made
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator.log.batch import rewritten
 from coordinator.log.partition import Partition
 from coordinator.log.recovery import CorruptLog
-from tests.unit.coordinator.log.logs import partition, produced
+from tests.unit.coordinator.log.logs import NOW_MS, partition, produced
 
 
 def written(directory: Path, count: int, *, segment_bytes: int = 1 << 30) -> list[Path]:
@@ -28,7 +28,7 @@ def summary(log: Partition) -> object:
         log.last_stable_offset,
         known,
         list(log.producers.open_transactions()),
-        list(log.aborted.ending_in(0, 1_000)),
+        log.aborted_in(0, 1_000),
         log.with_max_timestamp(),
     )
 
@@ -91,7 +91,7 @@ def test_an_earlier_segment_that_ends_too_early_is_reported(tmp_path: Path) -> N
 def test_index_files_are_kafkas(tmp_path: Path) -> None:
     log = partition(tmp_path, index_interval_bytes=100)
     for i in range(4):
-        log.append(produced([b"v" * 100], timestamp_ms=1_000 + i))
+        log.append(produced([b"v" * 100], timestamp_ms=NOW_MS + i))
     log.append(produced(producer_id=7, transactional=True))
     log.append_marker(7, 0, False, 0)
     size = produced([b"v" * 100]).size
@@ -100,7 +100,7 @@ def test_index_files_are_kafkas(tmp_path: Path) -> None:
     assert files[".index"][:16] == b"".join(
         value.to_bytes(4, "big") for value in (1, size, 2, 2 * size)
     )
-    assert files[".timeindex"][:12] == (1_001).to_bytes(8, "big") + (1).to_bytes(4, "big")
+    assert files[".timeindex"][:12] == (NOW_MS + 1).to_bytes(8, "big") + (1).to_bytes(4, "big")
     assert files[".txnindex"] == bytes(2) + b"".join(
         value.to_bytes(8, "big") for value in (7, 4, 5, 6)
     )

@@ -11,7 +11,7 @@ from coordinator.errors import Code, Refused
 from coordinator.log.disk import SystemDisk
 from coordinator.log.storage import Storage, UnusableDataDirectory, to_base64
 from coordinator.log.topics import Topics
-from tests.unit.coordinator.log.logs import StillClock, produced
+from tests.unit.coordinator.log.logs import machine, produced
 
 Open = Callable[[], Topics]
 
@@ -27,7 +27,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
             storages.pop().close()
         storages.append(Storage(tmp_path, 1, UUID(int=99), SystemDisk()))
         config = BrokerConfig(data_dir=tmp_path)
-        topics = Topics(storages[0], config, SystemDisk(), StillClock(), lambda: next(ids))
+        topics = Topics(storages[0], config, machine(), lambda: next(ids))
         topics.load()
         return topics
 

@@ -1,0 +1,146 @@
+"""The checkpoint of a partition: up to where its log is known to be whole and on the disk.
+
+Below the recovery point everything is flushed: the batches, the index files and a snapshot of the
+producers. So a start reads the log from there on only, whether the broker was stopped, killed, or
+lost its power. Kafka keeps an offset for each partition and believes what index files lie there;
+here a file in the partition's directory says of each segment how much of which file is good, with a
+checksum of it, and has one itself. Whatever isn't as it says counts for nothing: then the whole log
+is read (see `recovery`). The file is replaced after all that it speaks of was flushed.
+
+    checkpoint      checksum in hexadecimal, a line's end, JSON
+    start-offset    the same; only if records were deleted by request: that can't wait for the
+                    next checkpoint
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from crc32c import crc32c
+
+from coordinator.log.disk import Disk, File
+from coordinator.log.segment import Saved, SavedFile, file_name
+from coordinator.log.storage import from_base64, to_base64
+
+_CHECKPOINT = "checkpoint"
+_START_OFFSET = "start-offset"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What the file says."""
+
+    topic_id: UUID
+    start_offset: int
+    recovery_point: int
+    has_gaps: bool  # a compaction has taken batches away
+    snapshot_crc: int
+    segments: Sequence[Saved]  # oldest first; those that the recovery point is behind
+
+    @property
+    def snapshot_name(self) -> str:
+        return file_name(self.recovery_point, "snapshot")
+
+
+def _sealed(topic_id: UUID, **content: Any) -> bytes:
+    data = json.dumps({"version": _VERSION, "topic_id": to_base64(topic_id), **content}).encode()
+    return b"%08x\n%s" % (crc32c(data), data)
+
+
+def _unsealed(data: bytes, topic_id: UUID) -> dict[str, Any]:
+    """ValueError, KeyError, TypeError."""
+    crc, _, content = data.partition(b"\n")
+    if int(crc, 16) != crc32c(content):
+        raise ValueError("checksum")
+    found: dict[str, Any] = json.loads(content)
+    if found["version"] != _VERSION or from_base64(found["topic_id"]) != topic_id:
+        raise ValueError("of another version or topic")
+    return found
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    return _sealed(
+        checkpoint.topic_id,
+        start_offset=checkpoint.start_offset,
+        recovery_point=checkpoint.recovery_point,
+        has_gaps=checkpoint.has_gaps,
+        snapshot_crc=checkpoint.snapshot_crc,
+        segments=checkpoint.segments,
+    )
+
+
+def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint | None:
+    """None if there is none of this topic, or none that can be believed."""
+    data = disk.read(directory / _CHECKPOINT)
+    if data is None:
+        return None
+    try:
+        found = _unsealed(data, topic_id)
+        return Checkpoint(
+            topic_id=topic_id,
+            start_offset=found["start_offset"],
+            recovery_point=found["recovery_point"],
+            has_gaps=found["has_gaps"],
+            snapshot_crc=found["snapshot_crc"],
+            segments=[
+                Saved(*numbers, *(SavedFile(*file) for file in files))
+                for *numbers, index, times, transactions in found["segments"]
+                for files in ((index, times, transactions),)
+            ],
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write_start_offset(disk: Disk, directory: Path, topic_id: UUID, offset: int) -> None:
+    """Durable when this returns. OSError."""
+    disk.replace(directory / _START_OFFSET, _sealed(topic_id, start_offset=offset))
+
+
+def read_start_offset(disk: Disk, directory: Path, topic_id: UUID) -> int:
+    """0 if none was written, or none that can be believed."""
+    try:
+        data = disk.read(directory / _START_OFFSET) or b""
+        return int(_unsealed(data, topic_id)["start_offset"])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+@dataclass(slots=True)
+class Saving:
+    """Everything that a new checkpoint needs, as it was at one moment. `write` may be called on
+    another thread: nothing in here changes any more."""
+
+    disk: Disk
+    directory: Path
+    flushes: Iterable[File]
+    pieces: Iterable[tuple[Path, int, bytes]]  # of index files: file, from this byte on, bytes
+    snapshot: bytes
+    checkpoint: Checkpoint
+    flush_failed: bool = False
+
+    def write(self) -> None:
+        """OSError; with `flush_failed` if it came of flushing batches."""
+        try:
+            for file in self.flushes:
+                file.flush()
+        except OSError:
+            self.flush_failed = True
+            raise
+        for path, at, data in self.pieces:
+            file = self.disk.open(path)
+            try:
+                file.truncate(at)
+                file.write(data, at)
+                file.flush()
+            finally:
+                file.close()
+        self.disk.replace(self.directory / self.checkpoint.snapshot_name, self.snapshot)
+        self.disk.flush_directory(self.directory)
+        self.disk.replace(self.directory / _CHECKPOINT, encode_checkpoint(self.checkpoint))

@@ -1,0 +1,369 @@
+"""The segments of a partition: which there are, and what is done to their files beside appending.
+
+    rolled     a full segment is followed by an empty one that begins at the end of the log
+    flushed    every `flush.messages`, `flush.ms` after the first batch that isn't, and when saved
+    saved      after SAVE_BYTES or SAVE_BATCHES, at a roll and when closed: flush, indexes,
+               producers, checkpoint (see `checkpoint`); on another thread, but when closed
+    removed    forgotten at once, and when a checkpoint says so renamed to `.deleted`; its file is
+               closed and unlinked after `file.delete.delay.ms`, so that what is being sent is sent
+
+A flush that failed can't be tried again: the system may have marked as clean what it couldn't
+write. All that came since the last good one is suspect then, and no append is taken. Before the
+next one the suspect bytes are read, their checksums tested, written once more and flushed; if that
+goes well, the log is whole again, and if not, the append is refused and so is the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+from crc32c import crc32c
+
+from coordinator.clock import Timer
+from coordinator.log.checkpoint import Checkpoint, Saving
+from coordinator.log.machine import Machine
+from coordinator.log.producers import Producers
+from coordinator.log.segment import Damaged, Saved, Segment, file_name
+from coordinator.log.settings import LogSettings
+from coordinator.log.snapshot import encode_snapshot
+from coordinator.log.storage import write_partition_metadata
+
+logger = logging.getLogger(__name__)
+
+# What a start after a kill has to read of a partition at most, but for what came in meanwhile.
+SAVE_BYTES = 32 << 20
+SAVE_BATCHES = 16_384
+_HEAL_INTERVAL_MS = 1_000
+
+
+class FlushFailed(OSError):
+    """Bytes were written, but are not known to be on the disk."""
+
+
+class Segments:
+    """Oldest first; the last one is the active one. The directory is made with the first."""
+
+    def __init__(
+        self, directory: Path, topic_id: UUID, settings: LogSettings, machine: Machine
+    ) -> None:
+        self.directory = directory
+        self.topic_id = topic_id
+        self.settings = settings
+        self.machine = machine
+        self.all: list[Segment] = []
+        self.has_gaps = False
+        self.recovery_point = 0
+        self._unsaved_bytes = 0  # these two since the last attempt to save
+        self._unsaved_batches = 0
+        self._appended = 0
+        self._appended_saved = 0
+        self._is_saving = False
+        self._is_closed = False
+        self._snapshot: Path | None = None
+        self._removed: list[Segment] = []  # forgotten, and in no checkpoint yet
+        self._timers: set[Timer] = set()
+        self._flush_timer: Timer | None = None
+        self._flushed_offset = 0
+        self._failed_flush = ""
+        self._heal_from_ms = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    # Finding
+
+    def with_offset(self, offset: int) -> int:
+        """The place of the segment that has this offset, if any has; at least 0."""
+        return max(0, bisect_right(self.all, offset, key=lambda each: each.base_offset) - 1)
+
+    def end_of(self, at: int, end_offset: int) -> int:
+        """Where the offsets of the segment at this place end."""
+        return self.all[at + 1].base_offset if at + 1 < len(self.all) else end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(segment.size for segment in self.all)
+
+    # Appending
+
+    def active_for(self, size: int, last_offset: int, timestamp_ms: int) -> Segment | None:
+        """The active segment, if a batch of this size, last offset and timestamp goes there."""
+        if not self.all:
+            return None
+        active = self.all[-1]
+        settings = self.settings
+        if not active.has_room(size, last_offset, settings.segment_bytes):
+            return None
+        if active.size and timestamp_ms - active.first_timestamp_ms > settings.segment_ms:
+            return None
+        return active
+
+    def roll(self, base_offset: int) -> Segment:
+        """An empty segment at the end of the log, the active one from now on. OSError."""
+        disk = self.machine.disk
+        if not self.all:
+            disk.make_directory(self.directory)
+            write_partition_metadata(disk, self.directory, self.topic_id)
+        segment = self.open(Saved(base_offset))
+        _ = segment.file  # on disk before anything rests on it
+        self.all.append(segment)
+        return segment
+
+    def open(self, saved: Saved) -> Segment:
+        return Segment(self.directory, saved, self.machine.disk, self.settings.index_interval_bytes)
+
+    def append(
+        self, segment: Segment, data: bytes | bytearray, last_offset: int, timestamp_ms: int
+    ) -> None:
+        """Write a batch to the active segment, and flush if it is time. OSError: nothing has
+        changed then, but that a failed flush leaves the log closed to appends (see above)."""
+        if self._failed_flush:
+            self._heal()
+        try:
+            segment.write(data)
+            if last_offset - self._flushed_offset >= self.settings.flush_messages - 1:
+                self._flush(len(data))
+                self._flushed_offset = last_offset + 1
+            elif self._flush_timer is None and self.settings.flush_ms < 2**62:
+                self._flush_timer = self.machine.scheduler.call_later(
+                    self.settings.flush_ms, self._flush_aside
+                )
+        except OSError:
+            segment.cut()
+            raise
+        segment.noted(len(data), last_offset, timestamp_ms)
+        self.count_unsaved(len(data))
+
+    def count_unsaved(self, size: int) -> None:
+        self._appended += 1
+        self._unsaved_bytes += size
+        self._unsaved_batches += 1
+
+    # Flushing
+
+    def _flush(self, added: int) -> None:
+        """Now. `added` bytes are behind the end of the active segment."""
+        for segment in self._unflushed(added):
+            try:
+                segment.file.flush()
+            except OSError as error:
+                self._flush_has_failed(error)
+                raise FlushFailed(error.errno, f"flush: {error.strerror}") from error
+            segment.flushed_size = segment.size
+        self.all[-1].flushed_size += added
+
+    def _unflushed(self, added: int = 0) -> list[Segment]:
+        active = self.all[-1]
+        return [
+            segment
+            for segment in self.all
+            if segment.flushed_size < segment.size or (added and segment is active)
+        ]
+
+    def _flush_aside(self) -> None:
+        """On another thread, for `flush.ms`."""
+        self._flush_timer = None
+        segments = [(segment, segment.file, segment.size) for segment in self._unflushed()]
+        if not segments:
+            return
+
+        def flush() -> None:
+            for _, file, _ in segments:
+                file.flush()
+
+        def done(error: Exception | None) -> None:
+            if isinstance(error, OSError):
+                self._flush_has_failed(error)
+                return
+            for segment, _, size in segments:
+                segment.flushed_size = max(segment.flushed_size, size)
+
+        self.machine.background.run(flush, done)
+
+    def _flush_has_failed(self, error: OSError) -> None:
+        logger.error("%s: a flush failed, nothing is appended: %s", self.directory, error)
+        self._failed_flush = str(error)
+
+    def _heal(self) -> None:
+        """Write the suspect bytes again and flush them. OSError if that doesn't go well either."""
+        now_ms = self.machine.clock.monotonic_ms()
+        if now_ms < self._heal_from_ms:
+            raise FlushFailed(f"not flushed: {self._failed_flush}")
+        self._heal_from_ms = now_ms + _HEAL_INTERVAL_MS
+        for segment in self._unflushed():
+            try:
+                segment.write_again(segment.flushed_size)
+                segment.file.flush()
+            except Damaged as error:
+                raise FlushFailed(f"{error}, after a failed flush") from error
+            segment.flushed_size = segment.size
+        logger.warning("%s: what was not flushed was written again", self.directory)
+        self._failed_flush = ""
+        self._heal_from_ms = 0
+
+    # Saving
+
+    @property
+    def is_save_due(self) -> bool:
+        return self._unsaved_bytes >= SAVE_BYTES or self._unsaved_batches >= SAVE_BATCHES
+
+    @property
+    def has_unsaved(self) -> bool:
+        return self._appended != self._appended_saved or bool(self._removed)
+
+    def save(self, start_offset: int, end_offset: int, producers: Producers) -> None:
+        """Bring the log as it is now to disk, on another thread; a no-op while that is going on."""
+        if self._is_saving or self._failed_flush or not self.all:
+            return
+        self._is_saving = True
+        saving, states = self._captured(start_offset, end_offset, producers)
+        removed, self._removed = self._removed, []
+        self.machine.background.run(
+            saving.write, partial(self._saved, saving, states, removed, self._appended)
+        )
+
+    def save_now(self, start_offset: int, end_offset: int, producers: Producers) -> None:
+        """The same on this thread. OSError."""
+        if not self.all or self._failed_flush:
+            return
+        saving, states = self._captured(start_offset, end_offset, producers)
+        saving.write()
+        removed, self._removed = self._removed, []
+        self._saved(saving, states, removed, self._appended, None)
+
+    def _captured(
+        self, start_offset: int, end_offset: int, producers: Producers
+    ) -> tuple[Saving, list[tuple[Segment, Saved]]]:
+        pieces = []
+        states = []
+        for segment in self.all:
+            if segment.is_saved:
+                states.append((segment, segment.saved))
+                continue
+            state, added = segment.capture()
+            states.append((segment, state))
+            pieces += added
+        snapshot = encode_snapshot(producers)
+        self._unsaved_bytes = self._unsaved_batches = 0
+        checkpoint = Checkpoint(
+            topic_id=self.topic_id,
+            start_offset=start_offset,
+            recovery_point=end_offset,
+            has_gaps=self.has_gaps,
+            snapshot_crc=crc32c(snapshot),
+            segments=[state for _, state in states],
+        )
+        flushes = [segment.file for segment in self.all if not segment.is_saved]
+        disk = self.machine.disk
+        return Saving(disk, self.directory, flushes, pieces, snapshot, checkpoint), states
+
+    def _saved(
+        self,
+        saving: Saving,
+        states: Iterable[tuple[Segment, Saved]],
+        removed: list[Segment],
+        appended: int,
+        error: Exception | None,
+    ) -> None:
+        self._is_saving = False
+        if self._is_closed:
+            return
+        if error is not None:
+            self._removed = [*removed, *self._removed]
+            if saving.flush_failed and isinstance(error, OSError):
+                self._flush_has_failed(error)
+            else:
+                logger.error("%s: no checkpoint: %s", self.directory, error)
+            return
+        for segment, state in states:
+            segment.saved = state
+            segment.flushed_size = max(segment.flushed_size, state.size)
+        self._appended_saved = appended
+        self.recovery_point = saving.checkpoint.recovery_point
+        self._drop_snapshot(self._snapshot)
+        self._snapshot = self.directory / saving.checkpoint.snapshot_name
+        for segment in removed:
+            self._remove(segment)
+
+    def _drop_snapshot(self, path: Path | None) -> None:
+        """One that no segment begins with is of no use when there is a newer one."""
+        if path is None or path.name == file_name(self.recovery_point, "snapshot"):
+            return
+        if any(path == segment.path_of("snapshot") for segment in self.all):
+            return
+        try:
+            self.machine.disk.remove(path)
+        except OSError as error:
+            logger.warning("%s stays: %s", path, error)
+
+    def restored(self, checkpoint: Checkpoint) -> None:
+        """The segments are as this checkpoint has them."""
+        self.recovery_point = self._flushed_offset = checkpoint.recovery_point
+        self.has_gaps = checkpoint.has_gaps
+        self._snapshot = self.directory / checkpoint.snapshot_name
+
+    # Removing
+
+    def forget(self, segments: list[Segment]) -> None:
+        """These are no longer in the log; their files go after the next checkpoint."""
+        gone = set(segments)
+        self.all = [segment for segment in self.all if segment not in gone]
+        self._removed += segments
+
+    def _remove(self, segment: Segment) -> None:
+        disk = self.machine.disk
+        gone = []
+        for suffix in ("log", "index", "timeindex", "txnindex", "snapshot"):
+            path = segment.path_of(suffix)
+            after = path.with_name(f"{path.name}.deleted")
+            try:
+                disk.rename(path, after)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                logger.warning("%s stays: %s", path, error)
+                continue
+            gone.append(after)
+        self.remove_later(gone, segment)
+
+    def remove_later(self, paths: list[Path], segment: Segment | None = None) -> None:
+        """Unlink files after `file.delete.delay.ms`, on another thread."""
+        if not paths:
+            return
+        disk = self.machine.disk
+
+        def unlink() -> None:
+            for path in paths:
+                disk.remove(path)
+
+        def remove() -> None:
+            self._timers.discard(timer)
+            if segment is not None:
+                segment.close()
+            self.machine.background.run(unlink, _log_if_failed)
+
+        timer = self.machine.scheduler.call_later(self.settings.file_delete_delay_ms, remove)
+        self._timers.add(timer)
+
+    def close(self) -> None:
+        """Nothing more is done to the files."""
+        self._is_closed = True
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        for segment in (*self.all, *self._removed):
+            segment.close()
+        self.all.clear()
+
+
+def _log_if_failed(error: Exception | None) -> None:
+    if error is not None:
+        logger.warning("a deleted segment's file stays: %s", error)

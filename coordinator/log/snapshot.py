@@ -1,0 +1,84 @@
+"""What a partition knows of its producers, as a file: `<offset>.snapshot`, Kafka's format.
+
+    version int16 1 | crc32c uint32 of the rest | producers, int32 first: their number
+    producer id int64 | epoch int16 | of the last batch: last sequence int32, last offset int64,
+    last less first sequence int32 | timestamp int64 | coordinator epoch int32
+    | first offset of the open transaction int64
+
+Kafka keeps the last batch of a producer only, and so forgets in a restart how to answer a retry of
+the four before it. Here they follow, under the same checksum, behind what Kafka reads: for each
+producer int32 how many, and for each of these first, last sequence int32, base offset and log
+append time int64.
+Source: ProducerSnapshot.json, org.apache.kafka.storage.internals.log.ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as TooShort  # noqa: N812
+
+from crc32c import crc32c
+
+from coordinator.log.producers import AppendedBatch, Producer, Producers
+
+_HEAD = Struct(">hI")
+_COUNT = Struct(">i")
+_ENTRY = Struct(">qhiqiqiq")
+_BATCH = Struct(">iiqq")
+_VERSION = 1
+_SEQUENCES = 2**31
+
+
+class CorruptSnapshot(ValueError):
+    """Not a snapshot, or a damaged one: the log has to be read instead."""
+
+
+def encode_snapshot(producers: Producers) -> bytes:
+    known = list(producers.items())
+    entries = bytearray(_COUNT.pack(len(known)))
+    batches = bytearray()
+    for producer_id, producer, first_offset in known:
+        last = producer.batches[-1] if producer.batches else None
+        delta = (last.last_sequence - last.first_sequence) % _SEQUENCES if last else 0
+        entries += _ENTRY.pack(
+            producer_id,
+            producer.epoch,
+            last.last_sequence if last else -1,
+            last.base_offset + delta if last else -1,
+            delta,
+            producer.last_timestamp_ms,
+            producer.coordinator_epoch,
+            first_offset,
+        )
+        batches += _COUNT.pack(len(producer.batches))
+        for batch in producer.batches:
+            batches += _BATCH.pack(*batch)
+    entries += batches
+    return _HEAD.pack(_VERSION, crc32c(bytes(entries))) + entries
+
+
+def decode_snapshot(data: bytes) -> Producers:
+    """CorruptSnapshot if it isn't what was written."""
+    try:
+        version, crc = _HEAD.unpack_from(data)
+        if version != _VERSION or crc != crc32c(data[_HEAD.size :]):
+            raise CorruptSnapshot(f"version {version}, checksum {crc:#010x}")
+        (count,) = _COUNT.unpack_from(data, _HEAD.size)
+        producers = Producers()
+        at = _HEAD.size + _COUNT.size
+        rest = at + count * _ENTRY.size
+        for _ in range(count):
+            producer_id, epoch, *_, timestamp_ms, coordinator_epoch, first_offset = (
+                _ENTRY.unpack_from(data, at)
+            )
+            producer = Producer(epoch, coordinator_epoch, timestamp_ms)
+            (batches,) = _COUNT.unpack_from(data, rest)
+            rest += _COUNT.size
+            for _ in range(batches):
+                producer.batches.append(AppendedBatch._make(_BATCH.unpack_from(data, rest)))
+                rest += _BATCH.size
+            producers.restore(producer_id, producer, first_offset)
+            at += _ENTRY.size
+    except TooShort as error:
+        raise CorruptSnapshot(str(error)) from error
+    return producers

@@ -1,0 +1,260 @@
+"""What a start reads: nothing below the recovery point, and everything if that can't be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coordinator.errors import Code, Refused
+from coordinator.log.batch import Batch, batches
+from coordinator.log.disk import File
+from coordinator.log.partition import Partition
+from coordinator.log.recovery import CorruptLog
+from tests.unit.coordinator.disks import MemoryDisk
+from tests.unit.coordinator.log.logs import partition, produced
+from tests.unit.coordinator.log.test_recovery import summary
+
+DIRECTORY = Path("/data")
+LOG = DIRECTORY / "t-0" / f"{0:020}.log"
+
+
+class CountingDisk(MemoryDisk):
+    """Counts the bytes that are read of `.log` files."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__()
+        self.__dict__.update(disk.__dict__)
+        self.bytes_read = 0
+
+    def open(self, path: Path) -> File:
+        file = super().open(path)
+        if path.suffix == ".log":
+            read = file.read
+
+            def counting(count: int, at: int) -> bytes:
+                data = read(count, at)
+                self.bytes_read += len(data)
+                return data
+
+            file.read = counting  # type: ignore[method-assign]
+        return file
+
+
+def write(log: Partition, first: int, count: int) -> None:
+    """Each batch in a transaction; every other one is aborted, the last one of all stays open."""
+    for i in range(first, first + count):
+        log.append(produced([b"value" * 20], producer_id=7, sequence=i, transactional=True))
+        if i < first + count - 1:
+            log.append_marker(7, 0, i % 2 == 0, 0)
+
+
+def opened(disk: MemoryDisk, segment_bytes: int = 1 << 30) -> Partition:
+    return partition(DIRECTORY, disk=disk, index_interval_bytes=300, segment_bytes=segment_bytes)
+
+
+@pytest.fixture(params=[1_000, 1 << 30], ids=["segments", "one segment"])
+def segment_bytes(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def test_nothing_of_the_log_is_read_after_a_clean_stop(segment_bytes: int) -> None:
+    disk = MemoryDisk()
+    log = opened(disk, segment_bytes=segment_bytes)
+    write(log, 0, 20)
+    before = summary(log)
+    log.close()
+    counting = CountingDisk(disk)
+    again = opened(counting, segment_bytes=segment_bytes)
+    assert counting.bytes_read == 0
+    assert again.has_unsaved is False
+    assert summary(again) == before
+
+
+@pytest.mark.parametrize("crash", [MemoryDisk.kill, MemoryDisk.lose_power])
+def test_only_what_came_after_the_checkpoint_is_read_after_a_crash(
+    segment_bytes: int, crash: Callable[[MemoryDisk], MemoryDisk]
+) -> None:
+    disk = MemoryDisk()
+    log = opened(disk, segment_bytes=segment_bytes)
+    write(log, 0, 20)
+    log.save()
+    size = sum(size for _, size in log.segments())
+    log.append(produced([b"late"], producer_id=7, sequence=20, transactional=True))
+    added = sum(size for _, size in log.segments()) - size
+    before = summary(log) if crash is MemoryDisk.kill else None
+    counting = CountingDisk(crash(disk))
+    again = opened(counting, segment_bytes=segment_bytes)
+    assert counting.bytes_read in (0, added)
+    assert again.end_offset == log.end_offset - (crash is MemoryDisk.lose_power)
+    assert before is None or summary(again) == before
+    write(again, 20 + (crash is MemoryDisk.kill), 3)
+
+
+def test_a_retry_of_any_of_the_last_five_batches_is_recognised_after_a_stop() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    sent = [produced([b"v"], producer_id=7, sequence=i) for i in range(7)]
+    for batch in sent:
+        log.append(batch)
+    log.close()
+    again = opened(disk)
+    for i in range(2, 7):
+        assert again.append(sent[i]).base_offset == i
+    with pytest.raises(Refused) as refused:
+        again.append(sent[1])
+    assert refused.value.code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
+    """Everything that was flushed before is there, and whatever else is there is whole."""
+    for calls in range(60):
+        disk = FailingAfter(calls)
+        log = opened(disk, segment_bytes=1_000)
+        acknowledged = flushed = 0
+        try:
+            for i in range(30):
+                log.append(produced([b"value" * 20], producer_id=7, sequence=i))
+                acknowledged = log.end_offset
+                if i % 7 == 6:
+                    log.save()
+                    if not log.has_unsaved:
+                        flushed = acknowledged
+        except Refused:
+            pass
+        killed = opened(disk.kill(), segment_bytes=1_000)
+        assert killed.end_offset == acknowledged, f"{calls=}"
+        after = opened(disk.lose_power(), segment_bytes=1_000)
+        assert flushed <= after.end_offset <= acknowledged, f"{calls=}"
+        assert [b.base_offset for b in all_batches(after)] == list(range(after.end_offset))
+
+
+class FailingAfter(MemoryDisk):
+    """Flushes, replaces and renames, all of them, fail after so many."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def _count(self) -> None:
+        self.calls -= 1
+        if self.calls < 0:
+            raise OSError(5, "planned")
+
+    def open(self, path: Path) -> File:
+        file = super().open(path)
+        flush = file.flush
+
+        def counted() -> None:
+            self._count()
+            flush()
+
+        file.flush = counted  # type: ignore[method-assign]
+        return file
+
+    def replace(self, path: Path, content: bytes) -> None:
+        self._count()
+        super().replace(path, content)
+
+    def flush_directory(self, path: Path) -> None:
+        self._count()
+        super().flush_directory(path)
+
+
+def all_batches(log: Partition) -> list[Batch]:
+    found = []
+    offset = log.start_offset
+    while offset < log.end_offset:
+        data = log.read(offset, 1 << 20)
+        for batch in batches(data):
+            assert batch.is_intact()
+            found.append(batch)
+            offset = batch.last_offset + 1
+    return found
+
+
+def flip(disk: MemoryDisk, path: Path, at: int = -1) -> None:
+    disk.files[path].content[at] ^= 1
+
+
+def cut(disk: MemoryDisk, path: Path) -> None:
+    content = disk.files[path].content
+    del content[len(content) // 2 :]
+
+
+def gone(disk: MemoryDisk, path: Path) -> None:
+    del disk.files[path]
+
+
+def other(disk: MemoryDisk, path: Path) -> None:
+    disk.files[path].content[:] = b"no such thing"
+
+
+@pytest.mark.parametrize("damage", [flip, cut, gone, other])
+@pytest.mark.parametrize("name", ["checkpoint", "snapshot", "index", "timeindex", "txnindex"])
+def test_a_damaged_file_beside_the_log_is_never_believed(
+    segment_bytes: int, name: str, damage: Callable[[MemoryDisk, Path], None]
+) -> None:
+    disk = MemoryDisk()
+    log = opened(disk, segment_bytes=segment_bytes)
+    write(log, 0, 20)
+    before = summary(log)
+    log.close()
+    for path in [each for each in disk.files if each.name.endswith(name)]:
+        if disk.files[path].content:
+            damage(disk, path)
+    again = opened(disk, segment_bytes=segment_bytes)
+    assert summary(again) == before
+    for offset in range(again.end_offset):
+        assert next(batches(again.read(offset, 0))).base_offset == offset
+    again.close()
+    assert summary(opened(disk, segment_bytes=segment_bytes)) == before
+
+
+def test_a_checkpoint_of_another_log_is_not_believed() -> None:
+    """As a backup that was copied back in part: sizes or checksums tell."""
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 4)
+    log.close()
+    old = {path: bytes(inode.content) for path, inode in disk.files.items()}
+    log = opened(disk)
+    log.append_marker(7, 0, True, 0)
+    write(log, 4, 4)
+    log.close()
+    before = summary(opened(disk))
+    for path, content in old.items():
+        if path.suffix != ".log" and path in disk.files:
+            disk.files[path].content[:] = content
+    assert summary(opened(disk)) == before
+
+
+def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 20)
+    size = next(batches(log.read(0, 0))).size
+    log.close()
+    flip(disk, LOG, size + 70)  # within the marker at offset 1
+    again = opened(disk)
+    served = again.fetch(0, 1 << 20, committed=False, at_least_one=True)
+    assert [batch.base_offset for batch in batches(bytes(served.records))] == [0]
+    with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}") as refused:
+        again.fetch(1, 1 << 20, committed=False, at_least_one=True)
+    assert refused.value.code == Code.CORRUPT_MESSAGE
+    with pytest.raises(CorruptLog, match=f"{LOG}: damaged at byte {size}"):
+        again.read(1, 1 << 20)
+    later = again.fetch(2, 1 << 20, committed=False, at_least_one=True)
+    assert next(batches(bytes(later.records))).base_offset == 2
+
+
+def test_a_segment_that_is_missing_in_the_middle_is_reported() -> None:
+    disk = MemoryDisk()
+    log = opened(disk, segment_bytes=1_000)
+    write(log, 0, 20)
+    paths = [path for path, _ in log.segments()]
+    log.close()
+    del disk.files[paths[1]]
+    with pytest.raises(CorruptLog, match=str(paths[2])):
+        opened(disk, segment_bytes=1_000)
