@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from coordinator.api.context import Context
-from coordinator.api.leader_epoch import check_leader_epoch, end_offset_of_epoch
+from coordinator.api.leader_epoch import UNKNOWN_EPOCH, check_leader_epoch, end_offset_of_epoch
 from coordinator.errors import Code, Refused
 from coordinator.fetching.request import Fetch, Result, open_fetch
 from coordinator.fetching.session import Key, News, Wanted
@@ -234,7 +234,7 @@ def _find(
     one: Wanted, partition: Partition, committed: bool, budget: int, *, at_least_one: bool
 ) -> tuple[Result, int]:
     """The answer for a partition, and the bytes that count towards `min_bytes`. Refused."""
-    check_leader_epoch(one.leader_epoch)
+    check_leader_epoch(max(one.leader_epoch, UNKNOWN_EPOCH))  # here any negative one is unknown
     if one.last_fetched_epoch >= 0:
         end = end_offset_of_epoch(partition, one.last_fetched_epoch)
         if end is None:

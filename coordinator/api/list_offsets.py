@@ -1,20 +1,23 @@
 """ListOffsets: the offset at a time, or at an end of the log.
 
-Behaviour: a timestamp asks for the first record that isn't earlier; -1 for the end (the last stable
-offset for read_committed), -2 for the start, -3 for the record with the largest timestamp. What is
-found at or above the end for that isolation doesn't count; nothing found is offset -1.
+Behaviour: a timestamp asks for the first record that isn't earlier, -3 for the first record with
+the largest timestamp; what is found at or above the end for that isolation doesn't count, and
+nothing found is offset -1. -1 is the end (the last stable offset for read_committed), -2 the start.
+A partition that is named twice in a request is refused.
 Versions: 1-11; 2 isolation (KIP-98), 4 leader epochs (KIP-320), 7 the largest timestamp (KIP-734),
 8, 9 and 11 the bounds of tiered storage (-4, -5, -6), 10 the time-out.
-Simplifications: there is no tiered storage: -4 is the start, -5 and -6 find nothing. In a
-compressed batch the first record stands for all (the last one for -3).
+Simplifications: there is no tiered storage: -4 is the start, -5 and -6 find nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from coordinator.api.context import Context
-from coordinator.errors import Code
+from coordinator.api.leader_epoch import LEADER_EPOCH, check_leader_epoch
+from coordinator.errors import Code, Refused
 from coordinator.log.partition import Partition
 
 API_KEY = 2
@@ -30,15 +33,28 @@ _SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6
 
 
 def handle(request: Any, context: Context) -> Any:
-    return _reply(request, context, lambda name, asked: _look_up(name, asked, request, context))
+    times = Counter(
+        (topic.name, p.partition_index) for topic in request.topics for p in topic.partitions
+    )
+    committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+
+    def answer(topic: str, asked: Any) -> dict[str, Any]:
+        if times[topic, asked.partition_index] > 1:
+            return _failed(asked, Code.INVALID_REQUEST)
+        try:
+            return _look_up(topic, asked, committed, context)
+        except Refused as refused:
+            return _failed(asked, refused.code)
+
+    return _reply(request, context, answer)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code for every partition."""
-    return _reply(request, context, lambda name, asked: _failed(asked, code))
+    return _reply(request, context, lambda topic, asked: _failed(asked, code))
 
 
-def _reply(request: Any, context: Context, answer: Any) -> Any:
+def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
     return context.reply(
         topics=[
             {"name": topic.name, "partitions": [answer(topic.name, p) for p in topic.partitions]}
@@ -47,15 +63,14 @@ def _reply(request: Any, context: Context, answer: Any) -> Any:
     )
 
 
-def _look_up(topic: str, asked: Any, request: Any, context: Context) -> dict[str, Any]:
+def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[str, Any]:
+    """Refused: UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, and see `check_leader_epoch`."""
+    if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
+        raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp}")
     partition = context.broker.topics.partition(topic, asked.partition_index)
     if partition is None:
-        return _failed(asked, Code.UNKNOWN_TOPIC_OR_PARTITION)
-    if getattr(asked, "current_leader_epoch", -1) > 0:
-        return _failed(asked, Code.UNKNOWN_LEADER_EPOCH)
-    if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
-        return _failed(asked, Code.UNSUPPORTED_VERSION)
-    committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{asked.partition_index}")
+    check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
     found = _find(partition, asked.timestamp, committed)
     if found is None:
         return {"partition_index": asked.partition_index}
@@ -64,7 +79,7 @@ def _look_up(topic: str, asked: Any, request: Any, context: Context) -> dict[str
         "partition_index": asked.partition_index,
         "offset": offset,
         "timestamp": timestamp_ms,
-        "leader_epoch": 0,
+        "leader_epoch": LEADER_EPOCH,
     }
 
 

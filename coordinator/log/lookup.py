@@ -6,7 +6,9 @@ batch is opened.
 
 from __future__ import annotations
 
-from coordinator.log.batch import COMPRESSION_MASK, Batch
+from collections.abc import Iterator
+
+from coordinator.log.batch import Batch
 from coordinator.log.segments import Segments
 
 
@@ -14,25 +16,17 @@ def by_timestamp(
     segments: Segments, timestamp_ms: int, start_offset: int, upper_offset: int
 ) -> tuple[int, int] | None:
     """(offset, timestamp) of the first record from `start_offset` on and below `upper_offset` that
-    is not earlier. Damaged.
-
-    A compressed batch stays closed: its first record stands for all of it, which is never too late
-    a place to read from.
-    """
+    is not earlier. Damaged."""
     for segment in segments.all:
-        batch = segment.first_batch_from(timestamp_ms, start_offset)
-        if batch is None:
-            continue
-        whole = (batch.base_offset, batch.base_timestamp_ms)
-        places = (p for p in _places(batch) if p[1] >= timestamp_ms and p[0] >= start_offset)
-        found = next(places, whole)
-        return found if found[0] < upper_offset else None
+        for batch in segment.batches_from(timestamp_ms, start_offset):
+            for offset, time_ms in _places(batch):
+                if time_ms >= timestamp_ms and offset >= start_offset:
+                    return (offset, time_ms) if offset < upper_offset else None
     return None
 
 
 def with_max_timestamp(segments: Segments) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record that has the largest timestamp; of a compressed
-    batch the last record. Damaged."""
+    """(offset, timestamp) of the first record that has the largest timestamp. Damaged."""
     newest = max(segments.all, key=lambda segment: segment.max_timestamp_ms, default=None)
     batch = newest.batch_with_max_timestamp() if newest else None
     if batch is None:
@@ -41,12 +35,11 @@ def with_max_timestamp(segments: Segments) -> tuple[int, int] | None:
     return next((p for p in _places(batch) if p[1] == batch.max_timestamp_ms), whole)
 
 
-def _places(batch: Batch) -> list[tuple[int, int]]:
-    """(offset, timestamp) of each record; none if the batch is compressed, or what the producer
-    put into it aren't records."""
-    if batch.attributes & COMPRESSION_MASK:
-        return []
+def _places(batch: Batch) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of each record. What a producer put into a batch need not be records: the
+    end of the batch stands for those that can't be read."""
     try:
-        return [(record.offset, record.timestamp_ms) for record in batch.records()]
+        for record in batch.records():
+            yield record.offset, record.timestamp_ms
     except (ValueError, IndexError):
-        return []
+        yield batch.last_offset, batch.max_timestamp_ms

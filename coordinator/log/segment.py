@@ -236,16 +236,15 @@ class Segment:
         self.intact_end(position, position + size)
         return parse_header(self.file.read(size, position))
 
-    def first_batch_from(self, timestamp_ms: int, offset: int) -> Batch | None:
-        """The first batch with this offset or a later one that has a record of this timestamp or
-        a later one."""
+    def batches_from(self, timestamp_ms: int, offset: int) -> Iterator[Batch]:
+        """The batches with this offset or a later one that have a record of this timestamp or a
+        later one. Damaged."""
         if self.max_timestamp_ms < timestamp_ms:
-            return None
+            return
         start = self.position_of(max(offset, self.index.offset_before_time(timestamp_ms)))
         for position, _, _ in self._steps(start):
             if self.header_at(position).max_timestamp_ms >= timestamp_ms:
-                return self.batch_at(position)
-        return None
+                yield self.batch_at(position)
 
     def batch_with_max_timestamp(self) -> Batch | None:
         """The first one that has the segment's largest timestamp."""

@@ -23,8 +23,9 @@ from kio.index import (
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from coordinator.wire.lengths import Walk, inner_type, past_tags, walk_of
+from coordinator.wire.lengths import inner_type, walk_of
 from coordinator.wire.outgoing import Pieces, Slice, joined
+from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
 
 _ABSENT = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,6 +54,7 @@ class Schema:
     """One version of one API, as kio has it."""
 
     flexible: bool
+    request: type
     walk: Walk
     read: Callable[[bytes, int], tuple[Any, int]]
     response: type
@@ -66,7 +68,8 @@ def schema_of(api_key: int, version: int) -> Schema | None:
         response = load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
         return None
-    return Schema(request.__flexible__, walk_of(request), entity_reader(request), response)
+    walk, read = walk_of(request), entity_reader(request)
+    return Schema(request.__flexible__, request, walk, read, response)
 
 
 def read_header(frame: bytes) -> RequestHeader:
@@ -93,10 +96,20 @@ def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
     try:
         if schema.flexible:
             at = past_tags(frame, at)
-        schema.walk(frame, at)
+        try:
+            schema.walk(frame, at)
+        except UnknownTag:
+            frame, at = _without_unknown_tags(schema.request, frame, at), 0
         return schema.read(frame, at)[0]
     except Exception as error:  # what kio raises depends on where the bytes go wrong
         raise MalformedRequest(f"the body can't be read: {error!r}") from error
+
+
+def _without_unknown_tags(request_type: type, frame: bytes, at: int) -> bytes:
+    """The body as a client of our version would have sent it."""
+    cuts: list[Cut] = []
+    walk_of(request_type, cutting(cuts))(frame, at)
+    return without(cuts, frame, at)
 
 
 class _Pieces(list[bytes | Slice]):

@@ -18,10 +18,9 @@ from struct import Struct
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-Walk = Callable[[bytes, int], int]
+from coordinator.wire.tags import OverTags, Walk, refusing, tags_of, unsigned_varint
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")
-_VARINT_BYTES_MAX = 5
 _FIXED_BYTES = {
     "bool": 1,
     "int8": 1,
@@ -34,11 +33,12 @@ _FIXED_BYTES = {
 }
 
 
-def walk_of(entity_type: Any) -> Walk:
+def walk_of(entity_type: Any, over_tags: OverTags = refusing) -> Walk:
     """From where a struct of this type starts in a frame to where it ends.
 
-    The walk raises ValueError for an array that can't be, or an error of the frame's end. Tagged
-    fields are passed over by their sizes: no array stands in one of a request.
+    The walk raises ValueError for an array that can't be, or an error of the frame's end; and what
+    `over_tags` raises. Tagged fields are passed over by their sizes: no array stands in one of a
+    request.
     """
     flexible: bool = entity_type.__flexible__
     steps: list[Walk] = []
@@ -46,7 +46,7 @@ def walk_of(entity_type: Any) -> Walk:
     for field in fields(entity_type):
         if "tag" in field.metadata:
             continue
-        step = _field(field, flexible)
+        step = _field(field, flexible, over_tags)
         if isinstance(step, int):
             fixed_bytes += step
             continue
@@ -57,7 +57,7 @@ def walk_of(entity_type: Any) -> Walk:
     if fixed_bytes:
         steps.append(_jump(fixed_bytes))
     if flexible:
-        steps.append(past_tags)
+        steps.append(over_tags(tags_of(fields(entity_type))))
     return _one_after_another(steps)
 
 
@@ -70,23 +70,10 @@ def inner_type(declared: Any) -> tuple[Any, bool]:
     return declared, False
 
 
-def past_tags(frame: bytes, at: int) -> int:
-    """Over the tagged fields that end a flexible struct; hardly any client sends some."""
-    count = frame[at]
-    if count == 0:
-        return at + 1
-    count, at = _unsigned_varint(frame, at)
-    for _ in range(count):
-        _, at = _unsigned_varint(frame, at)
-        size, at = _unsigned_varint(frame, at)
-        at += size
-    return at
-
-
-def _field(field: Field[Any], flexible: bool) -> Walk | int:
+def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int:
     """How to walk over a field; of one that has a fixed size, the size in bytes."""
     inner, is_array = inner_type(field.type)
-    one = walk_of(inner) if is_dataclass(inner) else _primitive(field, flexible)
+    one = walk_of(inner, over_tags) if is_dataclass(inner) else _primitive(field, flexible)
     if not is_array:
         return one
     count = _compact_count if flexible else _count
@@ -128,7 +115,7 @@ def _over_bytes(frame: bytes, at: int) -> int:
 def _over_compact_bytes(frame: bytes, at: int) -> int:
     length = frame[at]
     if length >= 0x80:
-        length, at = _unsigned_varint(frame, at)
+        length, at = unsigned_varint(frame, at)
         return at + length - 1
     return at + (length or 1)
 
@@ -139,7 +126,7 @@ def _count(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
-    count, at = _unsigned_varint(frame, at)
+    count, at = unsigned_varint(frame, at)
     return count - 1, at
 
 
@@ -166,14 +153,3 @@ def _all_of_fixed_size(count_of: Callable[[bytes, int], tuple[int, int]], size: 
 def _check(count: int, frame: bytes, at: int) -> None:
     if count > len(frame) - at:
         raise ValueError(f"an array of {count} elements in {len(frame) - at} bytes")
-
-
-def _unsigned_varint(frame: bytes, at: int) -> tuple[int, int]:
-    """The number and what comes after it. ValueError if it has more bits than 5 bytes hold."""
-    value = 0
-    for i in range(_VARINT_BYTES_MAX):
-        byte = frame[at + i]
-        value |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return value, at + i + 1
-    raise ValueError(f"a varint of more than {_VARINT_BYTES_MAX} bytes")

@@ -177,11 +177,12 @@ def list_offset(
     *,
     partition: int = 0,
     isolation: int = READ_UNCOMMITTED,
+    version: int = 7,
 ) -> Any:
     partitions = [{"partition_index": partition, "timestamp": timestamp}]
     response = client.send(
         Api.LIST_OFFSETS,
-        7,
+        version,
         replica_id=-1,
         isolation_level=isolation,
         topics=[{"name": topic, "partitions": partitions}],

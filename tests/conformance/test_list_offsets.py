@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer as ConfluentProducer
 
 from coordinator.errors import Code
+from tests.brokers import Broker
 from tests.conformance import batches
 from tests.conformance.calls import (
     EARLIEST,
@@ -21,6 +24,7 @@ from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client
 
 T = batches.TIMESTAMP_MS
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
 
 def test_of_an_empty_partition_the_earliest_and_the_latest_offset_are_0(
@@ -104,6 +108,101 @@ def test_a_time_finds_no_undecided_record_for_readers_of_committed_data(
     assert list_offset(client, topic, T, isolation=READ_COMMITTED).offset == -1
     producer.commit()
     assert list_offset(client, topic, T, isolation=READ_COMMITTED).offset == 0
+
+
+def fields(answer: Any) -> tuple[int, int, int, int]:
+    return Code(answer.error_code), answer.offset, answer.timestamp, answer.leader_epoch
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version", "expected"),
+    [
+        (T + 1, 11, (Code.NONE, 1, T + 1, 0)),
+        (T + 2, 11, (Code.NONE, -1, -1, -1)),
+        (LATEST, 11, (Code.NONE, 2, -1, 0)),
+        (EARLIEST, 11, (Code.NONE, 0, -1, 0)),
+        (MAX_TIMESTAMP, 6, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+        (MAX_TIMESTAMP, 7, (Code.NONE, 1, T + 1, 0)),
+        (EARLIEST_LOCAL, 7, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+        (EARLIEST_LOCAL, 8, (Code.NONE, 0, -1, 0)),
+        (LATEST_TIERED, 8, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+        (LATEST_TIERED, 9, (Code.NONE, -1, -1, -1)),
+        (EARLIEST_PENDING_UPLOAD, 10, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+        (EARLIEST_PENDING_UPLOAD, 11, (Code.NONE, -1, -1, -1)),
+        (-7, 11, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+        (-(2**63), 11, (Code.UNSUPPORTED_VERSION, -1, -1, -1)),
+    ],
+)
+def test_each_kind_of_look_up_has_a_first_version(
+    client: Client, topic: str, timestamp: int, version: int, expected: tuple[int, int, int, int]
+) -> None:
+    produce(client, topic, batches.encode(b"a", b"b", timestamps_ms=[T, T + 1]))
+    assert fields(list_offset(client, topic, timestamp, version=version)) == expected
+
+
+@pytest.mark.parametrize("timestamp", [T, MAX_TIMESTAMP])
+def test_of_an_empty_partition_no_time_is_found(client: Client, topic: str, timestamp: int) -> None:
+    assert fields(list_offset(client, topic, timestamp)) == (Code.NONE, -1, -1, -1)
+
+
+def test_the_highest_time_counts_for_readers_of_committed_data_once_it_is_decided(
+    client: Client, topic: str, transactional_id: str
+) -> None:
+    produce(client, topic, batches.encode(b"before", timestamps_ms=[T - 10]))
+    producer = Producer.init(client, transactional_id)
+    producer.add(topic)
+    producer.write(topic, b"a")
+    assert list_offset(client, topic, MAX_TIMESTAMP).offset == 1
+    undecided = list_offset(client, topic, MAX_TIMESTAMP, isolation=READ_COMMITTED)
+    assert fields(undecided) == (Code.NONE, -1, -1, -1)
+    producer.abort()
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compressed_records_are_found_one_by_one(
+    broker: Broker, client: Client, topic: str, codec: str
+) -> None:
+    producer = ConfluentProducer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "compression.type": codec,
+            "linger.ms": 1_000,
+        }
+    )
+    for number, time_ms in enumerate((T, T + 10, T + 30, T + 20)):
+        producer.produce(topic, b"value " * 30 + b"%d" % number, timestamp=time_ms)
+    assert producer.flush(20) == 0
+    assert fields(list_offset(client, topic, T + 5)) == (Code.NONE, 1, T + 10, 0)
+    assert fields(list_offset(client, topic, T + 11)) == (Code.NONE, 2, T + 30, 0)
+    assert fields(list_offset(client, topic, MAX_TIMESTAMP)) == (Code.NONE, 2, T + 30, 0)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (-1, Code.NONE),
+        (0, Code.NONE),
+        (1, Code.UNKNOWN_LEADER_EPOCH),
+        (-2, Code.FENCED_LEADER_EPOCH),
+    ],
+)
+def test_a_client_that_knows_another_leader_epoch_is_refused(
+    client: Client, topic: str, epoch: int, code: Code
+) -> None:
+    asked = {"partition_index": 0, "timestamp": LATEST, "current_leader_epoch": epoch}
+    response = client.send(
+        Api.LIST_OFFSETS, 7, replica_id=-1, topics=[{"name": topic, "partitions": [asked]}]
+    )
+    assert response.topics[0].partitions[0].error_code == code
+
+
+def test_a_partition_that_is_named_twice_is_refused_with_42(client: Client, topic: str) -> None:
+    asked = {"partition_index": 0, "timestamp": LATEST}
+    response = client.send(
+        Api.LIST_OFFSETS, 7, replica_id=-1, topics=[{"name": topic, "partitions": [asked, asked]}]
+    )
+    found = {Code(part.error_code) for part in response.topics[0].partitions}
+    assert found == {Code.INVALID_REQUEST}
 
 
 @pytest.mark.parametrize("version", [1, 2, 4, 6, 7])

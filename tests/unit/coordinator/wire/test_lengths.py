@@ -5,7 +5,8 @@ from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
 from coordinator.wire.codec import MalformedRequest, read_body, read_header, schema_of
-from coordinator.wire.lengths import past_tags, walk_of
+from coordinator.wire.lengths import walk_of
+from coordinator.wire.tags import past_tags
 from tests.unit.coordinator.api.client import example, request_bytes
 
 SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]

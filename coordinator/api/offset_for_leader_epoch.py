@@ -1,0 +1,66 @@
+"""OffsetForLeaderEpoch: where the batches of a leader's epoch end, for a consumer whose leader has
+changed and who may have read what is no longer in the log.
+
+Behaviour: there is one leader and epoch 0. It ends where the log ends; of later epochs nothing is
+known (-1, -1); an earlier one ended where epoch 0 begins.
+Versions: 2-4; 2 checks the current leader's epoch (KIP-320), 3 the replica's id, 4 flexible.
+Source: KIP-101, KIP-320; org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.leader_epoch import (
+    LEADER_EPOCH,
+    UNKNOWN_EPOCH,
+    check_leader_epoch,
+    end_offset_of_epoch,
+)
+from coordinator.errors import Code, Refused
+
+API_KEY = 23
+VERSIONS = range(2, 5)
+
+
+def handle(request: Any, context: Context) -> Any:
+    return _reply(request, context, lambda topic, asked: _look_up(topic, asked, context))
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition."""
+    return _reply(request, context, lambda topic, asked: {"error_code": code})
+
+
+def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
+    return context.reply(
+        topics=[
+            {
+                "topic": topic.topic,
+                "partitions": [
+                    {"partition": one.partition, **answer(topic.topic, one)}
+                    for one in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(topic: str, asked: Any, context: Context) -> dict[str, Any]:
+    partition = context.broker.topics.partition(topic, asked.partition)
+    if partition is None:
+        return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+    try:
+        check_leader_epoch(asked.current_leader_epoch)
+    except Refused as refused:
+        return {"error_code": refused.code}
+    epoch = asked.leader_epoch
+    end_offset = end_offset_of_epoch(partition, epoch)
+    if epoch < LEADER_EPOCH and epoch != UNKNOWN_EPOCH:
+        end_offset = partition.start_offset
+    if end_offset is None:
+        return {}
+    return {"leader_epoch": epoch, "end_offset": end_offset}
