@@ -36,6 +36,7 @@ class BrokerConfig:
 
     num_partitions: int = 1
     auto_create_topics_enable: bool = True
+    default_replication_factor: int = 1  # there is one broker
     delete_topic_enable: bool = True
     message_max_bytes: int = 1_048_588
     # What a topic has that doesn't say otherwise: `log/configs` names the topic's setting of each.
@@ -144,6 +145,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("port", 0, 65_535),
     ("node_id", 0, _INT32_MAX),
     ("num_partitions", 1, _INT32_MAX),
+    ("default_replication_factor", 1, 1),
     ("message_max_bytes", 0, _INT32_MAX),
     ("log_cleaner_delete_retention_ms", 0, _INT64_MAX),
     ("log_cleaner_max_compaction_lag_ms", 1, _INT64_MAX),

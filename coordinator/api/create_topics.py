@@ -1,12 +1,14 @@
 """CreateTopics: make topics with a number of partitions and configurations.
 
 Behaviour: each topic is answered for itself, and is on disk when it is. A name that stands in the
-request twice gets INVALID_REQUEST, and so does that of the broker's metadata log. A replication
-factor other than 1 or -1 is refused: there is one broker. Partitions may be given as a number, as
--1 for the default, or as a replica assignment.
+request twice is answered once, with INVALID_REQUEST, and so is that of the broker's metadata log.
+Looked at in this order: the name, the configuration, the numbers. A replication factor other than 1
+or -1 is refused: there is one broker. Partitions may be given as a number, as -1 for the default,
+or as a replica assignment. More than 10 000 partitions in one request are refused for all topics.
 Versions: 4 the defaults (KIP-464), 5 the configuration in the answer (KIP-525), flexible,
 7 topic ids (KIP-516).
-Simplifications: the time-out is not looked at, a topic is made at once.
+Simplifications: the time-out is not looked at, a topic is made at once. With `validate_only` there
+is no topic id, where Kafka gives one that never is used.
 """
 
 from __future__ import annotations
@@ -14,32 +16,48 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from coordinator.api.assigning import check_assignment
 from coordinator.api.context import Context
 from coordinator.api.describing import as_fields, describe_topic
 from coordinator.errors import Code, Refused
 from coordinator.log.configs import check_configs
-from coordinator.log.topics import HIDDEN_TOPICS
+from coordinator.log.topics import HIDDEN_TOPICS, PARTITIONS_MAX
 
 API_KEY = 19
 VERSIONS = range(2, 8)
 
 
 def handle(request: Any, context: Context) -> Any:
+    if _partitions_in_all(request, context) > PARTITIONS_MAX:
+        message = "Excessively large number of partitions per request."
+        return _refuse(request, context, Refused(Code.POLICY_VIOLATION, message))
     times_named = Counter(asked.name for asked in request.topics)
-    answers = []
-    for asked in request.topics:
-        if times_named[asked.name] > 1:
-            message = "Duplicate topic name."
-            answer = _failed(asked.name, Refused(Code.INVALID_REQUEST, message))
-        else:
-            answer = _create(asked, context, validate_only=request.validate_only)
-        answers.append(answer)
+    answers = [
+        _create(asked, context, validate_only=request.validate_only)
+        for asked in request.topics
+        if times_named[asked.name] == 1
+    ]
+    for name, times in times_named.items():
+        if times > 1:
+            answers.append(_failed(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name.")))
     return context.reply(topics=answers)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code for every topic."""
-    return context.reply(topics=[_failed(asked.name, Refused(code)) for asked in request.topics])
+    return _refuse(request, context, Refused(code))
+
+
+def _refuse(request: Any, context: Context, refused: Refused) -> Any:
+    return context.reply(topics=[_failed(asked.name, refused) for asked in request.topics])
+
+
+def _partitions_in_all(request: Any, context: Context) -> int:
+    default = context.broker.config.num_partitions
+    return sum(
+        len(asked.assignments) or (default if asked.num_partitions == -1 else asked.num_partitions)
+        for asked in request.topics
+    )
 
 
 def _create(asked: Any, context: Context, *, validate_only: bool) -> dict[str, Any]:
@@ -48,10 +66,9 @@ def _create(asked: Any, context: Context, *, validate_only: bool) -> dict[str, A
         if asked.name in HIDDEN_TOPICS:
             message = f"Creation of internal topic {asked.name} is prohibited."
             raise Refused(Code.INVALID_REQUEST, message)
-        given: dict[str, str | None] = {config.name: config.value for config in asked.configs}
+        topics.check_new(asked.name)
+        configs = check_configs({config.name: config.value for config in asked.configs})
         partitions = _partitions(asked, context)
-        topics.check_new(asked.name, partitions)
-        configs = check_configs(given)
         topic = None if validate_only else topics.create(asked.name, partitions, configs)
     except Refused as refused:
         return _failed(asked.name, refused)
@@ -70,24 +87,49 @@ def _partitions(asked: Any, context: Context) -> int:
     config = context.broker.config
     if asked.assignments:
         return _assigned(asked, config.node_id)
-    if asked.replication_factor not in (1, -1):
+    if asked.replication_factor < -1 or asked.replication_factor == 0:
         raise Refused(
             Code.INVALID_REPLICATION_FACTOR,
-            f"replication factor {asked.replication_factor}: this broker is the only one, use 1",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if asked.num_partitions < -1 or asked.num_partitions == 0:
+        raise Refused(
+            Code.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    if asked.replication_factor > 1:
+        factor = asked.replication_factor
+        raise Refused(
+            Code.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of "
+            f"{factor} cannot be reached because only 1 broker(s) are registered or some brokers "
+            "have all their log directories cordoned.",
         )
     return config.num_partitions if asked.num_partitions == -1 else int(asked.num_partitions)
 
 
 def _assigned(asked: Any, node_id: int) -> int:
-    if asked.num_partitions != -1 or asked.replication_factor != -1:
-        raise Refused(
-            Code.INVALID_REQUEST, "an assignment stands for both numbers: they must be -1"
-        )
-    if sorted(a.partition_index for a in asked.assignments) != list(range(len(asked.assignments))):
-        raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, "partitions must be 0, 1, 2 and so on")
-    if any(tuple(a.broker_ids) != (node_id,) for a in asked.assignments):
-        raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node_id}")
-    return len(asked.assignments)
+    for what, number in (
+        ("replication factor", asked.replication_factor),
+        ("numPartitions", asked.num_partitions),
+    ):
+        if number != -1:
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {what} was not set to -1.",
+            )
+    found: set[int] = set()
+    for assignment in asked.assignments:
+        index = assignment.partition_index
+        if index in found:
+            message = f"Found multiple manual partition assignments for partition {index}"
+            raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)
+        check_assignment(assignment.broker_ids, node_id)
+        found.add(index)
+    if found != set(range(len(found))):
+        message = "partitions should be a consecutive 0-based integer sequence"
+        raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)
+    return len(found)
 
 
 def _failed(name: str, refused: Refused) -> dict[str, Any]:

@@ -1,60 +1,119 @@
 """DeleteTopics: remove topics and their data, by name or by id.
 
-Behaviour: each topic is answered for itself and is gone when it is. `delete.topic.enable=false`
-refuses all (TOPIC_DELETION_DISABLED). The broker's own topics are not deleted
-(INVALID_TOPIC_EXCEPTION): its state stands in them.
-Versions: 4 flexible, 5 error messages, 6 topic ids (KIP-516).
-Simplifications: the time-out is not looked at.
+Behaviour: each topic is answered for itself and is gone when it is. A name or an id that stands in
+the request twice, or a name and the id of the same topic, is answered once, with INVALID_REQUEST,
+and deletes nothing. `delete.topic.enable=false` refuses all (TOPIC_DELETION_DISABLED).
+Versions: 3 TOPIC_DELETION_DISABLED, 4 flexible, 5 error messages, 6 topic ids (KIP-516).
+Simplifications: the time-out is not looked at. Kafka deletes its own topics if it is told to; here
+they are refused (INVALID_TOPIC_EXCEPTION): the coordinators' state stands in them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
+from coordinator.log.topics import Topic
 
 API_KEY = 20
 VERSIONS = range(1, 7)
 
+_DISABLED = "Topic deletion is disabled."
+
+
+class _Asked(NamedTuple):
+    name: str | None
+    topic_id: UUID | None
+
 
 def handle(request: Any, context: Context) -> Any:
-    return context.reply(responses=[_delete(*asked, context) for asked in _asked(request, context)])
+    if not context.broker.config.delete_topic_enable:
+        code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
+        return _refuse(request, context, Refused(code, _DISABLED))
+    return context.reply(responses=list(_answers(_asked(request, context), context)))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code for every topic."""
-    answers = [
-        _answer(name, topic_id, Refused(code)) for name, topic_id in _asked(request, context)
-    ]
-    return context.reply(responses=answers)
+    return _refuse(request, context, Refused(code))
 
 
-def _asked(request: Any, context: Context) -> list[tuple[str | None, UUID | None]]:
+def _refuse(request: Any, context: Context, refused: Refused) -> Any:
+    return context.reply(responses=[_answer(*asked, refused) for asked in _asked(request, context)])
+
+
+def _asked(request: Any, context: Context) -> list[_Asked]:
     if context.version >= 6:
-        return [(topic.name, topic.topic_id) for topic in request.topics]
-    return [(name, None) for name in request.topic_names]
+        return [_Asked(topic.name, topic.topic_id) for topic in request.topics]
+    return [_Asked(name, None) for name in request.topic_names]
 
 
-def _delete(name: str | None, topic_id: UUID | None, context: Context) -> dict[str, Any]:
+def _answers(asked: list[_Asked], context: Context) -> Iterator[dict[str, Any]]:
+    """An answer for each topic that is asked for, whatever the times."""
     topics = context.broker.topics
-    if name is not None and topic_id is not None:
-        return _answer(name, topic_id, Refused(Code.INVALID_REQUEST, "name or id, not both"))
-    topic = topics.get(name) if name is not None else topics.by_id(topic_id)
-    if topic is None:
-        by_name = name is not None
-        code = Code.UNKNOWN_TOPIC_OR_PARTITION if by_name else Code.UNKNOWN_TOPIC_ID
-        return _answer(name, topic_id, Refused(code))
+    times_named = Counter(asked)
+    ids = {each.topic_id for each in asked if each.name is None}
+    by_both_ways = {
+        topic.id
+        for topic in (topics.get(each.name) for each in asked if each.name is not None)
+        if topic is not None and topic.id in ids
+    }
+    for each, times in times_named.items():
+        topic = _find(each, context)
+        if topic is not None and topic.id in by_both_ways:
+            if each.name is not None:
+                message = "The provided topic name maps to an ID that was already supplied."
+                yield _answer(each.name, topic.id, Refused(Code.INVALID_REQUEST, message))
+            continue
+        try:
+            _check(each, times)
+            found = _existing(each, topic)
+        except Refused as refused:
+            yield _answer(*each, refused)
+        else:
+            yield _answer(found.name, found.id, _delete(found, context))
+
+
+def _find(asked: _Asked, context: Context) -> Topic | None:
+    topics = context.broker.topics
+    return topics.by_id(asked.topic_id) if asked.name is None else topics.get(asked.name)
+
+
+def _check(asked: _Asked, times: int) -> None:
+    """Refused(INVALID_REQUEST) for what doesn't say which topic is meant."""
+    if asked.name is not None and asked.topic_id is not None:
+        message = "You may not specify both topic name and topic id."
+    elif asked.name is None and asked.topic_id is None:
+        message = "Neither topic name nor id were specified."
+    elif times > 1:
+        message = f"Duplicate topic {'name' if asked.topic_id is None else 'id'}."
+    else:
+        return
+    raise Refused(Code.INVALID_REQUEST, message)
+
+
+def _existing(asked: _Asked, topic: Topic | None) -> Topic:
+    if topic is not None:
+        return topic
+    if asked.name is not None:
+        message = "This server does not host this topic-partition."
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+    raise Refused(Code.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+
+
+def _delete(topic: Topic, context: Context) -> Refused:
+    """Delete the topic; why it was not, or NONE."""
     try:
-        if not context.broker.config.delete_topic_enable:
-            raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
-        topics.delete(topic)
+        context.broker.topics.delete(topic)
     except Refused as refused:
-        return _answer(topic.name, topic.id, refused)
-    return _answer(topic.name, topic.id, Refused(Code.NONE))
+        return refused
+    return Refused(Code.NONE)
 
 
 def _answer(name: str | None, topic_id: UUID | None, refused: Refused) -> dict[str, Any]:

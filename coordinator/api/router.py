@@ -20,11 +20,13 @@ from coordinator.api import (
     add_partitions_to_txn,
     alter_configs,
     api_versions,
+    create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_topic_partitions,
     end_txn,
     fetch,
     find_coordinator,
@@ -94,9 +96,11 @@ APIS: tuple[ModuleType, ...] = (
     txn_offset_commit,
     describe_configs,
     alter_configs,
+    create_partitions,
     incremental_alter_configs,
     describe_cluster,
     list_config_resources,
+    describe_topic_partitions,
 )
 
 

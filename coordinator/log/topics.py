@@ -82,8 +82,8 @@ class Topics:
         """A topic that the broker itself asks for, hidden or not."""
         return self._by_name.get(name)
 
-    def check_new(self, name: str, partitions: int) -> None:
-        """Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS."""
+    def check_new(self, name: str) -> None:
+        """Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS."""
         check_name(name)
         if name in self._by_name:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -95,15 +95,15 @@ class Topics:
                     Code.INVALID_TOPIC_EXCEPTION,
                     f"Topic '{name}' collides with existing topic: {other.name}",
                 )
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
+        """A new topic, on disk when this returns. Refused: see `check_new`; INVALID_PARTITIONS;
+        INVALID_CONFIG; KAFKA_STORAGE_ERROR."""
+        self.check_new(name)
         if not 1 <= partitions <= PARTITIONS_MAX:
             raise Refused(
                 Code.INVALID_PARTITIONS, f"{partitions} partitions: from 1 to {PARTITIONS_MAX}"
             )
-
-    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
-        """A new topic, on disk when this returns. Refused: see `check_new`; INVALID_CONFIG;
-        KAFKA_STORAGE_ERROR."""
-        self.check_new(name, partitions)
         entry = TopicEntry(
             name=name,
             topic_id=self._new_id(),

@@ -75,9 +75,20 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
     inner, is_array = inner_type(field.type)
     one = walk_of(inner, over_tags) if is_dataclass(inner) else _primitive(field, flexible)
     if not is_array:
+        if is_dataclass(inner) and inner is not field.type:  # it may be None
+            return _unless_absent(walk_of(inner))
         return one
     count = _compact_count if flexible else _count
     return _all_of(count, one) if callable(one) else _all_of_fixed_size(count, one)
+
+
+def _unless_absent(one: Walk) -> Walk:
+    """A struct that may be None has a byte before it, which is negative if it is None."""
+
+    def walk(frame: bytes, at: int) -> int:
+        return at + 1 if frame[at] >= 0x80 else one(frame, at + 1)
+
+    return walk
 
 
 def _primitive(field: Field[Any], flexible: bool) -> Walk | int:

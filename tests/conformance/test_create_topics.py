@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.errors import Code
 from tests.conformance.calls import metadata, settled
-from tests.conformance.wire import Api, Client
+from tests.conformance.wire import Api, Client, plain
 
 
 def create(
@@ -111,3 +111,191 @@ def test_validate_only_says_what_would_be_and_creates_nothing(
     assert answers[name].error_code == Code.NONE
     assert answers[topic].error_code == Code.TOPIC_ALREADY_EXISTS
     assert metadata(client, name).topics[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
+CHARACTERS = "contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+ASSIGNED = "A manual partition assignment was specified, but {} was not set to -1."
+INCLUDES = "The manual partition assignment includes {}."
+
+
+def assigned(*brokers: tuple[int, ...]) -> dict[str, Any]:
+    """Partitions from 0 on, each on these brokers."""
+    return {
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "assignments": [
+            {"partition_index": index, "broker_ids": ids} for index, ids in enumerate(brokers)
+        ],
+    }
+
+
+def configured(**configs: str | None) -> dict[str, Any]:
+    pairs = {name.replace("_", "."): value for name, value in configs.items()}
+    return {"configs": [{"name": name, "value": value} for name, value in pairs.items()]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "message"),
+    [
+        (
+            {"num_partitions": 0, "replication_factor": 2},
+            Code.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        ),
+        (
+            {"replication_factor": 0},
+            Code.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        ),
+        (
+            {"replication_factor": 2},
+            Code.INVALID_REPLICATION_FACTOR,
+            (
+                "Unable to replicate the partition 2 time(s): The target replication factor of 2 "
+                "cannot be reached because only 1 broker(s) are registered or some brokers have "
+                "all their log directories cordoned."
+            ),
+        ),
+        (
+            {"num_partitions": 10_001},
+            Code.POLICY_VIOLATION,
+            "Excessively large number of partitions per request.",
+        ),
+        (
+            {**assigned((1,)), "num_partitions": 2},
+            Code.INVALID_REQUEST,
+            ASSIGNED.format("numPartitions"),
+        ),
+        (
+            {**assigned((1,)), "replication_factor": 1},
+            Code.INVALID_REQUEST,
+            ASSIGNED.format("replication factor"),
+        ),
+        (
+            assigned((2,)),
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            INCLUDES.format("broker 2, but no such broker is registered"),
+        ),
+        (
+            assigned((1,), (1, 2)),
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            INCLUDES.format("broker 2, but no such broker is registered"),
+        ),
+        (
+            assigned((1, 1)),
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            INCLUDES.format("the broker 1 more than once"),
+        ),
+        (
+            assigned(()),
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            INCLUDES.format("an empty replica list"),
+        ),
+        (
+            {**assigned(), "assignments": [{"partition_index": 1, "broker_ids": (1,)}]},
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        ),
+        (
+            {**assigned(), "assignments": [{"partition_index": 0, "broker_ids": (1,)}] * 2},
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            "Found multiple manual partition assignments for partition 0",
+        ),
+        (
+            configured(no_such="1"),
+            Code.INVALID_CONFIG,
+            "Unknown topic config name: no.such",
+        ),
+        (
+            configured(retention_ms=None),
+            Code.INVALID_CONFIG,
+            "Null value not supported for topic configs: retention.ms",
+        ),
+        (
+            configured(retention_ms="-2"),
+            Code.INVALID_CONFIG,
+            "Invalid value -2 for configuration retention.ms: Value must be at least -1",
+        ),
+        (
+            configured(min_compaction_lag_ms="100", max_compaction_lag_ms="10"),
+            Code.INVALID_CONFIG,
+            (
+                "conflict topic config setting "
+                "min.compaction.lag.ms (100) > max.compaction.lag.ms (10)"
+            ),
+        ),
+        (
+            {"num_partitions": 0, **configured(no_such="1")},
+            Code.INVALID_CONFIG,
+            "Unknown topic config name: no.such",
+        ),
+        (
+            {"name": "a b", "num_partitions": 0},
+            Code.INVALID_TOPIC_EXCEPTION,
+            f"Topic name is invalid: 'a b' {CHARACTERS}",
+        ),
+        (
+            {"name": ".."},
+            Code.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: '..' is not allowed",
+        ),
+        (
+            {"name": "__cluster_metadata"},
+            Code.INVALID_REQUEST,
+            "Creation of internal topic __cluster_metadata is prohibited.",
+        ),
+    ],
+)
+def test_the_refusal_says_why_and_has_nothing_else(
+    client: Client, unique: Callable[[str], str], wrong: dict[str, Any], code: Code, message: str
+) -> None:
+    name = wrong.get("name") or unique("topic")
+    assert plain(create(client, {"name": name, **wrong}, version=7)[name]) == {
+        "name": name,
+        "topic_id": None,
+        "error_code": code,
+        "error_message": message,
+        "topic_config_error_code": 0,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": [],
+    }
+
+
+def test_a_name_that_differs_in_a_dot_and_an_underscore_collides(
+    client: Client, unique: Callable[[str], str]
+) -> None:
+    name = unique("a.b_c")
+    assert create(client, {"name": name})[name].error_code == Code.NONE
+    other = name.replace("a.b", "a_b")
+    refused = create(client, {"name": other})[other]
+    assert (refused.error_code, refused.error_message) == (
+        Code.INVALID_TOPIC_EXCEPTION,
+        f"Topic '{other}' collides with existing topic: {name}",
+    )
+
+
+def test_partitions_may_be_given_as_an_assignment_to_the_one_broker(
+    client: Client, unique: Callable[[str], str]
+) -> None:
+    name = unique("assigned")
+    created = create(client, {"name": name, **assigned((1,), (1,))}, version=7)[name]
+    assert (created.error_code, created.num_partitions, created.replication_factor) == (0, 2, 1)
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_the_configuration_is_told_with_where_it_is_from(
+    client: Client, unique: Callable[[str], str], version: int
+) -> None:
+    name = unique("topic")
+    asked = {"name": name, **configured(retention_ms="77", cleanup_policy="compact")}
+    created = plain(create(client, asked, version=version)[name])
+    found = {each["name"]: each for each in created["configs"]}
+    assert len(found) == 33
+    plainly = {"read_only": False, "is_sensitive": False}
+    for key, value, source in (
+        ("retention.ms", "77", 1),
+        ("cleanup.policy", "compact", 1),
+        ("segment.bytes", "1073741824", 5),
+    ):
+        assert found[key] == {"name": key, "value": value, "config_source": source, **plainly}

@@ -130,16 +130,17 @@ def test_create_topics_answers_each_topic_for_itself(tmp_path: Path, version: in
         (topic("both", 1, 1, assignments=assigned((1,))), Code.INVALID_REQUEST),
         (topic("odd", configs=[{"name": "no.such", "value": "1"}]), Code.INVALID_CONFIG),
         (topic("null", configs=[{"name": "retention.ms", "value": None}]), Code.INVALID_CONFIG),
-        (topic("twice"), Code.INVALID_REQUEST),
-        (topic("twice"), Code.INVALID_REQUEST),
     ]
+    twice = [topic("twice"), topic("twice")]
 
     async def scenario() -> None:
         client = Client(tmp_path, num_partitions=4)
         client.create("there")
-        request = {"topics": [one for one, _ in asked], "validate_only": False}
+        request = {"topics": [*twice, *(one for one, _ in asked)], "validate_only": False}
         answer = client.ask(CREATE, version, timeout=1_000, **request)
-        assert [one.error_code for one in answer.topics] == [code for _, code in asked]
+        found = [(one.name, one.error_code) for one in answer.topics]
+        expected = [(one["name"], code) for one, code in asked]
+        assert found == [*expected, ("twice", Code.INVALID_REQUEST)]
         counts = {t.name: len(t.partitions) for t in client.broker.topics if not t.is_internal}
         assert counts == {"plain": 3, "default": 4, "placed": 2, "there": 1}
 

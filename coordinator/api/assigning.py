@@ -1,0 +1,25 @@
+"""Replica assignments, of which one broker can grant one kind: this broker alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.errors import Code, Refused
+
+
+def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
+    """Refused(INVALID_REPLICA_ASSIGNMENT) if these brokers can't hold a partition."""
+    if not broker_ids:
+        raise _refused("an empty replica list")
+    previous: int | None = None
+    for broker_id in sorted(broker_ids):
+        if broker_id == previous:
+            raise _refused(f"the broker {broker_id} more than once")
+        if broker_id != node_id:
+            raise _refused(f"broker {broker_id}, but no such broker is registered")
+        previous = broker_id
+
+
+def _refused(what: str) -> Refused:
+    message = f"The manual partition assignment includes {what}."
+    return Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)

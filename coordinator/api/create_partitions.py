@@ -1,0 +1,82 @@
+"""CreatePartitions: have more partitions in topics.
+
+Behaviour: each topic is answered for itself; its new partitions are on disk, and can be written to,
+when it is. A name that stands in the request twice is answered once, with INVALID_REQUEST. A number
+that is no increase gets INVALID_PARTITIONS; an assignment must name this broker for each partition
+that is added. `validate_only` changes nothing.
+Versions: 2 flexible, 3 quota errors (KIP-599; there are no quotas).
+Simplifications: the time-out is not looked at. Kafka adds partitions to its own topics and loses
+sight of what is in them, for a group or a transaction is found by their number; here they are
+refused (INVALID_TOPIC_EXCEPTION).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from coordinator.api.assigning import check_assignment
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+
+API_KEY = 37
+VERSIONS = range(4)
+
+
+def handle(request: Any, context: Context) -> Any:
+    times_named = Counter(asked.name for asked in request.topics)
+    answers = []
+    for asked in {asked.name: asked for asked in request.topics}.values():
+        try:
+            if times_named[asked.name] > 1:
+                raise Refused(Code.INVALID_REQUEST, "Duplicate topic name.")
+            _check(asked, context)
+            if not request.validate_only:
+                context.broker.topics.add_partitions(asked.name, asked.count)
+            answers.append(_answer(asked, Refused(Code.NONE)))
+        except Refused as refused:
+            answers.append(_answer(asked, refused))
+    return context.reply(results=answers)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every topic."""
+    return context.reply(results=[_answer(asked, Refused(code)) for asked in request.topics])
+
+
+def _check(asked: Any, context: Context) -> None:
+    topic = context.broker.topics.get(asked.name)
+    if topic is None:
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
+    now = len(topic.partitions)
+    if asked.count == now:
+        raise Refused(Code.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+    if asked.count < now:
+        raise Refused(
+            Code.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {now} partition(s); {asked.count} would not be "
+            "an increase.",
+        )
+    if asked.assignments is not None:
+        _check_assignments(asked, asked.count - now, context)
+
+
+def _check_assignments(asked: Any, added: int, context: Context) -> None:
+    if len(asked.assignments) != added:
+        raise Refused(
+            Code.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {added} additional partition(s), but only "
+            f"{len(asked.assignments)} assignment(s) were specified.",
+        )
+    for assignment in asked.assignments:
+        check_assignment(assignment.broker_ids, context.broker.config.node_id)
+
+
+def _answer(asked: Any, refused: Refused) -> dict[str, Any]:
+    return {
+        "name": asked.name,
+        "error_code": refused.code,
+        "error_message": refused.message or None,
+    }
