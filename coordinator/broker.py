@@ -28,6 +28,7 @@ from coordinator.coordinators import Coordinators
 from coordinator.dynamic import DynamicConfigs
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
+from coordinator.features import Features
 from coordinator.fetching.sessions import Sessions
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
@@ -132,6 +133,7 @@ class Broker:
         self.fetch_sessions = Sessions(
             config.max_incremental_fetch_session_cache_slots, lambda: make_id().int
         )
+        self.features = Features(config.transaction_version)
         self.failure: BaseException | None = None
         self.host = config.host
         self.port = config.port
@@ -183,7 +185,7 @@ class Broker:
             self._closing.callback(self._background.close)  # before the files are
             self.topics.load()
             self.coordinators = Coordinators(
-                self.topics, config, self.clock, self.scheduler, self._make_id
+                self.topics, config, self.features, self.clock, self.scheduler, self._make_id
             )
             self._closing.callback(self.coordinators.close)
             self.coordinators.load()

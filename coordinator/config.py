@@ -77,6 +77,7 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
 
+    transaction_version: int = 2  # in Kafka a feature, chosen when the storage is formatted
     transaction_state_log_num_partitions: int = 50
     transaction_max_timeout_ms: int = 900_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
@@ -176,6 +177,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("group_min_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_size", 1, _INT32_MAX),
+    ("transaction_version", 0, 2),
     ("transaction_state_log_num_partitions", 1, 10_000),
     ("transaction_max_timeout_ms", 1, _INT32_MAX),
     ("transaction_abort_timed_out_transaction_cleanup_interval_ms", 1, _INT32_MAX),

@@ -15,6 +15,7 @@ from uuid import UUID
 from coordinator.clock import Clock, Scheduler
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
+from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.service import GroupService
 from coordinator.log.partition import Partition
@@ -46,6 +47,7 @@ class Coordinators:
         self,
         topics: Topics,
         config: BrokerConfig,
+        features: Features,
         clock: Clock,
         scheduler: Scheduler,
         new_id: Callable[[], UUID],
@@ -83,6 +85,7 @@ class Coordinators:
                 expiry_check_ms=(config.transaction_remove_expired_transaction_cleanup_interval_ms),
                 abort_retry_ms=(config.transaction_abort_timed_out_transaction_cleanup_interval_ms),
             ),
+            features,
             clock,
             scheduler,
         )
@@ -101,28 +104,27 @@ class Coordinators:
         transactional_id: str | None,
         producer_id: int,
         producer_epoch: int,
-        topic: str,
-        partition: int,
+        partition: TopicPartition,
+        *,
+        implicit: bool,
     ) -> Code:
         """May this producer write to this partition in a transaction? The code is the producer's.
 
+        `implicit`: if the partition isn't registered, register it (transactions v2).
         NONE; 48 if the partition isn't registered; 47 and 49 for a producer that doesn't own the
-        id; 19 (retriable) while the transaction before is being completed.
+        id; 51, 14 and 16 (retriable) while the transaction before is being completed, or its
+        coordinator isn't there.
         """
         if not transactional_id:
             return Code.INVALID_TXN_STATE
         try:
-            self.transactions.check_registered(
-                transactional_id, producer_id, producer_epoch, (topic, partition)
+            self.transactions.enlist(
+                transactional_id, producer_id, producer_epoch, partition, implicit=implicit
             )
         except Refused as refused:
-            match refused.code:
-                case Code.PRODUCER_FENCED:
-                    return Code.INVALID_PRODUCER_EPOCH
-                case Code.CONCURRENT_TRANSACTIONS:
-                    return Code.NOT_ENOUGH_REPLICAS
-                case code:
-                    return code
+            if refused.code is Code.PRODUCER_FENCED:
+                return Code.INVALID_PRODUCER_EPOCH
+            return refused.code
         return Code.NONE
 
     def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
@@ -140,7 +142,11 @@ class Coordinators:
         if found is None or topic == TRANSACTION_TOPIC:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
         found.append_marker(
-            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+            ended.producer_id,
+            ended.producer_epoch,
+            ended.committed,
+            ended.coordinator_epoch,
+            ended.transaction_version,
         )
 
     def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:

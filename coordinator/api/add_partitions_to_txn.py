@@ -4,8 +4,8 @@ Behaviour: registers partitions in a transaction, opening it if need be. If one 
 it gets 3 and the others 55, and nothing is registered; the same with 29 for the broker's own
 topics, which clients can't write to. Any other refusal is told for each.
 Versions: v2 PRODUCER_FENCED; v3 flexible; v4 (between brokers) several transactions in a request,
-and a mode that only verifies.
-Simplifications: not v5, with which a client says that it speaks transactions v2.
+and a mode that only verifies; v5 says that the client speaks transactions v2.
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from coordinator.api.coordinator_codes import fenced_code
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import INTERNAL_TOPICS
 from coordinator.transactions.add_partitions import AddPartitions
-from coordinator.transactions.state import TopicPartition
+from coordinator.transactions.state import V0, V2, TopicPartition
 
 API_KEY = 24
-VERSIONS = range(5)
+VERSIONS = range(6)
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -42,6 +42,7 @@ def handle(request: Any, context: Context) -> Any:
             asked.producer_id,
             asked.producer_epoch,
             _partitions(asked.topics),
+            version=V2 if context.version >= 5 else V0,
         )
         codes = _codes(command, context, verify_only=asked.verify_only)
         results.append(
@@ -91,8 +92,12 @@ def _admission(partition: TopicPartition, context: Context) -> Code:
 
 def _verified(command: AddPartitions, partition: TopicPartition, context: Context) -> Code:
     try:
-        context.broker.coordinators.transactions.check_registered(
-            command.transactional_id, command.producer_id, command.producer_epoch, partition
+        context.broker.coordinators.transactions.enlist(
+            command.transactional_id,
+            command.producer_id,
+            command.producer_epoch,
+            partition,
+            implicit=False,
         )
     except Refused as refused:
         if refused.code is Code.INVALID_TXN_STATE:

@@ -4,7 +4,7 @@ Behaviour: lists exactly the router's APIs, whatever the client. A client name o
 plain gets INVALID_REQUEST. A version of this request that isn't known is answered in version 0 with
 UNSUPPORTED_VERSION, by the router.
 Versions: 3 added the client's name and features (KIP-511, KIP-584), 4 features from version 0.
-Simplifications: no feature is finalised, so clients use transactions v1 and classic groups.
+Simplifications: features are only those of `coordinator.features`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.errors import Code
+from coordinator.features import SUPPORTED
 
 API_KEY = 18
 VERSIONS = range(5)
@@ -26,7 +27,20 @@ def handle(request: Any, context: Context) -> Any:
         named = (request.client_software_name, request.client_software_version)
         if not all(_PLAIN.fullmatch(text) for text in named):
             return refuse(request, context, Code.INVALID_REQUEST)
-    return context.reply(api_keys=context.broker.api_versions)
+    features = context.broker.features
+    return context.reply(
+        api_keys=context.broker.api_versions,
+        supported_features=[
+            {"name": name, "min_version": first, "max_version": last}
+            for name, (first, last) in SUPPORTED.items()
+            if first > 0 or context.version >= 4
+        ],
+        finalized_features_epoch=features.epoch,
+        finalized_features=[
+            {"name": name, "max_version_level": level, "min_version_level": level}
+            for name, level in features.finalised.items()
+        ],
+    )
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -2,8 +2,9 @@
 
 Behaviour: commits or aborts. Answered when the outcome is in the log and, unless a log can't be
 written to just then, when all markers are written and offsets are visible.
-Versions: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE, never the answer here.
-Simplifications: not v5, with which every end bumps the epoch (transactions v2).
+Versions: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE, never the answer here; v5 is
+transactions v2: the end bumps the epoch and the answer says what the producer goes on with.
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import fenced_code
 from coordinator.errors import Code
 from coordinator.transactions.end_transaction import EndTransaction
+from coordinator.transactions.state import V0, V2
 
 API_KEY = 26
-VERSIONS = range(5)
+VERSIONS = range(6)
 
 
 def handle(request: Any, context: Context) -> Any:
-    context.broker.coordinators.transactions.end_transaction(
+    owner = context.broker.coordinators.transactions.end_transaction(
         EndTransaction(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             request.committed,
+            version=V2 if context.version >= 5 else V0,
         )
     )
-    return context.reply()
+    return context.reply(producer_id=owner.producer_id, producer_epoch=owner.producer_epoch)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

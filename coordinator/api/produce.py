@@ -8,8 +8,9 @@ connection, as Kafka does it.
 Versions: 3-13; 0-2 are advertised and not served, as in Kafka: old librdkafka looks for them.
 7 zstd (KIP-110), 8 error messages (KIP-467), 9 flexible, 11 TRANSACTION_ABORTABLE (KIP-890),
 13 topic ids (KIP-516).
-Simplifications: version 12 and later add no partition to a transaction implicitly; a client does
-without unless transaction.version 2 is finalised, and it isn't.
+12 adds the partition to the transaction by itself (transactions v2), once for each partition and
+transaction.
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -97,21 +98,28 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
 def _verify(
     batch: Batch, partition: Partition, transactional_id: str | None, context: Context
 ) -> None:
-    """Refused unless the transaction that this batch is of knows the partition."""
-    if partition.producers.has_open(batch.producer_id, batch.producer_epoch):
+    """Refused unless this batch's transaction knows the partition, or is told of it (v12)."""
+    producers = partition.producers
+    if producers.has_open(batch.producer_id, batch.producer_epoch):
         return
-    partition.producers.expect(batch)
+    known = producers.get(batch.producer_id)
+    if known is not None and batch.producer_epoch < known.epoch:
+        return  # the log refuses it, and its transaction has no say
+    producers.expect(batch)
     code = context.broker.coordinators.check_transactional_append(
         transactional_id,
         batch.producer_id,
         batch.producer_epoch,
-        partition.topic,
-        partition.index,
+        (partition.topic, partition.index),
+        implicit=context.version >= 12,
     )
     if code in _RETRIABLE or (code == Code.CONCURRENT_TRANSACTIONS and context.version < 12):
         code = Code.NOT_ENOUGH_REPLICAS
     elif code == Code.INVALID_TXN_STATE and context.version >= 11:
         code = Code.TRANSACTION_ABORTABLE
+    elif code == Code.NONE and known is None and batch.base_sequence > 0 and context.version >= 12:
+        # Every transaction of v2 has an epoch of its own, so its sequences begin with 0.
+        code = Code.OUT_OF_ORDER_SEQUENCE_NUMBER
     if code != Code.NONE:
         raise Refused(code, f"{partition.topic}-{partition.index} is not in the transaction")
 

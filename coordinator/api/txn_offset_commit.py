@@ -3,8 +3,8 @@
 Behaviour: stages offsets in a producer's transaction; they count once it commits. The producer must
 have registered the group (AddOffsetsToTxn) and the member must be one of the group's generation.
 Versions: v3 flexible, with the member (KIP-447); v4 TRANSACTION_ABORTABLE for a group that isn't
-registered, before that INVALID_TXN_STATE.
-Simplifications: not v5, which registers the group by itself (transactions v2).
+registered, before that INVALID_TXN_STATE; v5 registers the group by itself (transactions v2).
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from coordinator.offsets.commit import CommitOffset, CommitOffsets
 from coordinator.shard.decision import Producer
 
 API_KEY = 28
-VERSIONS = range(5)
+VERSIONS = range(6)
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -55,11 +55,12 @@ def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     try:
-        coordinators.transactions.check_registered(
+        coordinators.transactions.enlist(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id)),
+            implicit=context.version >= 5,
         )
     except Refused as refused:
         code = _verification_code(refused.code, context.version)

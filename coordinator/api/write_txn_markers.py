@@ -3,8 +3,9 @@
 Behaviour: writes markers for any producer id, which is how an admin ends a transaction that its
 coordinator has forgotten. Our own coordinator doesn't need it: it writes its markers itself.
 A partition of `__consumer_offsets` has its pending offsets committed or dropped before the answer.
-Versions: v1 flexible.
-Simplifications: not v2, which carries the transaction version that a stricter epoch check needs.
+Versions: v1 flexible; v2 the transaction's version, which from 2 on makes the check of the epoch
+strict (`log/producers`).
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.state import TopicPartition
 
 API_KEY = 27
-VERSIONS = range(1, 2)
+VERSIONS = range(1, 3)
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -28,6 +29,7 @@ def handle(request: Any, context: Context) -> Any:
             marker.producer_epoch,
             marker.transaction_result,
             marker.coordinator_epoch,
+            getattr(marker, "transaction_version", 0),
         )
         return _write(partition, ended, context)
 

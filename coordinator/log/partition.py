@@ -122,13 +122,20 @@ class Partition:
         return self._append(parse_header(batch), -1)
 
     def append_marker(
-        self, producer_id: int, producer_epoch: int, committed: bool, coordinator_epoch: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
     ) -> int:
         """Append the control batch that ends a producer's transaction here; its offset.
 
         Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
-        self.producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+        self.producers.check_marker(
+            producer_id, producer_epoch, coordinator_epoch, transaction_version
+        )
         marker = encode_marker(
             producer_id,
             producer_epoch,

@@ -28,6 +28,7 @@ from coordinator.log.batch import Batch
 
 BATCHES_KEPT = 5
 _SEQUENCES = 2**31
+_EPOCH_MAX = 2**15 - 1
 
 
 class AppendedBatch(NamedTuple):
@@ -167,8 +168,15 @@ class Producers:
                 f"{seen.sequence}, which was not taken",
             )
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
-        """Refused if a newer producer or a newer coordinator has been here."""
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0
+    ) -> None:
+        """Refused if a newer producer or a newer coordinator has been here.
+
+        In transactions v2 a marker has a higher epoch than the data that it ends. One with the same
+        is late, from a transaction before; but where nothing is open, or no epoch is left, it may
+        be a coordinator's second attempt, and does no harm (KAFKA-19999).
+        """
         known = self._known.get(producer_id)
         if known is None:
             return
@@ -176,6 +184,15 @@ class Producers:
             raise Refused(
                 Code.INVALID_PRODUCER_EPOCH,
                 f"marker of producer {producer_id}: epoch {epoch}, now {known.epoch}",
+            )
+        if (
+            transaction_version >= 2
+            and epoch == known.epoch < _EPOCH_MAX
+            and producer_id in self._open
+        ):
+            raise Refused(
+                Code.INVALID_PRODUCER_EPOCH,
+                f"marker of producer {producer_id}: its transaction has the same epoch {epoch}",
             )
         if coordinator_epoch < known.coordinator_epoch:
             raise Refused(

@@ -45,9 +45,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnded:
-    """A marker: the transaction of this producer id is over, for the log that it stands in."""
+    """A marker: the transaction of this producer id is over, for the log that it stands in.
+
+    `transaction_version`: from 2 on the epoch is one that the transaction's data did not have. The
+    log doesn't say: there the marker stands already.
+    """
 
     producer_id: int
     producer_epoch: int
     committed: bool
     coordinator_epoch: int = 0
+    transaction_version: int = 0

@@ -38,7 +38,12 @@ class Log(Protocol):
     def end_offset(self) -> int: ...
     def append_internal(self, batch: bytes) -> int: ...
     def append_marker(
-        self, producer_id: int, producer_epoch: int, committed: bool, coordinator_epoch: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
     ) -> int: ...
     def read(self, offset: int, max_bytes: int) -> bytes: ...
 
@@ -98,7 +103,11 @@ class Shard(Generic[R]):
         """Append a marker and apply it: what was pending is committed or gone when this returns."""
         self._refuse_if_broken()
         offset = self._log.append_marker(
-            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+            ended.producer_id,
+            ended.producer_epoch,
+            ended.committed,
+            ended.coordinator_epoch,
+            ended.transaction_version,
         )
         self._make_true(ended, Origin(offset, ended.producer_id))
 

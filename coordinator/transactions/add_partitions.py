@@ -7,12 +7,13 @@ marker, so nothing may be written to any other.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Decision
 from coordinator.transactions.state import (
     PREPARED,
+    V0,
     Record,
     Status,
     TopicPartition,
@@ -24,10 +25,13 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
+    """`version`: of transactions, as the client speaks them."""
+
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: Set[TopicPartition]
+    version: int = V0
 
 
 def find_owned(
@@ -60,12 +64,12 @@ def add_partitions(
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
     if known.status is Status.ONGOING and command.partitions <= known.partitions:
         return Decision((), None)
-    saved = replace(
-        known,
+    saved = known.followed_by(
         status=Status.ONGOING,
         partitions=known.partitions | command.partitions,
         start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
         update_ms=now_ms,
+        client_version=command.version,
     )
     return Decision((TransactionSaved(saved),), None)
 

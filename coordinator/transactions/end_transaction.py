@@ -1,7 +1,11 @@
 """EndTxn, aborts by time-out and by fencing, and the completion that follows each of them.
 
-`decide_end` writes PrepareCommit or PrepareAbort: from then on the outcome stands. `complete`
-writes Complete* once every marker is there.
+`judge_end` says whether there is anything to end. `prepare` writes PrepareCommit or PrepareAbort:
+from then on the outcome stands. `complete` writes Complete* once every marker is there.
+
+In transactions v2 every end bumps the epoch, so that a request that names the epoch before it is a
+retry, and one that names the current epoch is the next end.
+Source: kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
 """
 
 from __future__ import annotations
@@ -15,7 +19,11 @@ from coordinator.transactions.state import (
     AT_REST,
     EPOCH_MAX,
     NO_EPOCH,
+    NO_PRODUCER_ID,
     PREPARED,
+    V0,
+    V2,
+    Ownership,
     Record,
     Status,
     Transaction,
@@ -27,15 +35,19 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
+    """`version`: of transactions, as the client speaks them."""
+
     transactional_id: str
     producer_id: int
     producer_epoch: int
     committed: bool
+    version: int = V0
 
 
-# A client's EndTxn by state (transactions v1): None decides it; a code is the answer.
-# Outcome asked for:             commit                          abort
-ANSWERS: dict[Status, tuple[Code | None, Code | None]] = {
+_Answers = dict[Status, tuple[Code | None, Code | None]]
+
+# A client's EndTxn by state, for commit and abort: None decides it; a code is the answer.
+V1_ANSWERS: _Answers = {
     Status.EMPTY: (Code.INVALID_TXN_STATE, Code.INVALID_TXN_STATE),
     Status.ONGOING: (None, None),
     Status.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
@@ -43,36 +55,122 @@ ANSWERS: dict[Status, tuple[Code | None, Code | None]] = {
     Status.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
     Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
 }
+# Transactions v2, with the current epoch: a new end. What isn't there may be aborted.
+V2_ANSWERS: _Answers = {
+    Status.EMPTY: (Code.INVALID_TXN_STATE, None),
+    Status.ONGOING: (None, None),
+    Status.PREPARE_COMMIT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    Status.PREPARE_ABORT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    Status.COMPLETE_COMMIT: (Code.INVALID_TXN_STATE, None),
+    Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, None),
+}
+# Transactions v2, with the epoch before: a retry of the end that bumped it.
+V2_RETRY_ANSWERS: _Answers = {
+    Status.EMPTY: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    Status.ONGOING: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    Status.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
+    Status.PREPARE_ABORT: (Code.INVALID_TXN_STATE, Code.CONCURRENT_TRANSACTIONS),
+    Status.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
+    Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
+}
 
 
-def decide_end(
-    state: TransactionState, command: EndTransaction, now_ms: int
-) -> Decision[Record, bool]:
-    """Decide the outcome. True: markers are to be written; False: a retry, all is done."""
-    known = find_owned(state, command.transactional_id, command.producer_id, command.producer_epoch)
-    commit_answer, abort_answer = ANSWERS[known.status]
+def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transaction, bool]:
+    """The transaction, and whether it is to be ended now; False: a retry, all is done.
+
+    Refuses with 42, 49, 90, 51 or 48.
+    """
+    known = state.transactions.get(command.transactional_id)
+    if command.version < V2:
+        known = find_owned(
+            state, command.transactional_id, command.producer_id, command.producer_epoch
+        )
+        answers = V1_ANSWERS
+    elif known is not None and _is_retry(known, command):
+        answers = V2_RETRY_ANSWERS
+    else:
+        known = find_owned(
+            state, command.transactional_id, command.producer_id, command.producer_epoch
+        )
+        answers = V2_ANSWERS
+    commit_answer, abort_answer = answers[known.status]
     answer = commit_answer if command.committed else abort_answer
+    if answer is None:
+        return known, True
     if answer is Code.NONE:
-        return Decision((), False)
-    if answer is not None:
-        asked = "commit" if command.committed else "abort"
-        raise Refused(answer, f"{asked} of {known.transactional_id} in {known.status.name}")
-    status = Status.PREPARE_COMMIT if command.committed else Status.PREPARE_ABORT
-    return Decision((TransactionSaved(replace(known, status=status, update_ms=now_ms)),), True)
-
-
-def fence_and_abort(known: Transaction, now_ms: int) -> Decision[Record, None]:
-    """Abort an Ongoing transaction over its owner's head: one epoch up, so that he is fenced."""
-    if known.producer_epoch >= EPOCH_MAX:
-        raise AssertionError(f"no epoch is left to fence with: {known}")
-    saved = replace(
-        known,
-        status=Status.PREPARE_ABORT,
-        producer_epoch=known.producer_epoch + 1,
-        last_producer_epoch=NO_EPOCH,
-        update_ms=now_ms,
+        return known, False
+    asked = "commit" if command.committed else "abort"
+    raise Refused(
+        answer,
+        f"{asked} of {known.transactional_id} at epoch {command.producer_epoch} in "
+        f"{known.status.name} at epoch {known.producer_epoch}",
     )
-    return Decision((TransactionSaved(saved),), None)
+
+
+def _is_retry(known: Transaction, command: EndTransaction) -> bool:
+    """The epoch is the one before the last bump, which may have gone over to a new producer id."""
+    if command.producer_id == known.producer_id:
+        return known.producer_epoch == command.producer_epoch + 1
+    return (
+        command.producer_id == known.previous_producer_id
+        and command.producer_epoch == EPOCH_MAX - 1
+        and known.producer_epoch == 0
+    )
+
+
+def takes_producer_id(known: Transaction, version: int) -> bool:
+    """Whether the end of this transaction uses up the last epoch: `prepare` needs a new id then."""
+    return version >= V2 and known.epoch_is_exhausted
+
+
+def prepare(
+    known: Transaction, *, committed: bool, version: int, next_producer_id: int, now_ms: int
+) -> Decision[Record, Ownership]:
+    """Decide the outcome. The response is what the producer goes on with.
+
+    `next_producer_id`: a new one if `takes_producer_id`, else -1.
+    """
+    saved = known.followed_by(
+        status=Status.PREPARE_COMMIT if committed else Status.PREPARE_ABORT,
+        client_version=version,
+        update_ms=now_ms,
+        start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
+    )
+    if version >= V2:
+        saved = replace(
+            saved,
+            producer_epoch=min(EPOCH_MAX, known.producer_epoch + 1),
+            last_producer_epoch=known.producer_epoch,
+            next_producer_id=next_producer_id,
+        )
+    return Decision((TransactionSaved(saved),), saved.owner_afterwards)
+
+
+def fence_and_abort(
+    known: Transaction, *, version: int, next_producer_id: int, now_ms: int
+) -> Decision[Record, Ownership]:
+    """Abort an Ongoing transaction over its owner's head, one epoch up, so that he is fenced.
+
+    `version`: the level of `transaction.version`. In v2 every end bumps the epoch anyway.
+    """
+    decision = prepare(
+        known,
+        committed=False,
+        version=version,
+        next_producer_id=next_producer_id,
+        now_ms=now_ms,
+    )
+    if version >= V2:
+        return decision
+    [record] = decision.records
+    assert isinstance(record, TransactionSaved)
+    fenced = replace(
+        record.transaction,
+        client_version=V0,
+        producer_epoch=min(EPOCH_MAX, known.producer_epoch + 1),
+        last_producer_epoch=NO_EPOCH,
+    )
+    return Decision((TransactionSaved(fenced),), fenced.owner_afterwards)
 
 
 def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
@@ -80,9 +178,12 @@ def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
     if known.status not in PREPARED:
         raise AssertionError(f"nothing to complete: {known}")
     committed = known.status is Status.PREPARE_COMMIT
-    saved = replace(
-        known,
+    owner = known.owner_afterwards
+    saved = known.followed_by(
         status=Status.COMPLETE_COMMIT if committed else Status.COMPLETE_ABORT,
+        producer_id=owner.producer_id,
+        producer_epoch=owner.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID,
         partitions=frozenset(),
         update_ms=now_ms,
     )

@@ -3,10 +3,10 @@
 Pure decisions. `judge` says what has to come first, if anything: the transaction of the previous
 owner may have to be aborted, or a producer id fetched. `init_producer_id` then decides.
 
-One step is finished here that Kafka leaves to the client's retry: an Ongoing transaction is fenced
-and aborted, and the request is answered afterwards, instead of 51 and a wait of 500 ms. A request
-that names an epoch is checked before the abort, so that a producer that is itself out of date
-can't fence the owner.
+One step is finished here that Kafka leaves to the client's retry: an Ongoing transaction is
+aborted, whatever epoch the request names, and the request is judged afterwards, instead of 51 and a
+wait of 500 ms. In transactions v2 that abort leaves the owner's epoch as the last one, so an owner
+that named it goes on with the next, and nobody else does.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from coordinator.transactions.state import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     PREPARED,
+    Ownership,
     Record,
     Status,
     Transaction,
@@ -32,31 +33,17 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """`producer_id` and `producer_epoch` are what the producer has now; -1 when it starts.
-
-    `fenced_epoch` is the epoch that the abort for this very request has left behind.
-    """
+    """`producer_id` and `producer_epoch` are what the producer has now; -1 when it starts."""
 
     transactional_id: str
     timeout_ms: int
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
-    fenced_epoch: int = NO_EPOCH
 
     @property
     def keeps_owner(self) -> bool:
         """The producer has an epoch already and wants the next one."""
         return self.producer_id != NO_PRODUCER_ID or self.producer_epoch != NO_EPOCH
-
-    def is_current(self, known: Transaction) -> bool:
-        """The producer's epoch is the one of the log, but for our own fencing."""
-        return known.producer_epoch in (self.producer_epoch, self.fenced_epoch)
-
-
-@dataclass(frozen=True, slots=True)
-class Ownership:
-    producer_id: int
-    producer_epoch: int
 
 
 class First(Enum):
@@ -85,8 +72,6 @@ def judge(state: TransactionState, command: InitProducerId) -> First:
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
     if known.status is Status.ONGOING:
-        if command.keeps_owner and command.producer_epoch != known.producer_epoch:
-            raise _fenced(known, command)
         return First.ABORT
     if known.status not in AT_REST:
         raise AssertionError(f"no record ever says so: {known}")
@@ -108,21 +93,27 @@ def init_producer_id(
             timeout_ms=command.timeout_ms,
             status=Status.EMPTY,
             update_ms=now_ms,
+            previous_producer_id=new_producer_id,
         )
     elif _rotates(known, command):
         saved = replace(
             _emptied(known, command.timeout_ms, now_ms),
             producer_id=new_producer_id,
             producer_epoch=0,
-            previous_producer_id=known.producer_id,
             last_producer_epoch=command.producer_epoch if command.keeps_owner else NO_EPOCH,
         )
-    else:
-        epoch, last_epoch = _next_epoch(known, command)
+    elif _is_retry(known, command):
         saved = replace(
             _emptied(known, command.timeout_ms, now_ms),
-            producer_epoch=epoch,
-            last_producer_epoch=last_epoch,
+            previous_producer_id=known.previous_producer_id,  # so that a retry may come again
+        )
+    else:
+        if command.keeps_owner and command.producer_epoch != known.producer_epoch:
+            raise _fenced(known, command)
+        saved = replace(
+            _emptied(known, command.timeout_ms, now_ms),
+            producer_epoch=known.producer_epoch + 1,
+            last_producer_epoch=command.producer_epoch,
         )
     answer = Ownership(saved.producer_id, saved.producer_epoch)
     return Decision((TransactionSaved(saved),), answer)
@@ -136,23 +127,18 @@ def _owns(known: Transaction, command: InitProducerId) -> bool:
 
 
 def _rotates(known: Transaction, command: InitProducerId) -> bool:
-    return known.epoch_is_exhausted and (not command.keeps_owner or command.is_current(known))
+    return known.epoch_is_exhausted and (
+        not command.keeps_owner or command.producer_epoch == known.producer_epoch
+    )
 
 
-def _next_epoch(known: Transaction, command: InitProducerId) -> tuple[int, int]:
-    """The epoch to hand out, and the epoch whose owner may ask again for the same."""
-    if not command.keeps_owner:
-        return known.producer_epoch + 1, NO_EPOCH
-    if command.is_current(known):
-        return known.producer_epoch + 1, command.producer_epoch
-    if command.producer_epoch == known.last_producer_epoch:
-        return known.producer_epoch, known.last_producer_epoch  # the answer was lost: say it again
-    raise _fenced(known, command)
+def _is_retry(known: Transaction, command: InitProducerId) -> bool:
+    """The answer was lost: the producer names the epoch before the one that it was given."""
+    return command.keeps_owner and command.producer_epoch == known.last_producer_epoch
 
 
 def _emptied(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    return replace(
-        known,
+    return known.followed_by(
         status=Status.EMPTY,
         timeout_ms=timeout_ms,
         update_ms=now_ms,

@@ -1,13 +1,13 @@
 """Records of `__transaction_state` as Kafka writes them.
 
-TransactionLogKey, and TransactionLogValue version 0: what Kafka itself writes until its
-`transaction.version` feature is raised. Version 1 only adds fields for transactions v2 (next
-producer id, the client's version) and the previous producer id, which says nothing without the last
-epoch, for which there is no field. Version 1 is read all the same, for a log that Kafka wrote.
+TransactionLogKey, and TransactionLogValue in the version that `transaction.version` calls for: 0 at
+level 0, else 1, which is flexible and has in tagged fields what only transactions v2 needs. Both
+are read, so a log may have been written at any level.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 
 from coordinator.shard.records import Reader, Writer, value_reader
@@ -22,17 +22,24 @@ from coordinator.transactions.state import (
 )
 
 TRANSACTION_KEY = 0
-VALUE_VERSION = 0
-PREVIOUS_PRODUCER_ID_TAG = 0
+PREVIOUS_PRODUCER_ID, NEXT_PRODUCER_ID, CLIENT_VERSION = 0, 1, 2  # tags
 
 
 class TransactionCodec:
-    """Facts about transactions to bytes and back."""
+    """Facts about transactions to bytes and back.
+
+    `transaction_version`: the level that is finalised, which may change while the broker runs.
+    """
+
+    def __init__(self, transaction_version: Callable[[], int]) -> None:
+        self._transaction_version = transaction_version
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
         match record:
             case TransactionSaved(transaction):
-                return _key(transaction.transactional_id), _value(transaction)
+                return _key(transaction.transactional_id), _value(
+                    transaction, min(1, self._transaction_version())
+                )
             case TransactionForgotten(transactional_id):
                 return _key(transactional_id), None
 
@@ -52,8 +59,8 @@ def _key(transactional_id: str) -> bytes:
     return writer.done()
 
 
-def _value(transaction: Transaction) -> bytes:
-    writer = Writer(VALUE_VERSION)
+def _value(transaction: Transaction, version: int) -> bytes:
+    writer = Writer(version, flexible=version >= 1)
     writer.int64(transaction.producer_id)
     writer.int16(transaction.producer_epoch)
     writer.int32(transaction.timeout_ms)
@@ -61,19 +68,37 @@ def _value(transaction: Transaction) -> bytes:
     if transaction.status is Status.EMPTY:
         writer.array(None)
     else:
-        topics = [
-            (topic, [partition for _, partition in found])
-            for topic, found in groupby(sorted(transaction.partitions), key=lambda tp: tp[0])
-        ]
-        writer.array(len(topics))
-        for topic, partitions in topics:
-            writer.string(topic)
-            writer.array(len(partitions))
-            for partition in partitions:
-                writer.int32(partition)
+        _partitions(writer, transaction)
     writer.int64(transaction.update_ms)
     writer.int64(transaction.start_ms)
+    writer.tags(_tagged(transaction))
     return writer.done()
+
+
+def _partitions(writer: Writer, transaction: Transaction) -> None:
+    topics = [
+        (topic, [partition for _, partition in found])
+        for topic, found in groupby(sorted(transaction.partitions), key=lambda tp: tp[0])
+    ]
+    writer.array(len(topics))
+    for topic, partitions in topics:
+        writer.string(topic)
+        writer.array(len(partitions))
+        for partition in partitions:
+            writer.int32(partition)
+        writer.tags()
+
+
+def _tagged(transaction: Transaction) -> dict[int, bytes]:
+    """The tagged fields that aren't at their defaults."""
+    tagged = {}
+    if transaction.previous_producer_id != NO_PRODUCER_ID:
+        tagged[PREVIOUS_PRODUCER_ID] = transaction.previous_producer_id.to_bytes(8, "big")
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        tagged[NEXT_PRODUCER_ID] = transaction.next_producer_id.to_bytes(8, "big")
+    if transaction.client_version:
+        tagged[CLIENT_VERSION] = transaction.client_version.to_bytes(2, "big")
+    return tagged
 
 
 def _transaction(transactional_id: str, value: bytes) -> Transaction:
@@ -89,7 +114,7 @@ def _transaction(transactional_id: str, value: bytes) -> Transaction:
         reader.tags()
     update_ms = reader.int64()
     start_ms = reader.int64()
-    tagged = reader.tags().get(PREVIOUS_PRODUCER_ID_TAG)
+    tagged = {tag: int.from_bytes(data, "big", signed=True) for tag, data in reader.tags().items()}
     return Transaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
@@ -99,7 +124,7 @@ def _transaction(transactional_id: str, value: bytes) -> Transaction:
         update_ms=update_ms,
         start_ms=start_ms,
         partitions=frozenset(partitions),
-        previous_producer_id=(
-            NO_PRODUCER_ID if tagged is None else int.from_bytes(tagged, "big", signed=True)
-        ),
+        previous_producer_id=tagged.get(PREVIOUS_PRODUCER_ID, NO_PRODUCER_ID),
+        next_producer_id=tagged.get(NEXT_PRODUCER_ID, NO_PRODUCER_ID),
+        client_version=tagged.get(CLIENT_VERSION, 0),
     )

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
+from coordinator.features import Features
 from coordinator.shard.decision import Decision, TransactionEnded
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
@@ -32,21 +33,25 @@ from coordinator.transactions.apply import apply
 from coordinator.transactions.end_transaction import (
     EndTransaction,
     complete,
-    decide_end,
     fence_and_abort,
     forget_expired,
+    judge_end,
+    prepare,
+    takes_producer_id,
 )
 from coordinator.transactions.init_producer_id import (
     First,
     InitProducerId,
-    Ownership,
     init_producer_id,
     judge,
 )
 from coordinator.transactions.producer_ids import ProducerIds
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import (
+    NO_PRODUCER_ID,
     PREPARED,
+    V2,
+    Ownership,
     Record,
     Status,
     TopicPartition,
@@ -93,11 +98,10 @@ class Due(Enum):
 class TransactionShard:
     """One partition of `__transaction_state`."""
 
-    def __init__(self, name: str, log: Log, clock: Clock) -> None:
+    def __init__(self, name: str, log: Log, features: Features, clock: Clock) -> None:
         self.state = TransactionState()
-        self._shard: Shard[Record] = Shard(
-            name, log, TransactionCodec(), partial(apply, self.state), clock
-        )
+        codec = TransactionCodec(features.transaction_version)
+        self._shard: Shard[Record] = Shard(name, log, codec, partial(apply, self.state), clock)
 
     def load(self) -> int:
         return self._shard.load()
@@ -115,12 +119,15 @@ class TransactionService:
         producer_ids: ProducerIds,
         write_marker: WriteMarker,
         config: TransactionConfig,
+        features: Features,
         clock: Clock,
         scheduler: Scheduler,
     ) -> None:
         self.shards = [
-            TransactionShard(f"__transaction_state-{i}", log, clock) for i, log in enumerate(logs)
+            TransactionShard(f"__transaction_state-{i}", log, features, clock)
+            for i, log in enumerate(logs)
         ]
+        self._features = features
         self._producer_ids = producer_ids
         self._write_marker = write_marker
         self._config = config
@@ -165,9 +172,7 @@ class TransactionService:
         shard = self._shard(transactional_id)
         first = judge(shard.state, command)
         if first is First.ABORT:
-            known = shard.state.transactions[transactional_id]
-            self._abort(known)
-            command = replace(command, fenced_epoch=known.producer_epoch + 1)
+            self._abort(shard.state.transactions[transactional_id])
             first = judge(shard.state, command)
         new_producer_id = self._producer_ids.next() if first is First.NEW_PRODUCER_ID else -1
         return shard.execute(
@@ -182,21 +187,44 @@ class TransactionService:
         if known is not None and known.status is not Status.ONGOING:
             self._timers.set((Due.ABORT, known.transactional_id), known.timeout_ms)
 
-    def end_transaction(self, command: EndTransaction) -> None:
-        """Commit or abort. On return the outcome stands, and has been carried out if possible."""
-        shard = self._shard(command.transactional_id)
-        decided = shard.execute(decide_end(shard.state, command, self._clock.now_ms()))
-        if decided:
-            self._carry_out(command.transactional_id)
+    def end_transaction(self, command: EndTransaction) -> Ownership:
+        """Commit or abort. On return the outcome stands, and has been carried out if possible.
 
-    def check_registered(
+        What the producer goes on with: in transactions v2 the next epoch, or another producer id.
+        """
+        shard = self._shard(command.transactional_id)
+        known, wanted = judge_end(shard.state, command)
+        if not wanted:
+            return Ownership(known.producer_id, known.producer_epoch)
+        owner = shard.execute(
+            prepare(
+                known,
+                committed=command.committed,
+                version=command.version,
+                next_producer_id=self._next_producer_id(known, command.version),
+                now_ms=self._clock.now_ms(),
+            )
+        )
+        self._carry_out(command.transactional_id)
+        return owner
+
+    def enlist(
         self,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
         partition: TopicPartition,
+        *,
+        implicit: bool,
     ) -> None:
-        """Refuses unless the partition is part of the producer's Ongoing transaction."""
+        """A transactional write is about to reach a partition. Refuses unless it is part of the
+        producer's Ongoing transaction; `implicit`: it is made part of it."""
+        if implicit:
+            wanted = frozenset((partition,))
+            self.add_partitions(
+                AddPartitions(transactional_id, producer_id, producer_epoch, wanted, version=V2)
+            )
+            return
         state = self._shard(transactional_id).state
         check_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
@@ -204,9 +232,20 @@ class TransactionService:
         return self.shards[shard_of(transactional_id, len(self.shards))]
 
     def _abort(self, known: Transaction) -> None:
-        shard = self._shard(known.transactional_id)
-        shard.execute(fence_and_abort(known, self._clock.now_ms()))
+        version = self._features.transaction_version()
+        self._shard(known.transactional_id).execute(
+            fence_and_abort(
+                known,
+                version=version,
+                next_producer_id=self._next_producer_id(known, version),
+                now_ms=self._clock.now_ms(),
+            )
+        )
         self._carry_out(known.transactional_id)
+
+    def _next_producer_id(self, known: Transaction, version: int) -> int:
+        """Where the end of this transaction uses up the last epoch: a new id."""
+        return self._producer_ids.next() if takes_producer_id(known, version) else NO_PRODUCER_ID
 
     def _carry_out(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, then Complete*; or try again in a while."""
@@ -214,7 +253,10 @@ class TransactionService:
         shard = self._shard(transactional_id)
         known = shard.state.transactions[transactional_id]
         ended = TransactionEnded(
-            known.producer_id, known.producer_epoch, known.status is Status.PREPARE_COMMIT
+            known.producer_id,
+            known.producer_epoch,
+            known.status is Status.PREPARE_COMMIT,
+            transaction_version=known.client_version,
         )
         try:
             for partition in sorted(known.partitions):

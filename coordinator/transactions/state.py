@@ -15,22 +15,33 @@ persisting its PrepareAbort. Here both are one decision, so it is never entered;
 of an id between its expiry and its tombstone, which are one decision too. They keep their places
 in the table because their numbers are Kafka's.
 
-`previous_producer_id` and `last_producer_epoch` are Kafka's memory for retries of InitProducerId
-(KIP-360). The log has no place for them (version 0 of the record; version 1 keeps the former,
-neither keeps the latter), so after a restart such a retry is fenced, as it is in Kafka.
+Transactions v2 (KIP-890, `transaction.version` 2). Every end bumps the epoch, in the record that
+decides it: the markers carry the new epoch, and nothing of the old one that is still under way gets
+in behind them. When no epoch is left, the decision reserves the next producer id, the markers carry
+the last epoch there is, and Complete* moves to the new id at epoch 0. `client_version` is what the
+client that opened or ended the transaction speaks; what the coordinator aborts by itself it ends in
+the version that the broker has finalised. A client may abort where nothing is open: the epoch
+rises.
+
+`previous_producer_id` and `last_producer_epoch` are what retries are known by: of InitProducerId
+(KIP-360) and, in v2, of EndTxn. The log keeps the former (from version 1 of the record on) and has
+no place for the latter, so after a restart a retry of InitProducerId is fenced, as it is in Kafka.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 TopicPartition: TypeAlias = tuple[str, int]
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 EPOCH_MAX = 32_767
+
+# `transaction.version`: 0 and 1 differ in the record's format, 2 in what an end does.
+V0, V1, V2 = 0, 1, 2
 
 
 class Status(IntEnum):
@@ -53,7 +64,16 @@ PREVIOUS: dict[Status, frozenset[Status]] = {
         {Status.ONGOING, Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}
     ),
     Status.PREPARE_COMMIT: frozenset({Status.ONGOING}),
-    Status.PREPARE_ABORT: frozenset({Status.ONGOING, Status.PREPARE_EPOCH_FENCE}),
+    # The last three: transactions v2 only, an abort of nothing.
+    Status.PREPARE_ABORT: frozenset(
+        {
+            Status.ONGOING,
+            Status.PREPARE_EPOCH_FENCE,
+            Status.EMPTY,
+            Status.COMPLETE_COMMIT,
+            Status.COMPLETE_ABORT,
+        }
+    ),
     Status.COMPLETE_COMMIT: frozenset({Status.PREPARE_COMMIT}),
     Status.COMPLETE_ABORT: frozenset({Status.PREPARE_ABORT}),
     Status.DEAD: frozenset({Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}),
@@ -62,6 +82,14 @@ PREVIOUS: dict[Status, frozenset[Status]] = {
 
 AT_REST = PREVIOUS[Status.DEAD]  # no transaction is open, none is being completed
 PREPARED = frozenset({Status.PREPARE_COMMIT, Status.PREPARE_ABORT})
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What a producer writes under."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +104,21 @@ class Transaction:
     update_ms: int
     start_ms: int = -1
     partitions: frozenset[TopicPartition] = frozenset()
-    previous_producer_id: int = field(default=NO_PRODUCER_ID, compare=False)
-    last_producer_epoch: int = field(default=NO_EPOCH, compare=False)
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID  # reserved by a decision that took the last epoch
+    client_version: int = V0
+    last_producer_epoch: int = field(default=NO_EPOCH, compare=False)  # not in the log
+
+    def followed_by(self, **changes: Any) -> Transaction:
+        """The next record of this id: each names the producer id of the one before it."""
+        return replace(self, previous_producer_id=self.producer_id, **changes)
+
+    @property
+    def owner_afterwards(self) -> Ownership:
+        """Of a decided transaction: whose the id is once it is completed."""
+        if self.next_producer_id != NO_PRODUCER_ID:
+            return Ownership(self.next_producer_id, 0)
+        return Ownership(self.producer_id, self.producer_epoch)
 
     @property
     def epoch_is_exhausted(self) -> bool:

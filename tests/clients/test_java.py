@@ -23,7 +23,6 @@ AWAITED: frozenset[str] = frozenset(
         "transactions_are_listed_and_described",
         "a_hanging_transaction_is_aborted",
         "log_directories_are_described",
-        "transaction_version_2_is_finalised",
     }
 )
 

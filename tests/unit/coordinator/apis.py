@@ -24,6 +24,7 @@ from coordinator.api.context import Context
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.errors import Code, Refused
+from coordinator.features import Features
 from coordinator.wire.codec import build, encode
 from tests.unit.coordinator.fakes import FakeClock, FakeLog
 
@@ -67,9 +68,15 @@ class FakeBroker:
             transaction_state_log_num_partitions=2,
         )
         self.endpoint = {"node_id": 1, "host": "127.0.0.1", "port": 9092, "rack": None}
+        self.features = Features(self.config.transaction_version)
         ids = count(1)
         self.coordinators = Coordinators(
-            self.topics, self.config, self.clock, self.clock, lambda: UUID(int=next(ids))
+            self.topics,
+            self.config,
+            self.features,
+            self.clock,
+            self.clock,
+            lambda: UUID(int=next(ids)),
         )
         self.coordinators.load()
 

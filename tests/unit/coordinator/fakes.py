@@ -35,7 +35,12 @@ class FakeLog:
         return base_offset
 
     def append_marker(
-        self, producer_id: int, producer_epoch: int, committed: bool, coordinator_epoch: int
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
     ) -> int:
         return self.append_internal(
             encode_marker(

@@ -101,13 +101,19 @@ def test_end_txn(version: int) -> None:
     broker = FakeBroker()
     producer = transactional(broker)
     add_partitions(broker, 3, [0])
-    assert broker.send(end_txn, version, **producer, committed=True).error_code == 0
-    assert broker.topics.partition("words", 0).markers() == [(0, 0, True)]
+    ended = broker.send(end_txn, version, **producer, committed=True)
+    assert ended.error_code == 0
+    epoch_of_marker = 1 if version >= 5 else 0
+    assert broker.topics.partition("words", 0).markers() == [(0, epoch_of_marker, True)]
+    if version >= 5:
+        assert (ended.producer_id, ended.producer_epoch) == (0, 1)
     old = broker.send(end_txn, version, **{**producer, "producer_epoch": 7}, committed=True)
     expected = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
     assert old.error_code == expected
     turned = broker.send(end_txn, version, **producer, committed=False)
     assert turned.error_code == Code.INVALID_TXN_STATE
+    if version >= 5:
+        assert (turned.producer_id, turned.producer_epoch) == (-1, -1)
 
 
 @in_versions(add_offsets_to_txn)
@@ -146,9 +152,10 @@ def stage(broker: FakeBroker, version: int, epoch: int = 0, **member: Any) -> di
 @in_versions(txn_offset_commit)
 def test_txn_offset_commit(version: int) -> None:
     broker = FakeBroker()
-    not_registered = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
-    assert set(stage(broker, version).values()) == {not_registered}
-    broker.send(add_offsets_to_txn, 4, **transactional(broker), group_id="counts")
+    if version < 5:
+        not_registered = Code.TRANSACTION_ABORTABLE if version >= 4 else Code.INVALID_TXN_STATE
+        assert set(stage(broker, version).values()) == {not_registered}
+        broker.send(add_offsets_to_txn, 4, **transactional(broker), group_id="counts")
     assert stage(broker, version) == {0: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
     assert set(stage(broker, version, epoch=7).values()) == {Code.INVALID_PRODUCER_EPOCH}
     if version >= 3:
@@ -197,7 +204,9 @@ def test_a_transactional_append_is_checked_against_the_transaction() -> None:
     add_partitions(broker, 3, [0])
 
     def check(partition: int = 0, epoch: int = 0, id_: str | None = "app", pid: int = 0) -> Code:
-        return broker.coordinators.check_transactional_append(id_, pid, epoch, "words", partition)
+        return broker.coordinators.check_transactional_append(
+            id_, pid, epoch, ("words", partition), implicit=False
+        )
 
     assert check() is Code.NONE
     assert check(partition=1) is Code.INVALID_TXN_STATE
@@ -206,4 +215,4 @@ def test_a_transactional_append_is_checked_against_the_transaction() -> None:
     assert check(id_=None) is Code.INVALID_TXN_STATE
     broker.topics.partition("words", 0).fail_after = 0
     broker.send(end_txn, 4, **transactional(broker), committed=True)
-    assert check() is Code.NOT_ENOUGH_REPLICAS
+    assert check() is Code.CONCURRENT_TRANSACTIONS

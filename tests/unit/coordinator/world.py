@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
+from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.validate import Committer
 from coordinator.groups.service import GroupService
@@ -13,7 +14,6 @@ from coordinator.shard.decision import Producer, TransactionEnded
 from coordinator.shard.shard import Shard
 from coordinator.transactions.add_partitions import AddPartitions
 from coordinator.transactions.end_transaction import EndTransaction
-from coordinator.transactions.init_producer_id import Ownership
 from coordinator.transactions.producer_ids import (
     ProducerIds,
     ProducerIdsAllocated,
@@ -21,7 +21,7 @@ from coordinator.transactions.producer_ids import (
     ProducerIdState,
 )
 from coordinator.transactions.service import TransactionConfig, TransactionService
-from coordinator.transactions.state import TopicPartition
+from coordinator.transactions.state import V0, Ownership, TopicPartition
 from tests.unit.coordinator.fakes import FakeClock, FakeLog
 
 GROUP_TOPIC = "__consumer_offsets"
@@ -40,6 +40,7 @@ class World:
         self.group_logs = [FakeLog(), FakeLog()]
         self.transaction_logs = [FakeLog(), FakeLog()]
         self.metadata_log = FakeLog()
+        self.features = Features()
         self.words = {("words", 0): FakeLog(), ("words", 1): FakeLog()}
         self._start()
 
@@ -56,6 +57,7 @@ class World:
             self.producer_ids,
             self.write_marker,
             TransactionConfig(),
+            self.features,
             clock,
             self.clock,
         )
@@ -79,7 +81,11 @@ class World:
         if log is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{partition}")
         log.append_marker(
-            ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+            ended.producer_id,
+            ended.producer_epoch,
+            ended.committed,
+            ended.coordinator_epoch,
+            ended.transaction_version,
         )
 
     # What a client does, in a line.
@@ -97,18 +103,31 @@ class World:
             -1 if owner is None else owner.producer_epoch,
         )
 
-    def add(self, owner: Ownership, *partitions: TopicPartition, id_: str = "app") -> None:
+    def add(
+        self,
+        owner: Ownership,
+        *partitions: TopicPartition,
+        id_: str = "app",
+        version: int = V0,
+    ) -> None:
         wanted = frozenset(partitions or {("words", 0)})
         self.transactions.add_partitions(
-            AddPartitions(id_, owner.producer_id, owner.producer_epoch, wanted)
+            AddPartitions(id_, owner.producer_id, owner.producer_epoch, wanted, version)
         )
 
     def add_group(self, owner: Ownership, group_id: str = "counts", id_: str = "app") -> None:
         self.add(owner, (GROUP_TOPIC, self.groups.partition_of(group_id)), id_=id_)
 
-    def end(self, owner: Ownership, *, committed: bool = True, id_: str = "app") -> None:
-        self.transactions.end_transaction(
-            EndTransaction(id_, owner.producer_id, owner.producer_epoch, committed)
+    def end(
+        self,
+        owner: Ownership,
+        *,
+        committed: bool = True,
+        id_: str = "app",
+        version: int = V0,
+    ) -> Ownership:
+        return self.transactions.end_transaction(
+            EndTransaction(id_, owner.producer_id, owner.producer_epoch, committed, version)
         )
 
     def stage(
@@ -123,8 +142,8 @@ class World:
     ) -> None:
         """TxnOffsetCommit, with the check that the api file makes."""
         group_partition = (GROUP_TOPIC, self.groups.partition_of(group_id))
-        self.transactions.check_registered(
-            id_, owner.producer_id, owner.producer_epoch, group_partition
+        self.transactions.enlist(
+            id_, owner.producer_id, owner.producer_epoch, group_partition, implicit=False
         )
         producer = Producer(owner.producer_id, owner.producer_epoch)
         self._commit(group_id, partition, offset, producer, committer)

@@ -96,6 +96,9 @@ def test_acks_of_another_number_are_refused(tmp_path: Path) -> None:
         (Code.CONCURRENT_TRANSACTIONS, 10, Code.NOT_ENOUGH_REPLICAS),
         (Code.NOT_COORDINATOR, 11, Code.NOT_ENOUGH_REPLICAS),
         (Code.INVALID_PRODUCER_EPOCH, 10, Code.INVALID_PRODUCER_EPOCH),
+        (Code.NONE, 12, Code.NONE),
+        (Code.CONCURRENT_TRANSACTIONS, 12, Code.CONCURRENT_TRANSACTIONS),
+        (Code.COORDINATOR_LOAD_IN_PROGRESS, 12, Code.NOT_ENOUGH_REPLICAS),
     ],
 )
 def test_the_first_batch_of_a_transaction_needs_the_coordinators_word(
@@ -103,8 +106,8 @@ def test_the_first_batch_of_a_transaction_needs_the_coordinators_word(
 ) -> None:
     asked: list[object] = []
 
-    def check(*about: object) -> Code:
-        asked.append(about)
+    def check(*about: object, implicit: bool) -> Code:
+        asked.append((*about, implicit))
         return answer
 
     async def scenario() -> None:
@@ -121,6 +124,6 @@ def test_the_first_batch_of_a_transaction_needs_the_coordinators_word(
                 transactional=True,
             )
             assert client.produce("t", data, version=version).error_code == code
-        assert asked == [(None, 7, 0, "t", 0)] * (1 if code == Code.NONE else 2)
+        assert asked == [(None, 7, 0, ("t", 0), version >= 12)] * (1 if code == Code.NONE else 2)
 
     run(scenario())

@@ -12,11 +12,11 @@ from coordinator.transactions.apply import apply
 from coordinator.transactions.init_producer_id import (
     First,
     InitProducerId,
-    Ownership,
     init_producer_id,
     judge,
 )
 from coordinator.transactions.state import (
+    Ownership,
     Record,
     Status,
     Transaction,
@@ -108,9 +108,27 @@ def test_a_producer_that_names_its_epoch_is_judged_by_it(
     assert answer(KNOWN, producer_id, epoch) == expected
 
 
-def test_a_stale_producer_can_not_abort_the_owners_transaction() -> None:
-    ongoing = replace(KNOWN, status=Status.ONGOING)
-    assert answer(ongoing, 4000, 4) is Code.PRODUCER_FENCED
+def test_a_stale_producer_aborts_the_owners_transaction_and_is_refused_afterwards() -> None:
+    """As Kafka does it: the request is judged by its epoch only when nothing is open."""
+    world = World()
+    stale, owner = world.init(), world.init()
+    world.add(owner)
+    assert code_of(world.init, owner=stale) is Code.PRODUCER_FENCED
+    assert world.words["words", 0].markers() == [(0, owner.producer_epoch + 1, False)]
+    assert world.init(owner=owner) == Ownership(0, owner.producer_epoch + 1)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_before_transactions_v2_a_producer_that_is_aborted_by_its_own_init_is_fenced(
+    level: int,
+) -> None:
+    """The abort forgets the owner's epoch, in Kafka too."""
+    world = World()
+    world.features.set("transaction.version", level)
+    owner = world.init()
+    world.add(owner)
+    assert code_of(world.init, owner=owner) is Code.PRODUCER_FENCED
+    assert world.init() == Ownership(0, owner.producer_epoch + 2)
 
 
 @pytest.mark.parametrize("epoch", [32766, 32767])
@@ -155,7 +173,7 @@ def test_a_producer_that_bumps_its_own_ongoing_transaction_stays_the_owner() -> 
     owner = world.init()
     world.add(owner)
     bumped = world.init(owner=owner)
-    assert bumped == Ownership(owner.producer_id, owner.producer_epoch + 2)
+    assert bumped == Ownership(owner.producer_id, owner.producer_epoch + 1)
     assert world.init(owner=owner) == bumped  # a retry
     world.add(bumped)
     world.end(bumped)

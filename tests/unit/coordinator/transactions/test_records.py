@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from coordinator.transactions.producer_ids import ProducerIdsAllocated, ProducerIdsCodec
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import (
+    V2,
     Status,
     Transaction,
     TransactionForgotten,
@@ -22,6 +27,9 @@ ONGOING_V1 = bytes.fromhex(
     "06776f726473030000000000000002000000018bcfe5687b0000018bcfe568640300080000000000000f9f"
     "0108000000000000138802020002"
 )
+
+V0_CODEC = TransactionCodec(lambda: 0)
+V2_CODEC = TransactionCodec(lambda: 2)
 
 TRANSACTION = Transaction(
     transactional_id="app-1",
@@ -44,28 +52,34 @@ REST = Transaction(
 
 
 def test_an_ongoing_transaction_is_written_as_kafka_writes_it() -> None:
-    assert TransactionCodec().encode(TransactionSaved(TRANSACTION)) == (KEY, ONGOING)
+    assert V0_CODEC.encode(TransactionSaved(TRANSACTION)) == (KEY, ONGOING)
 
 
 def test_an_empty_transaction_has_null_partitions() -> None:
-    assert TransactionCodec().encode(TransactionSaved(REST)) == (KEY, EMPTY)
+    assert V0_CODEC.encode(TransactionSaved(REST)) == (KEY, EMPTY)
 
 
 def test_an_expired_id_is_a_tombstone() -> None:
-    assert TransactionCodec().encode(TransactionForgotten("app-1")) == (KEY, None)
+    assert V0_CODEC.encode(TransactionForgotten("app-1")) == (KEY, None)
 
 
 def test_what_is_written_is_read_back() -> None:
     for record in (TransactionSaved(TRANSACTION), TransactionSaved(REST)):
-        assert TransactionCodec().decode(*TransactionCodec().encode(record)) == record
-    assert TransactionCodec().decode(KEY, None) == TransactionForgotten("app-1")
+        assert V0_CODEC.decode(*V0_CODEC.encode(record)) == record
+    assert V0_CODEC.decode(KEY, None) == TransactionForgotten("app-1")
 
 
-def test_version_1_that_a_newer_kafka_wrote_is_read() -> None:
-    record = TransactionCodec().decode(KEY, ONGOING_V1)
-    assert isinstance(record, TransactionSaved)
-    assert record.transaction == TRANSACTION
-    assert record.transaction.previous_producer_id == 3999
+IN_V2 = replace(TRANSACTION, previous_producer_id=3999, next_producer_id=5000, client_version=V2)
+
+
+def test_transactions_v2_adds_producer_ids_and_the_client_s_version_as_kafka_does() -> None:
+    assert V2_CODEC.encode(TransactionSaved(IN_V2)) == (KEY, ONGOING_V1)
+
+
+@pytest.mark.parametrize("codec", [V0_CODEC, V2_CODEC], ids=["level 0", "level 2"])
+def test_a_record_of_either_version_is_read_at_any_level(codec: TransactionCodec) -> None:
+    assert codec.decode(KEY, ONGOING_V1) == TransactionSaved(IN_V2)
+    assert codec.decode(KEY, ONGOING) == TransactionSaved(TRANSACTION)
 
 
 def test_a_producer_id_block_is_written_as_kafka_writes_it() -> None:

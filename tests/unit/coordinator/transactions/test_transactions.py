@@ -10,9 +10,9 @@ import pytest
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Origin, TransactionEnded
 from coordinator.transactions.apply import apply
-from coordinator.transactions.init_producer_id import Ownership
 from coordinator.transactions.state import (
     PREVIOUS,
+    Ownership,
     Status,
     Transaction,
     TransactionSaved,
@@ -127,11 +127,12 @@ def test_writes_are_expected_on_registered_partitions_only() -> None:
 
     def check(partition: int) -> Code:
         return code_of(
-            world.transactions.check_registered,
+            world.transactions.enlist,
             "app",
             owner.producer_id,
             owner.producer_epoch,
             ("words", partition),
+            implicit=False,
         )
 
     assert check(0) is Code.INVALID_TXN_STATE
