@@ -35,6 +35,7 @@ from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.machine import Machine
 from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
+from coordinator.log.upkeep import Upkeep
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import Server
 
@@ -184,6 +185,12 @@ class Broker:
             self._closing.callback(self.topics.close)
             self._closing.callback(self._background.close)  # before the files are
             self.topics.load()
+            upkeep = Upkeep(self.topics.partitions, machine)
+            self._closing.callback(upkeep.close)
+            upkeep.start(
+                config.log_retention_check_interval_ms,
+                config.log_flush_offset_checkpoint_interval_ms,
+            )
             self.coordinators = Coordinators(
                 self.topics, config, self.features, self.clock, self.scheduler, self._make_id
             )

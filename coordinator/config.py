@@ -52,7 +52,9 @@ class BrokerConfig:
     log_message_timestamp_after_max_ms: int = 3_600_000
     log_message_timestamp_before_max_ms: int = _INT64_MAX
     log_message_timestamp_type: str = "CreateTime"
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
     log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
     log_retention_ms: int = 7 * _DAY_MS
     log_roll_jitter_ms: int = 0
     log_roll_ms: int = 7 * _DAY_MS
@@ -158,6 +160,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("log_index_size_max_bytes", 4, _INT32_MAX),
     ("log_message_timestamp_after_max_ms", 0, _INT64_MAX),
     ("log_message_timestamp_before_max_ms", 0, _INT64_MAX),
+    ("log_flush_offset_checkpoint_interval_ms", 1, _INT64_MAX),
+    ("log_retention_check_interval_ms", 1, _INT64_MAX),
     ("log_retention_bytes", -_INT64_MAX - 1, _INT64_MAX),
     ("log_retention_ms", -1, _INT64_MAX),
     ("log_roll_jitter_ms", 0, _INT64_MAX),

@@ -7,29 +7,24 @@ here a file in the partition's directory says of each segment how much of which 
 checksum of it, and has one itself. Whatever isn't as it says counts for nothing: then the whole log
 is read (see `recovery`). The file is replaced after all that it speaks of was flushed.
 
-    checkpoint      checksum in hexadecimal, a line's end, JSON
-    start-offset    the same; only if records were deleted by request: that can't wait for the
+    checkpoint      what this file says (see `sealed`)
+    start-offset    only if records were deleted by request: that can't wait for the
                     next checkpoint
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-from crc32c import crc32c
-
 from coordinator.log.disk import Disk, File
+from coordinator.log.sealed import sealed, unsealed
 from coordinator.log.segment import Saved, SavedFile, file_name
-from coordinator.log.storage import from_base64, to_base64
 
 _CHECKPOINT = "checkpoint"
 _START_OFFSET = "start-offset"
-_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +43,8 @@ class Checkpoint:
         return file_name(self.recovery_point, "snapshot")
 
 
-def _sealed(topic_id: UUID, **content: Any) -> bytes:
-    data = json.dumps({"version": _VERSION, "topic_id": to_base64(topic_id), **content}).encode()
-    return b"%08x\n%s" % (crc32c(data), data)
-
-
-def _unsealed(data: bytes, topic_id: UUID) -> dict[str, Any]:
-    """ValueError, KeyError, TypeError."""
-    crc, _, content = data.partition(b"\n")
-    if int(crc, 16) != crc32c(content):
-        raise ValueError("checksum")
-    found: dict[str, Any] = json.loads(content)
-    if found["version"] != _VERSION or from_base64(found["topic_id"]) != topic_id:
-        raise ValueError("of another version or topic")
-    return found
-
-
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    return _sealed(
+    return sealed(
         checkpoint.topic_id,
         start_offset=checkpoint.start_offset,
         recovery_point=checkpoint.recovery_point,
@@ -81,7 +60,7 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
     if data is None:
         return None
     try:
-        found = _unsealed(data, topic_id)
+        found = unsealed(data, topic_id)
         return Checkpoint(
             topic_id=topic_id,
             start_offset=found["start_offset"],
@@ -100,14 +79,14 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
 
 def write_start_offset(disk: Disk, directory: Path, topic_id: UUID, offset: int) -> None:
     """Durable when this returns. OSError."""
-    disk.replace(directory / _START_OFFSET, _sealed(topic_id, start_offset=offset))
+    disk.replace(directory / _START_OFFSET, sealed(topic_id, start_offset=offset))
 
 
 def read_start_offset(disk: Disk, directory: Path, topic_id: UUID) -> int:
     """0 if none was written, or none that can be believed."""
     try:
         data = disk.read(directory / _START_OFFSET) or b""
-        return int(_unsealed(data, topic_id)["start_offset"])
+        return int(unsealed(data, topic_id)["start_offset"])
     except (ValueError, KeyError, TypeError):
         return 0
 

@@ -140,10 +140,20 @@ def settings_of(configs: Mapping[str, str], broker: BrokerConfig) -> LogSettings
     def value(name: str) -> str:
         return configs.get(name, default_of(name, broker))
 
+    policy = {each.strip() for each in value("cleanup.policy").split(",")}
     return LogSettings(
         segment_bytes=int(value("segment.bytes")),
+        segment_ms=int(value("segment.ms")),
+        is_deleted="delete" in policy,
+        is_compacted="compact" in policy,
+        retention_ms=int(value("retention.ms")),
+        retention_bytes=int(value("retention.bytes")),
+        file_delete_delay_ms=int(value("file.delete.delay.ms")),
+        flush_messages=int(value("flush.messages")),
+        flush_ms=int(value("flush.ms")),
         index_interval_bytes=int(value("index.interval.bytes")),
         max_message_bytes=int(value("max.message.bytes")),
         log_append_time=value("message.timestamp.type") == "LogAppendTime",
+        timestamp_before_max_ms=int(value("message.timestamp.before.max.ms")),
         timestamp_after_max_ms=int(value("message.timestamp.after.max.ms")),
     )

@@ -26,6 +26,7 @@ from coordinator.log.checkpoint import read_start_offset, write_start_offset
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
 from coordinator.log.recovery import CorruptLog, obsolete, restore, scan_on, tidied
+from coordinator.log.replacing import finish
 from coordinator.log.retention import expired
 from coordinator.log.segment import Damaged, Segment, file_name
 from coordinator.log.segments import Segments
@@ -89,6 +90,7 @@ class Partition:
         self._machine = machine
         self._clock = machine.clock
         self._segments = Segments(directory, topic_id, settings, machine)
+        self._segments.when_wanted = self.save
         self._waiters: dict[Callable[[], None], None] = {}
 
     def reconfigure(self, settings: LogSettings) -> None:
@@ -335,6 +337,8 @@ class Partition:
     def remove_expired(self) -> None:
         """Take away the oldest segments as far as the topic's configuration says so."""
         segments = self._segments
+        if segments.is_replacing:
+            return
         count = expired(segments.all, self.settings, self.start_offset, self._clock.now_ms())
         if not count:
             return
@@ -349,6 +353,35 @@ class Partition:
         self.save()
         self._wake()
 
+    # Compacting
+
+    def closed_segments(self) -> list[Segment]:
+        """All but the active one, oldest first. To read one: `Segment.read`."""
+        return self._segments.all[:-1]
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether a replacement is going on: no other can begin."""
+        return self._segments.is_replacing
+
+    def cleaned(self, base_offset: int) -> Segment:
+        """An empty segment beside the log, to be filled with what is left of a run of segments that
+        begins at this offset: `append`, and `aborted.add`. OSError."""
+        return self._segments.cleaned(base_offset)
+
+    def replace(
+        self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
+    ) -> None:
+        """Put `cleaned` in the place of neighbouring closed segments, whole or not at all, and call
+        `done` then, or with what came between."""
+
+        def replaced(error: Exception | None) -> None:
+            if error is None:
+                self.save()
+            done(error)
+
+        self._segments.replace(run, cleaned, replaced)
+
     # Opening and closing
 
     def load(self) -> None:
@@ -356,6 +389,8 @@ class Partition:
         acknowledged data is damaged; a torn tail is cut."""
         segments = self._segments
         disk = self._machine.disk
+        cleaned_offset = finish(disk, self.directory, segments.topic_id)
+        segments.has_gaps = cleaned_offset is not None
         bases, left = tidied(disk, self.directory)
         if bases:
             restored = restore(segments, bases)
@@ -371,6 +406,9 @@ class Partition:
             self.end_offset = scan_on(segments, bases, end_offset, self._apply)
             self.start_offset = min(start_offset, self.end_offset)
             self._find_last_stable_offset()
+            for segment in segments.all:
+                if segment.base_offset == cleaned_offset:
+                    segments.is_replaced_by(segment)
             for base_offset in obsolete(bases, self.start_offset):
                 left += [
                     self.directory / file_name(base_offset, suffix)

@@ -62,7 +62,10 @@ def restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers
     nothing is open, if it can't be believed. `bases`: the segments there are."""
     disk = segments.machine.disk
     checkpoint = read_checkpoint(disk, segments.directory, segments.topic_id)
-    if checkpoint is None or not checkpoint.segments:
+    if checkpoint is None:
+        return None
+    segments.has_gaps = segments.has_gaps or checkpoint.has_gaps
+    if not checkpoint.segments:
         return None
     producers = _producers(checkpoint, segments)
     listed = {saved.base_offset for saved in checkpoint.segments}

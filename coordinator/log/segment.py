@@ -31,6 +31,9 @@ _WRITE_AGAIN_BYTES = 1 << 20
 _POSITION_MAX = 2**31 - 1
 
 
+CLEANED = ".cleaned"
+
+
 def file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}.{suffix}"
 
@@ -73,10 +76,15 @@ class Segment:
     """Batches from `base_offset` on. `size` is the end of what is in it."""
 
     def __init__(
-        self, directory: Path, saved: Saved, disk: Disk, index_interval_bytes: int
+        self,
+        directory: Path,
+        saved: Saved,
+        disk: Disk,
+        index_interval_bytes: int,
+        suffix: str = "",
     ) -> None:
         self.base_offset = saved.base_offset
-        self.path = directory / file_name(saved.base_offset, "log")
+        self.path = directory / file_name(saved.base_offset, f"log{suffix}")
         self.size = saved.size
         self.max_timestamp_ms = saved.max_timestamp_ms
         self.index_interval_bytes = index_interval_bytes
@@ -120,6 +128,11 @@ class Segment:
         )
 
     # Writing
+
+    def append(self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
+        """Write batches to a segment that is no part of a log yet, one at a time. OSError."""
+        self.write(data)
+        self.noted(len(data), last_offset, max_timestamp_ms)
 
     def write(self, data: bytes | bytearray) -> None:
         """Bytes behind the end, which stays where it is. OSError: `cut` then."""
@@ -171,6 +184,11 @@ class Segment:
             if last_offset >= offset:
                 return position
         return self.size
+
+    def read(self, start: int, max_bytes: int) -> bytes:
+        """Whole batches from this position on, at least one. Damaged."""
+        stop = self.whole_batches_end(start, self.size, max_bytes, at_least_one=True)
+        return self.file.read(self.intact_end(start, stop) - start, start) if stop > start else b""
 
     def whole_batches_end(self, start: int, end: int, max_bytes: int, at_least_one: bool) -> int:
         """Where those of the batches between the positions end that have at most `max_bytes`; the
@@ -255,7 +273,13 @@ class Segment:
     # Indexes on disk
 
     def path_of(self, suffix: str) -> Path:
-        return self.path.with_suffix(f".{suffix}")
+        return self.path.with_name(file_name(self.base_offset, suffix))
+
+    def put_in_place(self) -> None:
+        """Rename a cleaned segment's file to `.log`. OSError."""
+        path = self.path_of("log")
+        self._disk.rename(self.path, path)
+        self.path = path
 
     @property
     def is_saved(self) -> bool:

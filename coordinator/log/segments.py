@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -28,7 +28,8 @@ from coordinator.clock import Timer
 from coordinator.log.checkpoint import Checkpoint, Saving
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
-from coordinator.log.segment import Damaged, Saved, Segment, file_name
+from coordinator.log.replacing import JOURNAL, SUFFIXES, write_journal
+from coordinator.log.segment import CLEANED, Damaged, Saved, Segment, file_name
 from coordinator.log.settings import LogSettings
 from coordinator.log.snapshot import encode_snapshot
 from coordinator.log.storage import write_partition_metadata
@@ -56,13 +57,17 @@ class Segments:
         self.settings = settings
         self.machine = machine
         self.all: list[Segment] = []
-        self.has_gaps = False
+        self.has_gaps = False  # a compaction has taken offsets away
+        self.is_replacing = False  # until a checkpoint has the outcome
+        self._newly_cleaned: Segment | None = None
         self.recovery_point = 0
         self._unsaved_bytes = 0  # these two since the last attempt to save
         self._unsaved_batches = 0
         self._appended = 0
         self._appended_saved = 0
         self._is_saving = False
+        self._is_save_wanted = False
+        self.when_wanted: Callable[[], None] = _nothing
         self._is_closed = False
         self._snapshot: Path | None = None
         self._removed: list[Segment] = []  # forgotten, and in no checkpoint yet
@@ -218,8 +223,12 @@ class Segments:
         return self._appended != self._appended_saved or bool(self._removed)
 
     def save(self, start_offset: int, end_offset: int, producers: Producers) -> None:
-        """Bring the log as it is now to disk, on another thread; a no-op while that is going on."""
-        if self._is_saving or self._failed_flush or not self.all:
+        """Bring the log as it is now to disk, on another thread; while that is going on,
+        `when_wanted` is called at its end."""
+        if self._is_saving:
+            self._is_save_wanted = True
+            return
+        if self._failed_flush or not self.all:
             return
         self._is_saving = True
         saving, states = self._captured(start_offset, end_offset, producers)
@@ -274,6 +283,19 @@ class Segments:
         self._is_saving = False
         if self._is_closed:
             return
+        self._note_saved(saving, states, removed, appended, error)
+        if self._is_save_wanted:
+            self._is_save_wanted = False
+            self.when_wanted()
+
+    def _note_saved(
+        self,
+        saving: Saving,
+        states: Iterable[tuple[Segment, Saved]],
+        removed: list[Segment],
+        appended: int,
+        error: Exception | None,
+    ) -> None:
         if error is not None:
             self._removed = [*removed, *self._removed]
             if saving.flush_failed and isinstance(error, OSError):
@@ -288,8 +310,19 @@ class Segments:
         self.recovery_point = saving.checkpoint.recovery_point
         self._drop_snapshot(self._snapshot)
         self._snapshot = self.directory / saving.checkpoint.snapshot_name
+        if any(segment is self._newly_cleaned for segment, _ in states):
+            self._drop_journal()
         for segment in removed:
             self._remove(segment)
+
+    def _drop_journal(self) -> None:
+        try:
+            self.machine.disk.remove(self.directory / JOURNAL)
+        except OSError as error:
+            logger.warning("%s: the journal stays: %s", self.directory, error)
+            return
+        self.is_replacing = False
+        self._newly_cleaned = None
 
     def _drop_snapshot(self, path: Path | None) -> None:
         """One that no segment begins with is of no use when there is a newer one."""
@@ -305,8 +338,60 @@ class Segments:
     def restored(self, checkpoint: Checkpoint) -> None:
         """The segments are as this checkpoint has them."""
         self.recovery_point = self._flushed_offset = checkpoint.recovery_point
-        self.has_gaps = checkpoint.has_gaps
         self._snapshot = self.directory / checkpoint.snapshot_name
+
+    # Replacing
+
+    def cleaned(self, base_offset: int) -> Segment:
+        """An empty segment beside the log, to be filled (`append`) and put in the place of a run
+        that begins at this offset."""
+        disk = self.machine.disk
+        interval = self.settings.index_interval_bytes
+        segment = Segment(self.directory, Saved(base_offset), disk, interval, CLEANED)
+        segment.file.truncate(0)
+        return segment
+
+    def replace(
+        self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
+    ) -> None:
+        """Put `cleaned` in the place of a run of closed segments (see `replacing`), and call `done`
+        when that is so, or with what came between: the log is as it was then. One at a time."""
+        if self.is_replacing:
+            raise ValueError(f"{self.directory}: another run is being replaced")
+        self.is_replacing = True
+        disk = self.machine.disk
+        bases = [segment.base_offset for segment in run]
+
+        def decide() -> None:
+            cleaned.file.flush()
+            disk.flush_directory(self.directory)
+            write_journal(disk, self.directory, self.topic_id, bases)
+
+        def swap(error: Exception | None) -> None:
+            if error is None and not self._is_closed:
+                error = self._swap(run, cleaned)
+            if error is not None or self._is_closed:
+                cleaned.close()
+                self._drop_journal()
+            done(error)
+
+        self.machine.background.run(decide, swap)
+
+    def _swap(self, run: list[Segment], cleaned: Segment) -> Exception | None:
+        try:
+            cleaned.put_in_place()
+        except OSError as error:
+            return error
+        at = self.all.index(run[0])
+        self.all[at : at + len(run)] = [cleaned]
+        self.is_replaced_by(cleaned)
+        self._removed += run
+        return None
+
+    def is_replaced_by(self, cleaned: Segment) -> None:
+        """This one came of a replacement that no checkpoint has yet."""
+        self.is_replacing = self.has_gaps = True
+        self._newly_cleaned = cleaned
 
     # Removing
 
@@ -319,7 +404,8 @@ class Segments:
     def _remove(self, segment: Segment) -> None:
         disk = self.machine.disk
         gone = []
-        for suffix in ("log", "index", "timeindex", "txnindex", "snapshot"):
+        is_replaced = any(each.base_offset == segment.base_offset for each in self.all)
+        for suffix in () if is_replaced else SUFFIXES:
             path = segment.path_of(suffix)
             after = path.with_name(f"{path.name}.deleted")
             try:
@@ -334,7 +420,7 @@ class Segments:
 
     def remove_later(self, paths: list[Path], segment: Segment | None = None) -> None:
         """Unlink files after `file.delete.delay.ms`, on another thread."""
-        if not paths:
+        if not paths and segment is None:
             return
         disk = self.machine.disk
 
@@ -362,6 +448,10 @@ class Segments:
         for segment in (*self.all, *self._removed):
             segment.close()
         self.all.clear()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _log_if_failed(error: Exception | None) -> None:

@@ -117,10 +117,14 @@ class Shard(Generic[R]):
         offset = self._log.start_offset
         while offset < self._log.end_offset:
             data = self._log.read(offset, READ_BYTES)
+            if not data:  # what was there has been compacted away
+                break
             next_offset = offset
             for batch in batches(data):
                 next_offset = batch.last_offset + 1
                 if batch.is_control:
+                    if batch.record_count == 0:  # a compaction left no more of the transaction
+                        continue
                     committed, coordinator_epoch = batch.marker()
                     ended = TransactionEnded(
                         batch.producer_id, batch.producer_epoch, committed, coordinator_epoch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from coordinator.clock import Clock
@@ -89,12 +90,14 @@ def partition(
     segment_bytes: int = 1 << 30,
     index_interval_bytes: int = 4_096,
     log_append_time: bool = False,
+    **others: Any,
 ) -> Partition:
     """Partition 0 of topic `t`; what is in the directory is loaded."""
     settings = LogSettings(
         segment_bytes=segment_bytes,
         index_interval_bytes=index_interval_bytes,
         log_append_time=log_append_time,
+        **others,
     )
     made = Partition("t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock))
     made.load()

@@ -1,0 +1,59 @@
+"""Putting a compacted segment in the place of a run of segments, whole or not at all.
+
+The new one is written beside the log as `<base>.log.cleaned`, where <base> is that of the first
+segment of the run. Then, each step after the one before is on the disk:
+
+    1. the new file is flushed, and a journal says what replaces what: from here on it is decided
+    2. the new file is renamed to `.log`, over the old one; the other segments of the run go
+    3. a checkpoint has the new segments, and the journal goes
+
+A broker that is killed before 1 finds a `.cleaned` file without a journal and removes it; after 1
+it takes step 2 again, which changes nothing if it was taken. Kafka marks the decision by the name
+`.swap` and works out from the batches what the file replaces; a run of which nothing but the first
+batches is left would leave segments behind then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from coordinator.log.disk import Disk
+from coordinator.log.sealed import sealed, unsealed
+from coordinator.log.segment import CLEANED, file_name
+
+JOURNAL = "replacing"
+SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
+
+
+def write_journal(disk: Disk, directory: Path, topic_id: UUID, bases: Sequence[int]) -> None:
+    """The cleaned file of the first of these segments is to replace all of them. OSError."""
+    disk.replace(directory / JOURNAL, sealed(topic_id, bases=list(bases)))
+
+
+def finish(disk: Disk, directory: Path, topic_id: UUID) -> int | None:
+    """Take step 2 if a journal says so; where the new segment begins then. What a broker left that
+    had not decided is removed. OSError."""
+    names = disk.names(directory)
+    bases = _journal(disk, directory, topic_id) if JOURNAL in names else None
+    if bases:
+        cleaned = file_name(bases[0], f"log{CLEANED}")
+        if cleaned in names:
+            disk.rename(directory / cleaned, directory / file_name(bases[0], "log"))
+            names.remove(cleaned)
+        for base_offset in bases[1:]:
+            for suffix in SUFFIXES:
+                disk.remove(directory / file_name(base_offset, suffix))
+    for name in names:
+        if name.endswith(CLEANED):
+            disk.remove(directory / name)
+    return bases[0] if bases else None
+
+
+def _journal(disk: Disk, directory: Path, topic_id: UUID) -> list[int] | None:
+    try:
+        found = unsealed(disk.read(directory / JOURNAL) or b"", topic_id)
+        return [int(base) for base in found["bases"]]
+    except (ValueError, KeyError, TypeError):
+        return None

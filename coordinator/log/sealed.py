@@ -1,0 +1,32 @@
+"""Small files that are believed only whole: JSON with a checksum, of one topic.
+
+checksum in hexadecimal, a line's end, JSON
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from crc32c import crc32c
+
+from coordinator.log.storage import from_base64, to_base64
+
+_VERSION = 1
+
+
+def sealed(topic_id: UUID, **content: Any) -> bytes:
+    data = json.dumps({"version": _VERSION, "topic_id": to_base64(topic_id), **content}).encode()
+    return b"%08x\n%s" % (crc32c(data), data)
+
+
+def unsealed(data: bytes, topic_id: UUID) -> dict[str, Any]:
+    """What was sealed. ValueError, KeyError, TypeError if it isn't that."""
+    crc, _, content = data.partition(b"\n")
+    if int(crc, 16) != crc32c(content):
+        raise ValueError("checksum")
+    found: dict[str, Any] = json.loads(content)
+    if found["version"] != _VERSION or from_base64(found["topic_id"]) != topic_id:
+        raise ValueError("of another version or topic")
+    return found

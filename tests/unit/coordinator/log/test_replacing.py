@@ -1,0 +1,166 @@
+"""A compacted segment in the place of a run: whole or not at all, and logs with gaps are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from coordinator.log.batch import batches, encode_batch, parse_header, rewritten
+from coordinator.log.partition import Partition
+from coordinator.log.segment import Segment
+from tests.unit.coordinator.disks import MemoryDisk
+from tests.unit.coordinator.log.logs import NOW_MS, partition, produced
+from tests.unit.coordinator.log.test_checkpoint import FailingAfter
+
+DIRECTORY = Path("/data")
+SIZE = produced([b"v"]).size
+
+
+def opened(disk: MemoryDisk) -> Partition:
+    """Four batches a segment."""
+    return partition(DIRECTORY, disk=disk, segment_bytes=4 * SIZE, is_compacted=True)
+
+
+def filled(disk: MemoryDisk, count: int = 14) -> Partition:
+    log = opened(disk)
+    for _ in range(count):
+        log.append(produced([b"v"]))
+    return log
+
+
+def offsets(log: Partition) -> list[int]:
+    found: list[int] = []
+    offset = log.start_offset
+    while data := log.read(offset, 2 * SIZE):
+        found += [batch.base_offset for batch in batches(data)]
+        offset = found[-1] + 1
+    return found
+
+
+def cleaned(log: Partition, run: list[Segment], kept: set[int]) -> Segment:
+    """What is left of a run if only these offsets are kept."""
+    segment = log.cleaned(run[0].base_offset)
+    for old in run:
+        position = 0
+        while position < old.size:
+            data = old.read(position, SIZE)
+            batch = parse_header(data)
+            position += batch.size
+            if batch.base_offset in kept:
+                segment.append(data, batch.last_offset, batch.max_timestamp_ms)
+    return segment
+
+
+def replace(log: Partition, kept: set[int]) -> None:
+    """The second and third of the closed segments become one."""
+    run = log.closed_segments()[1:3]
+    outcomes: list[Exception | None] = []
+    log.replace(run, cleaned(log, run, kept), outcomes.append)
+    if outcomes[0]:
+        raise outcomes[0]
+
+
+def test_a_replaced_run_is_read_with_its_gaps_now_and_after_a_restart() -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    replace(log, {5, 9})
+    expected = [0, 1, 2, 3, 5, 9, 12, 13]
+    assert offsets(log) == expected
+    for offset in range(14):
+        found = next(batches(log.read(offset, 0))).base_offset
+        assert found == min(each for each in expected if each >= offset)
+    assert not log.is_replacing
+    for after in (disk.kill(), disk.lose_power()):
+        assert offsets(opened(after)) == expected
+
+
+@pytest.mark.parametrize("kept", [set[int](), {4}, {11}])
+def test_a_run_of_which_little_or_nothing_is_left(kept: set[int]) -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    replace(log, kept)
+    expected = sorted({0, 1, 2, 3, 12, 13} | kept)
+    assert offsets(log) == expected
+    after = opened(disk.kill())
+    assert offsets(after) == expected
+    assert after.append(produced()).base_offset == 14
+
+
+def test_a_replacement_that_fails_or_is_killed_anywhere_is_whole_or_has_not_been() -> None:
+    before = list(range(14))
+    after = [0, 1, 2, 3, 5, 9, 12, 13]
+    seen = set()
+    for calls in range(40):
+        disk = FailingAfter(1_000)
+        log = filled(disk)
+        disk.calls = calls
+        try:
+            replace(log, {5, 9})
+        except OSError:
+            assert offsets(log) == before
+        else:
+            assert offsets(log) == after
+        for crashed in (disk.kill(), disk.lose_power()):
+            again = opened(crashed)
+            found = offsets(again)
+            old = [each for each in found if each < 12]  # the active segment's are not flushed yet
+            assert old in (before[:12], after[:6]), f"{calls=}"
+            assert not [path for path in crashed.files if path.suffix == ".cleaned"]
+            seen.add(len(old))
+            again.close()
+            assert offsets(opened(crashed)) == found
+    assert seen == {6, 12}
+
+
+def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last() -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    replace(log, {5, 9})
+    run = log.closed_segments()[1:2]
+    half = cleaned(log, run, set())
+    assert half.size == 0
+    assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 9, 12, 13]
+
+
+def test_only_one_replacement_goes_on() -> None:
+    disk = FailingAfter(1_000)
+    log = filled(disk)
+    run = log.closed_segments()[1:3]
+    disk.calls = 3  # enough for the decision, not for the checkpoint
+    log.replace(run, cleaned(log, run, {5}), lambda error: None)
+    assert log.is_replacing
+    with pytest.raises(ValueError, match="another run"):
+        log.replace(log.closed_segments()[:1], log.cleaned(0), lambda error: None)
+
+
+def test_an_empty_batch_keeps_a_producers_last_sequence() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    data = bytearray(
+        encode_batch(
+            [(b"k", b"v")] * 3,
+            timestamp_ms=NOW_MS,
+            producer_id=7,
+            producer_epoch=1,
+            base_sequence=4,
+        )
+    )
+    log.append_internal(bytes(data))
+    for _ in range(6):
+        log.append(produced())
+    empty = bytearray(rewritten(data[:61], 0, None))
+    empty[57:61] = bytes(4)  # no records
+    empty[17:21] = crc32c(bytes(empty[21:])).to_bytes(4, "big")
+    run = log.closed_segments()[:1]
+    segment = log.cleaned(0)
+    segment.append(empty, 2, NOW_MS)
+    log.replace(run, segment, lambda error: None)
+    for name in [path for path in disk.files if path.name.endswith(("checkpoint", "snapshot"))]:
+        del disk.files[name]  # so that everything is read again
+    again = opened(disk.kill())
+    known = again.producers.get(7)
+    assert known is not None
+    assert (known.epoch, known.batches[-1].last_sequence) == (1, 6)
+    assert again.end_offset == log.end_offset
