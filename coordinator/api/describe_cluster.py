@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.metadata import CLUSTER_OPERATIONS
-from coordinator.errors import Code, Refused
+from coordinator.errors import Code
 
 API_KEY = 60
 VERSIONS = range(3)
@@ -24,14 +24,9 @@ _NOT_ASKED_FOR = -(2**31)
 def handle(request: Any, context: Context) -> Any:
     endpoint_type = getattr(request, "endpoint_type", _BROKERS)
     if endpoint_type == _CONTROLLERS:
-        message = (
-            "The request was sent to an endpoint of type BROKER, "
-            "but we wanted an endpoint of type CONTROLLER"
-        )
-        return _refuse(context, Refused(Code.MISMATCHED_ENDPOINT_TYPE, message))
+        return refuse(request, context, Code.MISMATCHED_ENDPOINT_TYPE)
     if endpoint_type != _BROKERS:
-        message = f"Unsupported endpoint type {endpoint_type}"
-        return _refuse(context, Refused(Code.UNSUPPORTED_ENDPOINT_TYPE, message))
+        return refuse(request, context, Code.UNSUPPORTED_ENDPOINT_TYPE)
     broker = context.broker
     endpoint = broker.endpoint
     wants_operations = request.include_cluster_authorized_operations
@@ -51,9 +46,4 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _refuse(context, Refused(code))
-
-
-def _refuse(context: Context, refused: Refused) -> Any:
-    message = refused.message or None
-    return context.reply(error_code=refused.code, error_message=message, cluster_id="", brokers=())
+    return context.reply(error_code=code, cluster_id="", brokers=())

@@ -3,9 +3,11 @@
 Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that isn't there
 is made with the broker's defaults if the request and `auto.create.topics.enable` allow it, and is
 there in the same answer; otherwise UNKNOWN_TOPIC_OR_PARTITION. A name that no topic can have gets
-INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID.
+INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID. One request makes 100 topics at the most;
+the others get LEADER_NOT_AVAILABLE, with which clients ask again.
 Versions: 1 null for all, 4 auto-creation on request (KIP-204), 7 leader epochs, 8 authorised
-operations (KIP-430), 9 flexible, 10 topic ids (KIP-516), 12 look-up by id, 13 top-level error.
+operations (KIP-430), 9 flexible, 10 topic ids (KIP-516), 12 look-up by id (before that an id is
+INVALID_REQUEST for all), 13 top-level error.
 Simplifications: without an authoriser every operation is allowed.
 """
 
@@ -24,23 +26,41 @@ VERSIONS = range(14)
 TOPIC_OPERATIONS = 3_576
 CLUSTER_OPERATIONS = 8_096
 _NOT_ASKED_FOR = -(2**31)
+_FIRST_WITH_IDS = 12
+# Topics that one request makes, so that nobody waits for long. Clients ask again for the others.
+_CREATED_MAX = 100
 # No request for metadata makes these.
 UNMADE = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
 def handle(request: Any, context: Context) -> Any:
     topics = context.broker.topics
+    if context.version < _FIRST_WITH_IDS and any(map(_names_an_id, request.topics or ())):
+        raise Refused(Code.INVALID_REQUEST, f"version {context.version} takes no topic ids")
     if request.topics is None or (context.version == 0 and not request.topics):
         answers = [_described(topic, request, context) for topic in topics]
     else:
-        answers = [_answer(asked, request, context) for asked in request.topics]
+        before = len(topics)
+        answers = [
+            _answer(asked, request, context, may_create=len(topics) < before + _CREATED_MAX)
+            for asked in request.topics
+        ]
     return _reply(context, request, answers)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code for every topic that was named, and at the top from version 13 on."""
-    answers = [_failed(asked.name, None, code) for asked in request.topics or ()]
+    unnamed = "" if context.version < _FIRST_WITH_IDS else None
+    answers = [
+        _failed(unnamed if asked.name is None else asked.name, None, code)
+        for asked in request.topics or ()
+    ]
     return _reply(context, request, answers, code)
+
+
+def _names_an_id(asked: Any) -> bool:
+    """Versions 10 and 11 have the field, but it must not be used."""
+    return asked.name is None or getattr(asked, "topic_id", None) is not None
 
 
 def _reply(
@@ -58,7 +78,7 @@ def _reply(
     )
 
 
-def _answer(asked: Any, request: Any, context: Context) -> dict[str, Any]:
+def _answer(asked: Any, request: Any, context: Context, *, may_create: bool) -> dict[str, Any]:
     topics = context.broker.topics
     if asked.name is None:
         topic = topics.by_id(asked.topic_id)
@@ -66,19 +86,21 @@ def _answer(asked: Any, request: Any, context: Context) -> dict[str, Any]:
             return _failed(None, asked.topic_id, Code.UNKNOWN_TOPIC_ID)
         return _described(topic, request, context)
     try:
-        topic = topics.get(asked.name) or _created(asked.name, request, context)
+        topic = topics.get(asked.name) or _created(asked.name, request, context, may_create)
     except Refused as refused:
         return _failed(asked.name, None, refused.code)
     return _described(topic, request, context)
 
 
-def _created(name: str, request: Any, context: Context) -> Topic:
-    """Make the topic if that is allowed; Refused."""
+def _created(name: str, request: Any, context: Context, may_create: bool) -> Topic:
+    """Make the topic if that is allowed; Refused. `may_create`: not too many were made before."""
     config = context.broker.config
     check_name(name)
     allowed = getattr(request, "allow_auto_topic_creation", True)
     if not (allowed and config.auto_create_topics_enable) or name in UNMADE:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
+    if not may_create:
+        raise Refused(Code.LEADER_NOT_AVAILABLE, name)
     return context.broker.topics.create(name, config.num_partitions)
 
 

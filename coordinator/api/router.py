@@ -18,28 +18,15 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
-    alter_client_quotas,
     alter_configs,
-    alter_partition_reassignments,
-    alter_replica_log_dirs,
-    alter_user_scram_credentials,
     api_versions,
-    create_acls,
     create_partitions,
     create_topics,
-    delete_acls,
-    delete_records,
     delete_topics,
-    describe_acls,
-    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
-    describe_log_dirs,
-    describe_quorum,
     describe_topic_partitions,
-    describe_user_scram_credentials,
-    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -51,7 +38,6 @@ from coordinator.api import (
     list_config_resources,
     list_groups,
     list_offsets,
-    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_fetch,
@@ -101,7 +87,6 @@ APIS: tuple[ModuleType, ...] = (
     api_versions,
     create_topics,
     delete_topics,
-    delete_records,
     init_producer_id,
     offset_for_leader_epoch,
     add_partitions_to_txn,
@@ -109,23 +94,10 @@ APIS: tuple[ModuleType, ...] = (
     end_txn,
     write_txn_markers,
     txn_offset_commit,
-    describe_acls,
-    create_acls,
-    delete_acls,
     describe_configs,
     alter_configs,
-    alter_replica_log_dirs,
-    describe_log_dirs,
     create_partitions,
-    elect_leaders,
     incremental_alter_configs,
-    alter_partition_reassignments,
-    list_partition_reassignments,
-    describe_client_quotas,
-    alter_client_quotas,
-    describe_user_scram_credentials,
-    alter_user_scram_credentials,
-    describe_quorum,
     describe_cluster,
     list_config_resources,
     describe_topic_partitions,
@@ -189,7 +161,7 @@ class Router:
                 return self._later(response, route, request, context, header)
         except Exception as error:
             response = self._after(error, route, request, context)
-        return None if response is None else encode(header.correlation_id, response)
+        return None if response is None else _encoded(header, response)
 
     def _struck(
         self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
@@ -218,7 +190,7 @@ class Router:
             response = await awaited
         except Exception as error:
             response = self._after(error, route, request, context)
-        return None if response is None else encode(header.correlation_id, response)
+        return None if response is None else _encoded(header, response)
 
     def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
         """The answer to a request whose handler raised."""
@@ -263,6 +235,16 @@ class Router:
         context = Context(self._broker, 0, header.client_id, client_host, schema.response)
         response = api_versions.refuse(None, context, Code.UNSUPPORTED_VERSION)
         return encode(header.correlation_id, response)
+
+
+def _encoded(header: RequestHeader, response: Any) -> Answer:
+    """The answer's frame. Disconnect if the client's version has no way to say it."""
+    try:
+        return encode(header.correlation_id, response)
+    except Exception as error:
+        name = type(response).__name__
+        log.error("%s of client %r can't be written", name, header.client_id, exc_info=error)
+        raise Disconnect(f"{name}: what it should say can't be written") from error
 
 
 def _refuse(request: Any, context: Context, code: Code) -> Any:

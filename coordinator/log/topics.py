@@ -65,6 +65,9 @@ class Topics:
         self._leftovers: list[str] = []
         self.when_deleted: list[Callable[[Topic], None]] = []
 
+    def __len__(self) -> int:
+        return len(self._by_name)
+
     def __iter__(self) -> Iterator[Topic]:
         return iter([topic for topic in self._by_name.values() if topic.name not in HIDDEN_TOPICS])
 

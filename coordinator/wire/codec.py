@@ -23,7 +23,7 @@ from kio.index import (
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from coordinator.wire.lengths import inner_type, walk_of
+from coordinator.wire.lengths import ELEMENTS_MAX, inner_type, walk_of
 from coordinator.wire.outgoing import Pieces, Slice, joined
 from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
 
@@ -97,7 +97,7 @@ def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
         if schema.flexible:
             at = past_tags(frame, at)
         try:
-            schema.walk(frame, at)
+            schema.walk(frame, at, [ELEMENTS_MAX])
         except UnknownTag:
             frame, at = _without_unknown_tags(schema.request, frame, at), 0
         return schema.read(frame, at)[0]
@@ -108,7 +108,7 @@ def read_body(schema: Schema, header: RequestHeader, frame: bytes) -> Any:
 def _without_unknown_tags(request_type: type, frame: bytes, at: int) -> bytes:
     """The body as a client of our version would have sent it."""
     cuts: list[Cut] = []
-    walk_of(request_type, cutting(cuts))(frame, at)
+    walk_of(request_type, cutting(cuts))(frame, at, [ELEMENTS_MAX])
     return without(cuts, frame, at)
 
 

@@ -5,6 +5,11 @@ may say that there are 2 billion, and a process that can't have so much memory e
 without an exception. But an element takes a byte at least, so an array that says it has more
 elements than there are bytes left is none. Kafka's generated readers refuse it in the same way.
 
+An array that is as long as it says can do harm too: 20 MB of empty topic names would keep the
+broker busy for two minutes and take 7 GB, and nobody else is served meanwhile. So all the arrays of
+a request have no more than ELEMENTS_MAX elements in all. Kafka, with threads for others and a heap
+with an end, has no such limit.
+
 What has to be walked over is worked out once for each version of each request. Nothing is made of
 the bytes, so the walk costs little: a step for each string and each array, one for all the fields
 of a fixed size that stand in a row.
@@ -18,7 +23,11 @@ from struct import Struct
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from coordinator.wire.tags import OverTags, Walk, refusing, tags_of, unsigned_varint
+from coordinator.wire.tags import Budget, OverTags, Walk, refusing, tags_of, unsigned_varint
+
+# Of a request: about a second's work at the most. A fetch of all partitions that one broker can
+# reasonably have is a tenth of it.
+ELEMENTS_MAX = 100_000
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 _FIXED_BYTES = {
@@ -30,16 +39,15 @@ _FIXED_BYTES = {
     "timedelta_i32": 4,
     "timedelta_i64": 8,
     "uuid": 16,
-    "float64": 8,
 }
 
 
 def walk_of(entity_type: Any, over_tags: OverTags = refusing) -> Walk:
     """From where a struct of this type starts in a frame to where it ends.
 
-    The walk raises ValueError for an array that can't be, or an error of the frame's end; and what
-    `over_tags` raises. Tagged fields are passed over by their sizes: no array stands in one of a
-    request.
+    The walk raises ValueError for an array that can't be or is one too many, or an error of the
+    frame's end; and what `over_tags` raises. Tagged fields are passed over by their sizes: no array
+    stands in one of a request.
     """
     flexible: bool = entity_type.__flexible__
     steps: list[Walk] = []
@@ -77,7 +85,7 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
     one = walk_of(inner, over_tags) if is_dataclass(inner) else _primitive(field, flexible)
     if not is_array:
         if is_dataclass(inner) and inner is not field.type:  # it may be None
-            return _unless_absent(walk_of(inner))
+            return _unless_absent(walk_of(inner, over_tags))
         return one
     count = _compact_count if flexible else _count
     return _all_of(count, one) if callable(one) else _all_of_fixed_size(count, one)
@@ -86,8 +94,8 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
 def _unless_absent(one: Walk) -> Walk:
     """A struct that may be None has a byte before it, which is negative if it is None."""
 
-    def walk(frame: bytes, at: int) -> int:
-        return at + 1 if frame[at] >= 0x80 else one(frame, at + 1)
+    def walk(frame: bytes, at: int, budget: Budget) -> int:
+        return at + 1 if frame[at] >= 0x80 else one(frame, at + 1, budget)
 
     return walk
 
@@ -102,29 +110,29 @@ def _primitive(field: Field[Any], flexible: bool) -> Walk | int:
 
 
 def _one_after_another(steps: list[Walk]) -> Walk:
-    def walk(frame: bytes, at: int) -> int:
+    def walk(frame: bytes, at: int, budget: Budget) -> int:
         for step in steps:
-            at = step(frame, at)
+            at = step(frame, at, budget)
         return at
 
     return walk
 
 
 def _jump(count: int) -> Walk:
-    return lambda frame, at: at + count
+    return lambda frame, at, budget: at + count
 
 
-def _over_string(frame: bytes, at: int) -> int:
+def _over_string(frame: bytes, at: int, budget: Budget) -> int:
     length: int = _INT16.unpack_from(frame, at)[0]
     return at + 2 + max(length, 0)
 
 
-def _over_bytes(frame: bytes, at: int) -> int:
+def _over_bytes(frame: bytes, at: int, budget: Budget) -> int:
     length: int = _INT32.unpack_from(frame, at)[0]
     return at + 4 + max(length, 0)
 
 
-def _over_compact_bytes(frame: bytes, at: int) -> int:
+def _over_compact_bytes(frame: bytes, at: int, budget: Budget) -> int:
     length = frame[at]
     if length >= 0x80:
         length, at = unsigned_varint(frame, at)
@@ -143,25 +151,30 @@ def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _all_of(count_of: Callable[[bytes, int], tuple[int, int]], one: Walk) -> Walk:
-    def walk(frame: bytes, at: int) -> int:
+    def walk(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
-        _check(count, frame, at)
+        _spend(count, frame, at, budget)
         for _ in range(count):
-            at = one(frame, at)
+            at = one(frame, at, budget)
         return at
 
     return walk
 
 
 def _all_of_fixed_size(count_of: Callable[[bytes, int], tuple[int, int]], size: int) -> Walk:
-    def walk(frame: bytes, at: int) -> int:
+    def walk(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
-        _check(count, frame, at)
+        _spend(count, frame, at, budget)
         return at + max(count, 0) * size
 
     return walk
 
 
-def _check(count: int, frame: bytes, at: int) -> None:
+def _spend(count: int, frame: bytes, at: int, budget: Budget) -> None:
+    if count <= 0:
+        return
     if count > len(frame) - at:
         raise ValueError(f"an array of {count} elements in {len(frame) - at} bytes")
+    budget[0] -= count
+    if budget[0] < 0:
+        raise ValueError(f"{-budget[0]} elements above the {ELEMENTS_MAX} of a request")

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from dataclasses import Field
 from typing import Any, NamedTuple
 
-Walk = Callable[[bytes, int], int]
+# How many elements of arrays the rest of a request may have: a number that steps can change.
+Budget = list[int]
+# One step over a frame: from a position to the next.
+Walk = Callable[[bytes, int, Budget], int]
 # From the tags that a struct has to the step over its tagged fields.
 OverTags = Callable[[frozenset[int]], Walk]
 
@@ -46,7 +49,7 @@ def past_tags(frame: bytes, at: int) -> int:
 def refusing(known: frozenset[int]) -> Walk:
     """Over tagged fields that are all known. UnknownTag."""
 
-    def walk(frame: bytes, at: int) -> int:
+    def walk(frame: bytes, at: int, budget: Budget) -> int:
         if frame[at] == 0:  # hardly any client sends some
             return at + 1
         found, end = _tagged(frame, at)
@@ -62,7 +65,7 @@ def cutting(cuts: list[Cut]) -> OverTags:
     """Over tagged fields, adding to `cuts` those that are not known."""
 
     def over_tags(known: frozenset[int]) -> Walk:
-        def walk(frame: bytes, at: int) -> int:
+        def walk(frame: bytes, at: int, budget: Budget) -> int:
             found, end = _tagged(frame, at)
             kept = [frame[start:stop] for tag, start, stop in found if tag in known]
             if len(kept) < len(found):

@@ -103,3 +103,14 @@ def test_the_broker_s_own_topics_are_marked_as_internal(client: Client, group: s
     client.send(Api.FIND_COORDINATOR, 2, key=group, key_type=0)
     (found,) = metadata(client, "__consumer_offsets").topics
     assert (found.error_code, found.is_internal) == (Code.NONE, True)
+
+
+def test_a_topic_is_asked_for_by_its_id_from_version_12_on(client: Client, topic: str) -> None:
+    by_id = {"name": None, "topic_id": topic_id(client, topic)}
+    both = {"name": topic, "topic_id": topic_id(client, topic)}
+    for version, asked in ((10, by_id), (11, by_id), (11, both)):
+        answer = client.send(Api.METADATA, version, topics=[asked], allow_auto_topic_creation=False)
+        (found,) = answer.topics
+        assert (found.error_code, found.name) == (Code.INVALID_REQUEST, asked["name"] or "")
+    (found,) = client.send(Api.METADATA, 12, topics=[by_id], allow_auto_topic_creation=False).topics
+    assert (found.error_code, found.name) == (Code.NONE, topic)

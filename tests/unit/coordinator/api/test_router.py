@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kio.index import load_request_schema
 
-from coordinator.api import api_versions, produce
+from coordinator.api import api_versions, metadata, produce
 from coordinator.api.context import Context
 from coordinator.api.router import APIS, Route, Router
 from coordinator.errors import Code, Refused
@@ -128,6 +128,26 @@ def test_an_unexpected_error_is_answered_and_logged(
     run(scenario())
     assert [record.getMessage() for record in caplog.records] == [
         "MetadataRequest of client 'test' failed"
+    ]
+
+
+def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        def handle(request: Any, context: Context) -> Any:
+            return context.reply(brokers=[{"node_id": 1, "host": None, "port": 1}], topics=[])
+
+        schema = schema_of(3, 0)
+        assert schema is not None
+        router = Router(Client(tmp_path).broker)
+        router._routes[(3, 0)] = Route(schema, handle, metadata.refuse)
+        with pytest.raises(Disconnect, match="MetadataResponse"):
+            router.dispatch(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
+
+    run(scenario())
+    assert [record.getMessage() for record in caplog.records] == [
+        "MetadataResponse of client '' can't be written"
     ]
 
 

@@ -76,6 +76,21 @@ def test_metadata_makes_a_topic_only_if_the_client_and_the_broker_allow_it(tmp_p
     run(scenario())
 
 
+def test_one_request_for_metadata_makes_a_hundred_topics_and_the_next_the_others(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        names = [f"t{number}" for number in range(150)]
+        for made in (100, 150):
+            answer = metadata(client, *names, create=True)
+            codes = [topic.error_code for topic in answer.topics]
+            expected = [Code.NONE] * made + [Code.LEADER_NOT_AVAILABLE] * (150 - made)
+            assert codes == expected
+
+    run(scenario())
+
+
 def test_a_broker_may_forbid_auto_creation(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path, auto_create_topics_enable=False)

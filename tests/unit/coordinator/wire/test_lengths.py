@@ -5,12 +5,12 @@ from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
 from coordinator.wire.codec import MalformedRequest, read_body, read_header, schema_of
-from coordinator.wire.lengths import walk_of
+from coordinator.wire.lengths import ELEMENTS_MAX, walk_of
 from coordinator.wire.tags import past_tags
 from tests.unit.coordinator.api.client import example, request_bytes
 
 SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
-METADATA = 3
+METADATA, OFFSET_FETCH = 3, 9
 INT32_MAX = b"\x7f\xff\xff\xff"
 UVARINT_MAX = b"\xff\xff\xff\xff\x0f"
 
@@ -22,7 +22,7 @@ def test_the_walk_over_a_request_ends_where_the_request_does(api_key: int, versi
     at = read_header(frame).body_at
     if entity_type.__flexible__:
         at = past_tags(frame, at)
-    assert walk_of(entity_type)(frame, at) == len(frame)
+    assert walk_of(entity_type)(frame, at, [ELEMENTS_MAX]) == len(frame)
 
 
 def read(api_key: int, version: int, body: bytes) -> object:
@@ -54,6 +54,21 @@ def test_an_array_inside_an_array_is_looked_at_too() -> None:
     body = b"\0\x01a" + bytes(10) + b"\0\0\0\x01" + b"\0\x01t" + INT32_MAX
     with pytest.raises(MalformedRequest, match="2147483647 elements in 0 bytes"):
         read(24, 0, body)
+
+
+def test_a_request_has_a_bounded_number_of_elements_in_all_its_arrays() -> None:
+    def partitions(count: int) -> bytes:
+        return b"\0\x01t" + count.to_bytes(4, "big") + bytes(4 * count)
+
+    def body(topics: int, partitions_each: int) -> bytes:
+        return b"\0\x01g" + topics.to_bytes(4, "big") + partitions(partitions_each) * topics
+
+    each = 999
+    most = ELEMENTS_MAX // (1 + each)
+    assert read(OFFSET_FETCH, 1, body(most, each))
+    for topics, partitions_each in ((most + 1, each), (most, each + 1), (1, ELEMENTS_MAX)):
+        with pytest.raises(MalformedRequest, match=f"above the {ELEMENTS_MAX} of a request"):
+            read(OFFSET_FETCH, 1, body(topics, partitions_each))
 
 
 def test_a_null_array_is_none() -> None:

@@ -7,8 +7,8 @@ from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
 from coordinator.wire.codec import MalformedRequest, read_body, read_header, schema_of
-from coordinator.wire.lengths import walk_of
-from coordinator.wire.tags import Walk, past_tags, refusing
+from coordinator.wire.lengths import ELEMENTS_MAX, walk_of
+from coordinator.wire.tags import Budget, Walk, past_tags, refusing
 from tests.unit.coordinator.api.client import example, request_bytes
 
 FLEXIBLE = [
@@ -37,14 +37,14 @@ def with_unknown_fields(frame: bytes, fields: tuple[bytes, ...]) -> bytes:
     def noting(known: frozenset[int]) -> Walk:
         over = refusing(known)
 
-        def walk(frame: bytes, at: int) -> int:
-            sections.append((at, over(frame, at)))
+        def walk(frame: bytes, at: int, budget: Budget) -> int:
+            sections.append((at, over(frame, at, budget)))
             return sections[-1][1]
 
         return walk
 
     request_type = load_request_schema(header.api_key, header.version)
-    walk_of(request_type, noting)(frame, sections[0][1])
+    walk_of(request_type, noting)(frame, sections[0][1], [ELEMENTS_MAX])
     for start, end in sorted(sections, reverse=True):
         count = bytes([frame[start] + len(fields)])
         frame = frame[:start] + count + frame[start + 1 : end] + b"".join(fields) + frame[end:]
