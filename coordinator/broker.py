@@ -212,6 +212,10 @@ class Broker:
         await self._server.stop()
         self.close()
 
+    def room(self) -> tuple[int, int]:
+        """The bytes of the data directory's file system: all, and those still free."""
+        return self._disk.room(self.config.data_dir)
+
     def ensure_topics(self, topics: Mapping[str, int]) -> None:
         """Make the topics that aren't there, with so many partitions."""
         for name, partitions in topics.items():

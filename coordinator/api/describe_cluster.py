@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.metadata import CLUSTER_OPERATIONS
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 
 API_KEY = 60
 VERSIONS = range(3)
@@ -24,9 +24,14 @@ _NOT_ASKED_FOR = -(2**31)
 def handle(request: Any, context: Context) -> Any:
     endpoint_type = getattr(request, "endpoint_type", _BROKERS)
     if endpoint_type == _CONTROLLERS:
-        return refuse(request, context, Code.MISMATCHED_ENDPOINT_TYPE)
+        message = (
+            "The request was sent to an endpoint of type BROKER, "
+            "but we wanted an endpoint of type CONTROLLER"
+        )
+        return _refuse(context, Refused(Code.MISMATCHED_ENDPOINT_TYPE, message))
     if endpoint_type != _BROKERS:
-        return refuse(request, context, Code.UNSUPPORTED_ENDPOINT_TYPE)
+        message = f"Unsupported endpoint type {endpoint_type}"
+        return _refuse(context, Refused(Code.UNSUPPORTED_ENDPOINT_TYPE, message))
     broker = context.broker
     endpoint = broker.endpoint
     wants_operations = request.include_cluster_authorized_operations
@@ -46,4 +51,9 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, cluster_id="", brokers=())
+    return _refuse(context, Refused(code))
+
+
+def _refuse(context: Context, refused: Refused) -> Any:
+    message = refused.message or None
+    return context.reply(error_code=refused.code, error_message=message, cluster_id="", brokers=())

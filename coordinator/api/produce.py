@@ -1,6 +1,6 @@
 """Produce: append one batch to each partition that the request names.
 
-Behaviour: each partition is answered for itself. A batch is checked (`log/batch`), then its
+Behaviour: each partition is answered for itself. A batch is checked (`log/produced`), then its
 producer (`log/producers`); the first batch of a transaction on a partition needs the partition to
 be registered with the transaction coordinator. The batch is in the file before the answer goes out.
 acks 1 and -1 are the same with one replica; acks 0 gets no answer, and an error closes the
@@ -19,8 +19,9 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import COMPRESSION_MASK, Batch, check_produced
+from coordinator.log.batch import COMPRESSION_MASK, Batch, is_transactional
 from coordinator.log.partition import Partition
+from coordinator.log.produced import RejectedRecords, check_produced, rejected_times, the_batch
 from coordinator.log.topics import Topic, partition_of
 from coordinator.wire.connection import Disconnect
 
@@ -29,6 +30,8 @@ VERSIONS = range(3, 14)
 ADVERTISED = range(14)
 
 _ZSTD = 4
+# With these a producer isn't told where the log starts, as it is with what else an append refuses.
+_WITHOUT_START = (Code.MESSAGE_TOO_LARGE, Code.CORRUPT_MESSAGE, Code.KAFKA_STORAGE_ERROR)
 # What a coordinator may answer while it moves or loads; the producer is to try again.
 _RETRIABLE = frozenset(
     {
@@ -43,13 +46,15 @@ _RETRIABLE = frozenset(
 def handle(request: Any, context: Context) -> Any:
     if request.acks not in (-1, 0, 1):
         return refuse(request, context, Code.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is None and _has_transactional(request):
+        return refuse(request, context, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     topics = context.broker.topics
     by_id = context.version >= 13
     responses = []
-    for asked in request.topic_data:
-        topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
-        answers = [_produce(one, topic, request, context) for one in asked.partition_data]
-        responses.append(_named(asked, by_id, answers))
+    for name, asked in _by_topic(request, by_id).items():
+        topic = topics.by_id(name) if by_id else topics.get(name)
+        answers = [_produce(one, topic, request, context) for one in asked.values()]
+        responses.append(_named(name, by_id, answers))
     if request.acks == 0:
         _disconnect_if_failed(responses)
         return None
@@ -63,29 +68,54 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
     by_id = context.version >= 13
     return context.reply(
         responses=[
-            _named(asked, by_id, [_failed(one.index, code) for one in asked.partition_data])
-            for asked in request.topic_data
+            _named(name, by_id, [_failed(index, Refused(code)) for index in asked])
+            for name, asked in _by_topic(request, by_id).items()
         ]
+    )
+
+
+def _by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
+    """What is asked, by topic name or id and partition; of one that comes twice the latter."""
+    found: dict[Any, dict[int, Any]] = {}
+    for asked in request.topic_data:
+        partitions = found.setdefault(asked.topic_id if by_id else asked.name, {})
+        for one in asked.partition_data:
+            partitions[one.index] = one
+    return found
+
+
+def _has_transactional(request: Any) -> bool:
+    return any(
+        is_transactional(one.records)
+        for asked in request.topic_data
+        for one in asked.partition_data
+        if one.records
     )
 
 
 def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) -> dict[str, Any]:
     partition = partition_of(topic, asked.index)
-    if topic is None or partition is None:
-        unknown_id = topic is None and context.version >= 13
-        code = Code.UNKNOWN_TOPIC_ID if unknown_id else Code.UNKNOWN_TOPIC_OR_PARTITION
-        return _failed(asked.index, code)
+    start_offset = -1
     try:
-        if topic.is_internal:
-            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
-        batch = check_produced(asked.records or b"", partition.settings.max_message_bytes)
+        if topic is None or partition is None:
+            unknown_id = topic is None and context.version >= 13
+            raise Refused(Code.UNKNOWN_TOPIC_ID if unknown_id else Code.UNKNOWN_TOPIC_OR_PARTITION)
+        batch = the_batch(asked.records)
         if context.version < 7 and batch.attributes & COMPRESSION_MASK == _ZSTD:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        if topic.is_internal:
+            raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
+        start_offset = partition.start_offset
+        check_produced(batch, partition.settings)
         if batch.is_transactional:
             _verify(batch, partition, request.transactional_id, context)
         appended = partition.append(batch)
     except Refused as refused:
-        return _failed(asked.index, refused.code, refused.message)
+        if refused.code in _WITHOUT_START:
+            start_offset = -1
+        elif refused.code == Code.INVALID_TIMESTAMP and partition is not None:
+            refused = _with_times(refused, batch, partition, context)
+        return _failed(asked.index, refused, start_offset)
     return {
         "index": asked.index,
         "base_offset": appended.base_offset,
@@ -93,6 +123,16 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
         "log_start_offset": partition.start_offset,
         "record_errors": (),
     }
+
+
+def _with_times(refused: Refused, batch: Batch, partition: Partition, context: Context) -> Refused:
+    now_ms, settings = context.broker.clock.now_ms(), partition.settings
+    return rejected_times(
+        batch,
+        refused,
+        now_ms - settings.timestamp_before_max_ms,
+        now_ms + settings.timestamp_after_max_ms,
+    )
 
 
 def _verify(
@@ -124,19 +164,21 @@ def _verify(
         raise Refused(code, f"{partition.topic}-{partition.index} is not in the transaction")
 
 
-def _named(asked: Any, by_id: bool, answers: list[dict[str, Any]]) -> dict[str, Any]:
-    if by_id:
-        return {"topic_id": asked.topic_id, "partition_responses": answers}
-    return {"name": asked.name, "partition_responses": answers}
+def _named(name: Any, by_id: bool, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"topic_id" if by_id else "name": name, "partition_responses": answers}
 
 
-def _failed(index: int, code: Code, message: str = "") -> dict[str, Any]:
+def _failed(index: int, refused: Refused, start_offset: int = -1) -> dict[str, Any]:
+    errors = refused.errors if isinstance(refused, RejectedRecords) else ()
     return {
         "index": index,
-        "error_code": code,
+        "error_code": refused.code,
         "base_offset": -1,
-        "record_errors": (),
-        "error_message": message or None,
+        "log_start_offset": start_offset,
+        "record_errors": [
+            {"batch_index": at, "batch_index_error_message": message} for at, message in errors
+        ],
+        "error_message": refused.message or None,
     }
 
 

@@ -1,7 +1,7 @@
 """A record batch in Kafka's v2 format: the unit that is produced, stored and fetched.
 
 The log treats a batch as a header of 61 bytes and an opaque rest. A produced batch is checked
-(`check_produced`), its offset is written over the client's (`rewritten`), and the bytes go to disk
+(`produced`), its offset is written over the client's (`rewritten`), and the bytes go to disk
 and later to consumers as they are, so its cost does not depend on the number of records in it.
 The broker opens batches of its own making (`encode_batch`, `encode_marker`, `Batch.records`), and a
 client's to look for a time or for keys in it.
@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.errors import Code, Refused
 from coordinator.log.compression import decompress
 from coordinator.log.varint import read_varint, write_varint
 
@@ -34,6 +33,7 @@ _ASSIGNED = Struct(">qii")  # base offset, length, leader epoch
 _UNCHECKED = Struct(">qiibI")
 _CRC = Struct(">I")
 _UNDER_CRC = Struct(">hiqqqhii")
+_MAGIC_AT = 16
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
@@ -44,7 +44,6 @@ COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
-_COMPRESSION_CODECS = 5  # none, gzip, snappy, lz4, zstd
 _SEQUENCES = 2**31
 
 _MARKER_KEY = Struct(">hh")
@@ -185,50 +184,19 @@ def batches(data: bytes) -> Iterator[Batch]:
         at += size
 
 
+def is_transactional(data: Bytes) -> bool:
+    """Whether what may be a batch says that it is part of a transaction."""
+    return (
+        len(data) > _ATTRIBUTES_AT + 1
+        and data[_MAGIC_AT] == 2
+        and bool(data[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
+    )
+
+
 def size_at(data: Bytes, at: int) -> int:
     """Bytes of the batch that starts at `at`, of which at least 12 bytes are there."""
     length: int = _PREFIX.unpack_from(data, at)[1]
     return PREFIX_BYTES + length
-
-
-def check_produced(data: bytes, size_bytes_max: int) -> Batch:
-    """The one batch that a client produced to a partition, or a refusal with Kafka's code."""
-    if len(data) < HEADER_BYTES:
-        raise Refused(Code.CORRUPT_MESSAGE, f"{len(data)} bytes are no batch")
-    magic = data[16]
-    if magic != 2:
-        raise Refused(Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"magic {magic}; only 2 is taken")
-    batch = parse_header(data)
-    if batch.size < HEADER_BYTES or batch.size > len(data):
-        raise Refused(Code.CORRUPT_MESSAGE, f"length says {batch.size} of {len(data)} bytes")
-    if batch.size > size_bytes_max:
-        raise Refused(Code.MESSAGE_TOO_LARGE, f"{batch.size} bytes; at most {size_bytes_max}")
-    if batch.size < len(data):
-        raise Refused(Code.INVALID_RECORD, "more than one batch for a partition")
-    if not batch.is_intact():
-        raise Refused(Code.CORRUPT_MESSAGE, f"checksum is not {batch.crc:#010x}")
-    _check_fields(batch)
-    return batch
-
-
-def _check_fields(batch: Batch) -> None:
-    if batch.record_count < 1 or batch.record_count != batch.last_offset_delta + 1:
-        raise Refused(
-            Code.INVALID_RECORD,
-            f"{batch.record_count} records, last offset delta {batch.last_offset_delta}",
-        )
-    if batch.is_control:
-        raise Refused(Code.INVALID_RECORD, "clients don't write control batches")
-    if batch.attributes & COMPRESSION_MASK >= _COMPRESSION_CODECS:
-        raise Refused(Code.INVALID_RECORD, f"attributes {batch.attributes:#x}: unknown compression")
-    if batch.producer_id < 0:
-        if batch.is_transactional:
-            raise Refused(Code.INVALID_RECORD, "transactional, but without a producer id")
-    elif batch.producer_epoch < 0 or batch.base_sequence < 0:
-        raise Refused(
-            Code.INVALID_RECORD,
-            f"epoch {batch.producer_epoch}, sequence {batch.base_sequence} with a producer id",
-        )
 
 
 def rewritten(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> bytearray:

@@ -65,6 +65,10 @@ class Disk(Protocol):
         and once this has returned the new one."""
         ...
 
+    def room(self, directory: Path) -> tuple[int, int]:
+        """The bytes of the file system that the directory is on: all, and those still free."""
+        ...
+
     def names(self, directory: Path) -> list[str]:
         """What is in a directory; nothing if it isn't there."""
         ...
@@ -165,6 +169,10 @@ class SystemDisk:
             os.fsync(file.fileno())
         os.replace(new, path)
         self.flush_directory(path.parent)
+
+    def room(self, directory: Path) -> tuple[int, int]:
+        found = os.statvfs(directory)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def names(self, directory: Path) -> list[str]:
         try:

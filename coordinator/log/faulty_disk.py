@@ -89,6 +89,9 @@ class FaultyDisk:
             raise _error(errno.ENOSPC, path)
         self._disk.replace(path, content)
 
+    def room(self, directory: Path) -> tuple[int, int]:
+        return self._disk.room(directory)
+
     def names(self, directory: Path) -> list[str]:
         return self._disk.names(directory)
 

@@ -39,6 +39,7 @@ _FIXED_BYTES = {
     "timedelta_i32": 4,
     "timedelta_i64": 8,
     "uuid": 16,
+    "float64": 8,
 }
 
 

@@ -72,6 +72,9 @@ class MemoryDisk:
         self.files[path] = inode
         self._flushed_names.setdefault(path.parent, {})[path] = inode
 
+    def room(self, directory: Path) -> tuple[int, int]:
+        return 1 << 40, 1 << 39
+
     def names(self, directory: Path) -> list[str]:
         self._check(directory)
         paths = (*self.files, *self.directories)

@@ -120,13 +120,20 @@ class Client:
         }
 
     def produce(
-        self, topic: str, data: bytes, *, partition: int = 0, version: int = 10, acks: int = -1
+        self,
+        topic: str,
+        data: bytes,
+        *,
+        partition: int = 0,
+        version: int = 10,
+        acks: int = -1,
+        transactional_id: str | None = None,
     ) -> Any:
         """The answer for that partition."""
         answer = self.ask(
             0,
             version,
-            transactional_id=None,
+            transactional_id=transactional_id,
             acks=acks,
             timeout=1_000,
             topic_data=[{"name": topic, "partition_data": [{"index": partition, "records": data}]}],

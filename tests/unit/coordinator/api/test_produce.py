@@ -42,9 +42,9 @@ def test_each_version_answers_with_the_offset(tmp_path: Path) -> None:
         ("t", 1, batch(b"v"), Code.UNKNOWN_TOPIC_OR_PARTITION),
         ("t", -1, batch(b"v"), Code.UNKNOWN_TOPIC_OR_PARTITION),
         ("u", 0, batch(b"v"), Code.UNKNOWN_TOPIC_OR_PARTITION),
-        ("t", 0, batch(b"v")[:-1], Code.CORRUPT_MESSAGE),
-        ("t", 0, b"", Code.CORRUPT_MESSAGE),
-        ("t", 0, None, Code.CORRUPT_MESSAGE),
+        ("t", 0, batch(b"v")[:-1], Code.INVALID_RECORD),
+        ("t", 0, b"", Code.INVALID_RECORD),
+        ("t", 0, None, Code.INVALID_RECORD),
         ("t", 0, batch(b"x" * 2_000), Code.MESSAGE_TOO_LARGE),
         ("__consumer_offsets", 0, batch(b"v"), Code.INVALID_TOPIC_EXCEPTION),
     ],
@@ -70,7 +70,7 @@ def test_without_acks_there_is_no_answer_and_an_error_closes_the_connection(
         client.create("t")
         assert client.produce("t", batch(b"v"), acks=0) is None
         assert client.produce("t", batch(b"v")).base_offset == 1
-        with pytest.raises(Disconnect, match="CORRUPT_MESSAGE"):
+        with pytest.raises(Disconnect, match="INVALID_RECORD"):
             client.produce("t", b"?", acks=0)
 
     run(scenario())
@@ -123,7 +123,8 @@ def test_the_first_batch_of_a_transaction_needs_the_coordinators_word(
                 base_sequence=sequence,
                 transactional=True,
             )
-            assert client.produce("t", data, version=version).error_code == code
-        assert asked == [(None, 7, 0, ("t", 0), version >= 12)] * (1 if code == Code.NONE else 2)
+            produced = client.produce("t", data, version=version, transactional_id="app")
+            assert produced.error_code == code
+        assert asked == [("app", 7, 0, ("t", 0), version >= 12)] * (1 if code == Code.NONE else 2)
 
     run(scenario())

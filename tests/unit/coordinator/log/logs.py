@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.clock import Clock
-from coordinator.log.batch import Batch, check_produced, encode_batch
+from coordinator.log.batch import Batch, encode_batch
 from coordinator.log.disk import Disk, File, SystemDisk
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
+from coordinator.log.produced import check_produced, the_batch
 from coordinator.log.settings import LogSettings
 from tests.unit.coordinator.fakes import FakeClock
 
@@ -122,4 +123,6 @@ def produced(
         base_sequence=sequence if producer_id >= 0 else -1,
         transactional=transactional,
     )
-    return check_produced(data, 1 << 20)
+    batch = the_batch(data)
+    check_produced(batch, LogSettings())
+    return batch

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.errors import Code, Refused
 from coordinator.log.batch import (
-    Batch,
     batches,
-    check_produced,
     encode_batch,
     encode_marker,
     parse_header,
@@ -94,59 +90,6 @@ def test_a_piece_of_a_batch_at_the_end_is_left_out() -> None:
     data = batch()
     for cut in range(len(data)):
         assert len(list(batches(data + data[:cut]))) == 1
-
-
-@pytest.mark.parametrize(
-    ("damage", "code"),
-    [
-        (lambda data: b"", Code.CORRUPT_MESSAGE),
-        (lambda data: data[:60], Code.CORRUPT_MESSAGE),
-        (lambda data: data[:-1], Code.CORRUPT_MESSAGE),
-        (lambda data: data[:-1] + b"!", Code.CORRUPT_MESSAGE),
-        (lambda data: data[:8] + b"\xff\xff\xff\xff" + data[12:], Code.CORRUPT_MESSAGE),
-        (lambda data: data[:8] + b"\0\0\0\x08" + data[12:], Code.CORRUPT_MESSAGE),
-        (lambda data: data[:16] + b"\x01" + data[17:], Code.UNSUPPORTED_FOR_MESSAGE_FORMAT),
-        (lambda data: data + data, Code.INVALID_RECORD),
-        (lambda data: patched(data, 57, ">i", 4), Code.INVALID_RECORD),
-        (lambda data: patched(data, 57, ">i", 0), Code.INVALID_RECORD),
-        (lambda data: patched(data, 23, ">i", -1), Code.INVALID_RECORD),
-        (lambda data: patched(data, 21, ">h", 0x20), Code.INVALID_RECORD),
-        (lambda data: patched(data, 21, ">h", 0x10), Code.INVALID_RECORD),
-        (lambda data: patched(data, 21, ">h", 0x05), Code.INVALID_RECORD),
-        (lambda data: patched(data, 43, ">q", 7), Code.INVALID_RECORD),
-    ],
-    ids=[
-        "nothing",
-        "less than a header",
-        "cut short",
-        "a changed byte",
-        "a negative length",
-        "a length below a header's",
-        "magic 1",
-        "two batches",
-        "more records than offsets",
-        "no records",
-        "a negative offset delta",
-        "a control batch",
-        "transactional without a producer",
-        "an unknown compression",
-        "a producer without a sequence",
-    ],
-)
-def test_a_batch_that_a_client_may_not_produce_is_refused(
-    damage: Callable[[bytes], bytes], code: Code
-) -> None:
-    with pytest.raises(Refused) as refused:
-        check_produced(damage(batch()), 1 << 20)
-    assert refused.value.code == code
-
-
-def test_a_batch_larger_than_the_topic_allows_is_refused() -> None:
-    data = batch()
-    assert isinstance(check_produced(data, len(data)), Batch)
-    with pytest.raises(Refused) as refused:
-        check_produced(data, len(data) - 1)
-    assert refused.value.code == Code.MESSAGE_TOO_LARGE
 
 
 def test_records_that_are_not_compressed_as_the_batch_says_are_not_guessed_at() -> None:

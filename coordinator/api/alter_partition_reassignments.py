@@ -1,0 +1,73 @@
+"""AlterPartitionReassignments: put partitions on other brokers, of which there is none (KIP-455).
+
+Behaviour: this broker alone is where every partition is already: NONE, and nothing happens. Any
+other list of brokers gets INVALID_REPLICA_ASSIGNMENT, taking back a reassignment (no list)
+NO_REASSIGNMENT_IN_PROGRESS.
+Versions: 1 whether the replication factor may change (KIP-860); it never does.
+Simplifications: the time-out is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.assigning import check_assignment
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+
+API_KEY = 45
+VERSIONS = range(2)
+
+
+def handle(request: Any, context: Context) -> Any:
+    responses = [
+        {
+            "name": topic.name,
+            "partitions": [_answer(topic.name, asked, context) for asked in topic.partitions],
+        }
+        for topic in request.topics
+    ]
+    return context.reply(
+        allow_replication_factor_change=_may_change(request),
+        error_message=None if responses else "",
+        responses=responses,
+    )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(
+        allow_replication_factor_change=_may_change(request),
+        error_code=code,
+        error_message=None,
+        responses=(),
+    )
+
+
+def _may_change(request: Any) -> bool:
+    return bool(getattr(request, "allow_replication_factor_change", True))
+
+
+def _answer(name: str, asked: Any, context: Context) -> dict[str, Any]:
+    outcome = Refused(Code.NONE)
+    try:
+        _check(name, asked, context)
+    except Refused as refused:
+        outcome = refused
+    return {
+        "partition_index": asked.partition_index,
+        "error_code": outcome.code,
+        "error_message": outcome.message or None,
+    }
+
+
+def _check(name: str, asked: Any, context: Context) -> None:
+    topics = context.broker.topics
+    if topics.get(name) is None:
+        message = f"Unable to find a topic named {name}."
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if topics.partition(name, asked.partition_index) is None:
+        message = f"Unable to find partition {name}:{asked.partition_index}."
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if asked.replicas is None:
+        raise Refused(Code.NO_REASSIGNMENT_IN_PROGRESS)
+    check_assignment(asked.replicas, context.broker.config.node_id)

@@ -1,0 +1,55 @@
+"""AlterReplicaLogDirs: move partitions to another directory, of which there is none (KIP-113).
+
+Behaviour: a partition that is asked to be in the directory in which it is, is there already. Any
+other directory gets LOG_DIR_NOT_FOUND. For a partition that is named twice the last one counts.
+Versions: 2 flexible.
+Simplifications: there is one data directory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 34
+VERSIONS = range(1, 3)
+
+
+def handle(request: Any, context: Context) -> Any:
+    own = str(context.broker.config.data_dir.absolute())
+    topics = context.broker.topics
+    codes: dict[str, dict[int, Code]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = Code.LOG_DIR_NOT_FOUND
+                if directory.path == own:
+                    known = topics.partition(topic.name, index) is not None
+                    code = Code.NONE if known else Code.UNKNOWN_TOPIC_OR_PARTITION
+                codes.setdefault(topic.name, {})[index] = code
+    return _reply(codes, context)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every partition."""
+    codes: dict[str, dict[int, Code]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            codes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, code))
+    return _reply(codes, context)
+
+
+def _reply(codes: dict[str, dict[int, Code]], context: Context) -> Any:
+    return context.reply(
+        results=[
+            {
+                "topic_name": name,
+                "partitions": [
+                    {"partition_index": index, "error_code": code} for index, code in each.items()
+                ],
+            }
+            for name, each in codes.items()
+        ]
+    )

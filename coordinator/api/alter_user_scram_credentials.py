@@ -1,0 +1,48 @@
+"""AlterUserScramCredentials: give users credentials. This broker asks no one for any, and says so.
+
+Behaviour: UNSUPPORTED_SASL_MECHANISM for credentials that are to be kept, RESOURCE_NOT_FOUND for
+ones that are to be deleted. Each user is answered once.
+Versions: 0.
+Simplifications: there is no authentication, so credentials would be kept for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+
+API_KEY = 51
+VERSIONS = range(1)
+
+
+def handle(request: Any, context: Context) -> Any:
+    message = "Attempt to delete a user credential that does not exist"
+    missing = Refused(Code.RESOURCE_NOT_FOUND, message)
+    refused = Refused(
+        Code.UNSUPPORTED_SASL_MECHANISM,
+        "This broker authenticates no one: it takes no credentials.",
+    )
+    outcomes = {each.name: missing for each in request.deletions}
+    outcomes |= {each.name: refused for each in request.upsertions}
+    return _reply(outcomes, context)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every user."""
+    named = (*request.deletions, *request.upsertions)
+    return _reply({each.name: Refused(code) for each in named}, context)
+
+
+def _reply(outcomes: dict[str, Refused], context: Context) -> Any:
+    return context.reply(
+        results=[
+            {
+                "user": name,
+                "error_code": refused.code,
+                "error_message": refused.message or None,
+            }
+            for name, refused in outcomes.items()
+        ]
+    )

@@ -1,0 +1,32 @@
+"""DeleteAcls: take back what was allowed. Without an authoriser that is SECURITY_DISABLED, as with
+Kafka.
+
+Behaviour: as said, for each filter.
+Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.api.create_acls import NO_AUTHORIZER
+from coordinator.errors import Code
+
+API_KEY = 31
+VERSIONS = range(1, 4)
+
+
+def handle(request: Any, context: Context) -> Any:
+    return _reply(request, context, Code.SECURITY_DISABLED, NO_AUTHORIZER)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code for every filter."""
+    return _reply(request, context, code, None)
+
+
+def _reply(request: Any, context: Context, code: Code, message: str | None) -> Any:
+    refused = {"error_code": code, "error_message": message, "matching_acls": ()}
+    return context.reply(filter_results=[refused for _ in request.filters])

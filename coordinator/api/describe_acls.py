@@ -1,0 +1,25 @@
+"""DescribeAcls: who may do what. Without an authoriser that is SECURITY_DISABLED, as with Kafka.
+
+Behaviour: as said; anyone may do anything.
+Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 29
+VERSIONS = range(1, 4)
+
+
+def handle(request: Any, context: Context) -> Any:
+    message = "No Authorizer is configured on the broker"
+    return context.reply(error_code=Code.SECURITY_DISABLED, error_message=message, resources=())
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message=None, resources=())

@@ -1,0 +1,67 @@
+"""DescribeLogDirs: the data directory, and the bytes of each partition in it (KIP-113).
+
+Behaviour: the partitions that are asked for and are there, all if no list of topics is given. The
+size of one is that of its segments without their indexes, the room that of the file system.
+Versions: 2 flexible, 3 top-level error, 4 the room (KIP-827), 5 cordoned directories (KIP-1066).
+Simplifications: there is one directory, it is never offline nor cordoned, and nothing is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+from coordinator.log.partition import Partition
+
+API_KEY = 35
+VERSIONS = range(1, 6)
+
+
+def handle(request: Any, context: Context) -> Any:
+    broker = context.broker
+    total_bytes, usable_bytes = broker.room()
+    directory = {
+        "log_dir": str(broker.config.data_dir.absolute()),
+        "topics": [
+            {"name": name, "partitions": [_described(partition) for partition in partitions]}
+            for name, partitions in _wanted(request, context)
+        ],
+        "total_bytes": total_bytes,
+        "usable_bytes": usable_bytes,
+        "is_cordoned": False,
+    }
+    return context.reply(results=[directory])
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    """The code at the top, where the version has one, and for the directory."""
+    directory = str(context.broker.config.data_dir.absolute())
+    failed = {"error_code": code, "log_dir": directory, "topics": ()}
+    return context.reply(error_code=code, results=[failed])
+
+
+def _wanted(request: Any, context: Context) -> Iterator[tuple[str, Iterable[Partition]]]:
+    topics = context.broker.topics
+    if request.topics is None:
+        for topic in topics:
+            yield topic.name, topic.partitions
+        return
+    asked: dict[str, set[int]] = {}
+    for each in request.topics:
+        asked.setdefault(each.topic, set()).update(each.partitions)
+    for name, indexes in asked.items():
+        found = [topics.partition(name, index) for index in sorted(indexes)]
+        partitions = [partition for partition in found if partition is not None]
+        if partitions:
+            yield name, partitions
+
+
+def _described(partition: Partition) -> dict[str, Any]:
+    return {
+        "partition_index": partition.index,
+        "partition_size": sum(size for _, size in partition.segments()),
+        "offset_lag": 0,
+        "is_future_key": False,
+    }

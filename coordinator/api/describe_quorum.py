@@ -1,0 +1,86 @@
+"""DescribeQuorum: who votes on the metadata log (KIP-595).
+
+Behaviour: this broker alone: it leads, and its log is as long as the hidden metadata log. Anything
+but that one partition gets UNKNOWN_TOPIC_OR_PARTITION, for every partition of the request.
+Versions: 1 times of fetches (KIP-836), 2 directories and listeners (KIP-853).
+Simplifications: there is no raft: the leader's epoch is 0, it is told as caught up now, and its
+listener is the one for clients, for controllers have none here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.coordinators import METADATA_TOPIC
+from coordinator.errors import Code
+
+API_KEY = 55
+VERSIONS = range(3)
+
+_LISTENER = "PLAINTEXT"
+
+
+def handle(request: Any, context: Context) -> Any:
+    asked = [
+        (topic.topic_name, p.partition_index) for topic in request.topics for p in topic.partitions
+    ]
+    if asked != [(METADATA_TOPIC, 0)]:
+        return _unknown(request, context)
+    broker = context.broker
+    topic = broker.topics.own(METADATA_TOPIC)
+    assert topic is not None
+    end_offset = topic.partitions[0].end_offset
+    node_id, now_ms = broker.config.node_id, broker.clock.now_ms()
+    voter = {
+        "replica_id": node_id,
+        "replica_directory_id": None,
+        "log_end_offset": end_offset,
+        "last_fetch_timestamp": now_ms,
+        "last_caught_up_timestamp": now_ms,
+    }
+    partition = {
+        **_partition(0, Code.NONE),
+        "leader_id": node_id,
+        "high_watermark": end_offset,
+        "current_voters": [voter],
+    }
+    listener = {"name": _LISTENER, "host": broker.endpoint["host"], "port": broker.endpoint["port"]}
+    return context.reply(
+        error_message="",
+        topics=[{"topic_name": METADATA_TOPIC, "partitions": [partition]}],
+        nodes=[{"node_id": node_id, "listeners": [listener]}],
+    )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message="", topics=(), nodes=())
+
+
+def _unknown(request: Any, context: Context) -> Any:
+    topics = [
+        {
+            "topic_name": topic.topic_name,
+            "partitions": [
+                _partition(asked.partition_index, Code.UNKNOWN_TOPIC_OR_PARTITION)
+                for asked in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return context.reply(error_message="", topics=topics, nodes=())
+
+
+def _partition(index: int, code: Code) -> dict[str, Any]:
+    """A partition of which there is nothing to tell."""
+    message = "" if code is Code.NONE else "This server does not host this topic-partition."
+    return {
+        "partition_index": index,
+        "error_code": code,
+        "error_message": message,
+        "leader_id": 0,
+        "leader_epoch": 0,
+        "high_watermark": 0,
+        "current_voters": (),
+        "observers": (),
+    }

@@ -1,0 +1,44 @@
+"""DescribeUserScramCredentials: of whom the broker has credentials, which is no one (KIP-554).
+
+Behaviour: without a list of users no results; RESOURCE_NOT_FOUND for each user that is named,
+DUPLICATE_RESOURCE for one that is named twice.
+Versions: 0.
+Simplifications: see AlterUserScramCredentials.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 50
+VERSIONS = range(1)
+
+
+def handle(request: Any, context: Context) -> Any:
+    times_named = Counter(user.name for user in request.users or ())
+    results = []
+    for name, times in times_named.items():
+        code = Code.RESOURCE_NOT_FOUND
+        message = "Attempt to describe a user credential that does not exist"
+        if times > 1:
+            code = Code.DUPLICATE_RESOURCE
+            message = (
+                "Cannot describe SCRAM credentials for the same user twice in a single request"
+            )
+        results.append(
+            {
+                "user": name,
+                "error_code": code,
+                "error_message": f"{message}: {name}",
+                "credential_infos": (),
+            }
+        )
+    return context.reply(error_message="", results=results)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message=None, results=())

@@ -1,0 +1,24 @@
+"""ListPartitionReassignments: partitions on their way to other brokers, of which there is none.
+
+Behaviour: nothing is ever on its way, whatever is asked for (KIP-455).
+Versions: 0.
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 46
+VERSIONS = range(1)
+
+
+def handle(request: Any, context: Context) -> Any:
+    return refuse(request, context, Code.NONE)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message=None, topics=())
