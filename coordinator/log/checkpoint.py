@@ -14,7 +14,7 @@ is read (see `recovery`). The file is replaced after all that it speaks of was f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -99,6 +99,7 @@ class Saving:
     disk: Disk
     directory: Path
     flushes: Iterable[File]
+    flush_names: Callable[[], None]
     pieces: Iterable[tuple[Path, int, bytes]]  # of index files: file, from this byte on, bytes
     snapshot: bytes
     checkpoint: Checkpoint
@@ -112,6 +113,7 @@ class Saving:
         except OSError:
             self.flush_failed = True
             raise
+        self.flush_names()
         for path, at, data in self.pieces:
             file = self.disk.open(path)
             try:

@@ -74,6 +74,7 @@ class Segments:
         self._timers: set[Timer] = set()
         self._flush_timer: Timer | None = None
         self._flushed_offset = 0
+        self._are_names_flushed = False
         self._failed_flush = ""
         self._heal_from_ms = 0
 
@@ -115,6 +116,7 @@ class Segments:
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
+        self._are_names_flushed = False
         segment = self.open(Saved(base_offset))
         _ = segment.file  # on disk before anything rests on it
         self.all.append(segment)
@@ -161,7 +163,19 @@ class Segments:
                 self._flush_has_failed(error)
                 raise FlushFailed(error.errno, f"flush: {error.strerror}") from error
             segment.flushed_size = segment.size
+        self._flush_names()
         self.all[-1].flushed_size += added
+
+    def _flush_names(self) -> None:
+        """The directory with its segments, and the one that it is in. OSError."""
+        if not self._are_names_flushed:
+            self._are_names_flushed = True
+            try:
+                for directory in (self.directory, self.directory.parent):
+                    self.machine.disk.flush_directory(directory)
+            except OSError:
+                self._are_names_flushed = False
+                raise
 
     def _unflushed(self, added: int = 0) -> list[Segment]:
         active = self.all[-1]
@@ -181,6 +195,7 @@ class Segments:
         def flush() -> None:
             for _, file, _ in segments:
                 file.flush()
+            self._flush_names()
 
         def done(error: Exception | None) -> None:
             if isinstance(error, OSError):
@@ -208,6 +223,7 @@ class Segments:
             except Damaged as error:
                 raise FlushFailed(f"{error}, after a failed flush") from error
             segment.flushed_size = segment.size
+        self._flush_names()
         logger.warning("%s: what was not flushed was written again", self.directory)
         self._failed_flush = ""
         self._heal_from_ms = 0
@@ -270,7 +286,10 @@ class Segments:
         )
         flushes = [segment.file for segment in self.all if not segment.is_saved]
         disk = self.machine.disk
-        return Saving(disk, self.directory, flushes, pieces, snapshot, checkpoint), states
+        saving = Saving(
+            disk, self.directory, flushes, self._flush_names, pieces, snapshot, checkpoint
+        )
+        return saving, states
 
     def _saved(
         self,

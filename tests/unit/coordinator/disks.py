@@ -18,6 +18,7 @@ from coordinator.log.disk import File, Lock
 class Inode:
     content: bytearray = field(default_factory=bytearray)
     flushed: bytes = b""
+    writes: int = 0
 
 
 class MemoryDisk:
@@ -28,6 +29,7 @@ class MemoryDisk:
         self.directories: set[Path] = set()
         self.locked: set[Path] = set()
         self.is_cut_off = False
+        self.bytes_left = 1 << 40
         self._flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
 
     def kill(self) -> MemoryDisk:
@@ -141,7 +143,12 @@ class _MemoryFile:
         content = self.inode.content
         if at > len(content):
             content += bytes(at - len(content))
-        content[at : at + len(data)] = data
+        self.inode.writes += 1
+        taken = data[: self.disk.bytes_left]
+        content[at : at + len(taken)] = taken
+        self.disk.bytes_left -= len(taken)
+        if len(taken) < len(data):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     def read(self, count: int, at: int) -> bytes:
         self.disk._check(Path())
