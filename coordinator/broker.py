@@ -180,6 +180,7 @@ class Broker:
         try:
             self.cluster_id = storage.cluster_id
             self.dynamic = DynamicConfigs(config, storage, self._reconfigure)
+            self.dynamic.restore_features(self.features)
             self.config = config = self.dynamic.effective()
             self.topics = Topics(storage, config, machine, self._make_id)
             self._closing.callback(self.topics.close)
@@ -211,6 +212,10 @@ class Broker:
         """Stop listening, and close."""
         await self._server.stop()
         self.close()
+
+    def set_feature_levels(self, levels: Mapping[str, int]) -> None:
+        """Finalise levels that are supported. Refused(KAFKA_STORAGE_ERROR)."""
+        self.dynamic.put_features(self.features, levels)
 
     def room(self) -> tuple[int, int]:
         """The bytes of the data directory's file system: all, and those still free."""

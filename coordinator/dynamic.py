@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from coordinator.config import SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
+from coordinator.features import Features
 from coordinator.log.configs import TOPIC_CONFIGS
-from coordinator.log.storage import Storage
+from coordinator.log.storage import Storage, UnusableDataDirectory
 
 # What may be altered while the broker runs: of Kafka's dynamic settings those that this broker has.
 DYNAMIC: frozenset[str] = frozenset(
@@ -30,9 +31,13 @@ _WITHOUT_DEFAULT = frozenset(
 )
 
 
+_EPOCH = "epoch"
+
+
 class ResourceType(IntEnum):
     """What has a configuration. Source: org.apache.kafka.common.config.ConfigResource."""
 
+    FEATURES = 0  # none of Kafka's: the levels that were finalised, and how often they changed
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -115,6 +120,26 @@ class DynamicConfigs:
         if field not in _WITHOUT_DEFAULT:
             layers.append(Layer(name, default, Source.DEFAULT))
         return layers
+
+    def restore_features(self, features: Features) -> None:
+        """Finalise what was finalised before. UnusableDataDirectory."""
+        kept = dict(self.of(ResourceType.FEATURES, ""))
+        try:
+            epoch = int(kept.pop(_EPOCH, "0"))
+            for name, level in kept.items():
+                features.set(name, int(level))
+        except (ValueError, KeyError) as error:
+            raise UnusableDataDirectory(f"configs.json: features {kept}: {error!r}") from error
+        features.epoch = max(epoch, features.epoch)
+
+    def put_features(self, features: Features, levels: Mapping[str, int]) -> None:
+        """Finalise these levels; on disk and in force when this returns. ValueError for one that
+        isn't supported, Refused(KAFKA_STORAGE_ERROR), leave them as they were."""
+        kept = {**self.of(ResourceType.FEATURES, ""), _EPOCH: str(features.epoch + 1)}
+        self.put(ResourceType.FEATURES, "", kept | {name: str(n) for name, n in levels.items()})
+        for name, level in levels.items():
+            features.set(name, level)
+        features.epoch = int(kept[_EPOCH])
 
     @property
     def _for_this(self) -> Mapping[str, str]:

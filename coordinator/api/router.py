@@ -59,6 +59,7 @@ from coordinator.api import (
     produce,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from coordinator.api.context import Context
@@ -126,6 +127,7 @@ APIS: tuple[ModuleType, ...] = (
     describe_user_scram_credentials,
     alter_user_scram_credentials,
     describe_quorum,
+    update_features,
     describe_cluster,
     list_config_resources,
     describe_topic_partitions,

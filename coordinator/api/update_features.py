@@ -1,0 +1,93 @@
+"""UpdateFeatures: finalise other levels of features, on which clients rely (KIP-584).
+
+Behaviour: all updates of a request are done or none: the first that can't be is told at the top,
+with INVALID_UPDATE_VERSION. A lower level must be asked for as a downgrade. The new levels are on
+disk, with their epoch, and in force when the answer is sent. `validate_only` changes nothing.
+Versions: 0 can't lower a level, whatever its flag says, as with Kafka since KRaft; 1 kinds of
+upgrade and validation (KIP-778), 2 no result for each feature.
+Simplifications: there are the features of `coordinator.features`; `metadata.version` stays where it
+is, as it does with Kafka for its newest levels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+from coordinator.features import METADATA_VERSION, SUPPORTED
+
+API_KEY = 57
+VERSIONS = range(3)
+
+_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
+
+_STAYS = {
+    _SAFE_DOWNGRADE: (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+    ),
+    _UNSAFE_DOWNGRADE: "Unsafe metadata downgrade is not supported in this version.",
+}
+
+
+def handle(request: Any, context: Context) -> Any:
+    try:
+        levels = {}
+        for update in request.feature_updates:
+            _check(update, context)
+            levels[update.feature] = update.max_version_level
+        if levels and not getattr(request, "validate_only", False):
+            context.broker.set_feature_levels(levels)
+    except Refused as refused:
+        return _refuse(context, refused)
+    results = [
+        {"feature": update.feature, "error_code": Code.NONE, "error_message": Code.NONE.name}
+        for update in request.feature_updates
+    ]
+    return context.reply(error_message=None, results=results)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return _refuse(context, Refused(code))
+
+
+def _refuse(context: Context, refused: Refused) -> Any:
+    message = refused.message or None
+    return context.reply(error_code=refused.code, error_message=message, results=())
+
+
+def _check(update: Any, context: Context) -> None:
+    """Refused(INVALID_UPDATE_VERSION). Source: FeatureControlManager."""
+    name, level = update.feature, update.max_version_level
+    now = context.broker.features.finalised.get(name, 0)
+    kind = getattr(update, "upgrade_type", _UPGRADE)
+    fault = f"Invalid update version {level} for feature {name}. "
+    if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
+        fault += "The controller does not support the given upgrade type."
+    elif level < 0:
+        fault += "A feature version cannot be less than 0."
+    elif name not in SUPPORTED:
+        node = f"Local controller {context.broker.config.node_id}"
+        unknown = (
+            f"Feature {name} not found." if level == 0 else f"{node} does not support this feature."
+        )
+        fault += unknown
+    elif not SUPPORTED[name][0] <= level <= SUPPORTED[name][1]:
+        first, last = SUPPORTED[name]
+        node = f"Local controller {context.broker.config.node_id}"
+        fault += f"{node} only supports versions {first}-{last}"
+    elif level < now and kind == _UPGRADE:
+        fault += (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    elif level > now and kind != _UPGRADE:
+        fault += "Can't downgrade to a newer version."
+    elif level < now and name == METADATA_VERSION:
+        fault = f"Unsupported metadata.version downgrade from {now} to {level}. {_STAYS[kind]}"
+    else:
+        return
+    raise Refused(
+        Code.INVALID_UPDATE_VERSION,
+        f"The update failed for all features since the following feature had an error: {fault}",
+    )
