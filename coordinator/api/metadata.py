@@ -13,11 +13,15 @@ Simplifications: without an authoriser every operation is allowed.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+from uuid import UUID
 
 from coordinator.api.context import Context
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, Topic, check_name
+
+log = logging.getLogger(__name__)
 
 API_KEY = 3
 VERSIONS = range(14)
@@ -40,11 +44,7 @@ def handle(request: Any, context: Context) -> Any:
     if request.topics is None or (context.version == 0 and not request.topics):
         answers = [_described(topic, request, context) for topic in topics]
     else:
-        before = len(topics)
-        answers = [
-            _answer(asked, request, context, may_create=len(topics) < before + _CREATED_MAX)
-            for asked in request.topics
-        ]
+        answers = _answers(request, context)
     return _reply(context, request, answers)
 
 
@@ -78,17 +78,38 @@ def _reply(
     )
 
 
-def _answer(asked: Any, request: Any, context: Context, *, may_create: bool) -> dict[str, Any]:
+def _answers(request: Any, context: Context) -> list[dict[str, Any]]:
+    """One for each topic that is named, however often. A request that has ids is one for ids."""
+    given = (getattr(asked, "topic_id", None) for asked in request.topics)
+    ids = dict.fromkeys(topic_id for topic_id in given if topic_id is not None)
+    if ids:
+        return [_answer_by_id(topic_id, request, context) for topic_id in ids]
     topics = context.broker.topics
-    if asked.name is None:
-        topic = topics.by_id(asked.topic_id)
-        if topic is None:
-            return _failed(None, asked.topic_id, Code.UNKNOWN_TOPIC_ID)
-        return _described(topic, request, context)
+    before = len(topics)
+    return [
+        _answer(name, request, context, may_create=len(topics) < before + _CREATED_MAX)
+        for name in dict.fromkeys(asked.name for asked in request.topics)
+    ]
+
+
+def _answer_by_id(topic_id: UUID, request: Any, context: Context) -> dict[str, Any]:
+    topic = context.broker.topics.by_id(topic_id)
+    if topic is None:
+        return _failed(None, topic_id, Code.UNKNOWN_TOPIC_ID)
+    return _described(topic, request, context)
+
+
+def _answer(
+    name: str | None, request: Any, context: Context, *, may_create: bool
+) -> dict[str, Any]:
+    if name is None:
+        raise Refused(Code.INVALID_REQUEST, "a topic without a name and an id")
+    topics = context.broker.topics
     try:
-        topic = topics.get(asked.name) or _created(asked.name, request, context, may_create)
+        topic = topics.get(name) or _created(name, request, context, may_create)
     except Refused as refused:
-        return _failed(asked.name, None, refused.code)
+        failed = _failed(name, None, refused.code)
+        return failed | {"topic_authorized_operations": _operations(request)}
     return _described(topic, request, context)
 
 
@@ -101,12 +122,16 @@ def _created(name: str, request: Any, context: Context, may_create: bool) -> Top
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
     if not may_create:
         raise Refused(Code.LEADER_NOT_AVAILABLE, name)
-    return context.broker.topics.create(name, config.num_partitions)
+    try:
+        return context.broker.topics.create(name, config.num_partitions)
+    except Refused as refused:
+        # Kafka has a topic made behind the request's back, and never says why it wasn't.
+        log.warning("topic %s was not made: %s", name, refused)
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name) from refused
 
 
 def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
     own = (context.broker.config.node_id,)
-    wants_operations = getattr(request, "include_topic_authorized_operations", False)
     return {
         "name": topic.name,
         "topic_id": topic.id,
@@ -121,8 +146,14 @@ def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
             }
             for index in range(len(topic.partitions))
         ],
-        "topic_authorized_operations": TOPIC_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+        "topic_authorized_operations": _operations(request),
     }
+
+
+def _operations(request: Any) -> int:
+    """Also of a topic that doesn't exist: somebody may make it."""
+    wanted = getattr(request, "include_topic_authorized_operations", False)
+    return TOPIC_OPERATIONS if wanted else _NOT_ASKED_FOR
 
 
 def _failed(name: str | None, topic_id: Any, code: Code) -> dict[str, Any]:

@@ -114,3 +114,82 @@ def test_a_topic_is_asked_for_by_its_id_from_version_12_on(client: Client, topic
         assert (found.error_code, found.name) == (Code.INVALID_REQUEST, asked["name"] or "")
     (found,) = client.send(Api.METADATA, 12, topics=[by_id], allow_auto_topic_creation=False).topics
     assert (found.error_code, found.name) == (Code.NONE, topic)
+
+
+def described(response: Any) -> list[tuple[str | None, Code]]:
+    return sorted((each.name or "", Code(each.error_code)) for each in response.topics)
+
+
+def ask(client: Client, *topics: dict[str, Any], version: int = 12, **options: Any) -> Any:
+    return client.send(
+        Api.METADATA, version, topics=topics, **{"allow_auto_topic_creation": False, **options}
+    )
+
+
+def test_a_topic_that_is_named_twice_is_described_once(
+    client: Client, topic: str, other_topic: str
+) -> None:
+    names = ({"name": name} for name in (topic, other_topic, topic))
+    expected = sorted([(topic, Code.NONE), (other_topic, Code.NONE)])
+    assert described(ask(client, *names)) == expected
+
+
+def test_where_topics_are_asked_for_by_id_names_do_not_count(
+    client: Client, topic: str, other_topic: str
+) -> None:
+    known = topic_id(client, topic)
+    for names in ([topic], [other_topic], [None, other_topic]):
+        asked = [{"name": name, "topic_id": known} for name in names[:1]]
+        asked += [{"name": name} for name in names[1:]]
+        assert described(ask(client, *asked)) == [(topic, Code.NONE)]
+
+
+def test_an_unknown_id_is_told_beside_a_known_one(client: Client, topic: str) -> None:
+    unknown = UUID(int=0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF3)
+    ids = [unknown, topic_id(client, topic)]
+    response = ask(client, *({"name": None, "topic_id": each} for each in ids))
+    assert described(response) == [("", Code.UNKNOWN_TOPIC_ID), (topic, Code.NONE)]
+    assert {each.topic_id for each in response.topics} == set(ids)
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_what_may_be_done_is_told_if_asked_for(
+    client: Client, topic: str, unique: Callable[[str], str], version: int
+) -> None:
+    """Bits of the operations: all that there are, without an authoriser."""
+    names = [{"name": name} for name in (topic, unique("unknown"))]
+    silent = ask(client, *names, version=version)
+    assert {each.topic_authorized_operations for each in silent.topics} == {-(2**31)}
+    assert silent.cluster_authorized_operations == -(2**31)
+    told = ask(
+        client,
+        *names,
+        version=version,
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    assert {each.topic_authorized_operations for each in told.topics} == {0b1101_1111_1000}
+    assert told.cluster_authorized_operations == 0b1_1111_1010_0000
+
+
+def test_a_topic_whose_name_collides_with_another_one_s_is_not_created(
+    client: Client, unique: Callable[[str], str]
+) -> None:
+    name = unique("a")
+    create_topic(client, f"{name}.x")
+    for _ in range(2):
+        [found] = metadata(client, f"{name}_x", create=True).topics
+        assert found.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("name", ["a b", "..", ""])
+def test_a_name_that_no_topic_can_have_is_refused_without_creation_too(
+    client: Client, name: str
+) -> None:
+    (found,) = metadata(client, name).topics
+    assert found.error_code == Code.INVALID_TOPIC_EXCEPTION
+
+
+def test_version_0_has_all_topics_for_an_empty_list(client: Client, topic: str) -> None:
+    response = client.send(Api.METADATA, 0, topics=())
+    assert topic in {each.name for each in response.topics}
