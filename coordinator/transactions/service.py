@@ -15,7 +15,7 @@ A request finds: api file -> this service -> a decision -> shard -> apply.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -45,6 +45,7 @@ from coordinator.transactions.init_producer_id import (
     init_producer_id,
     judge,
 )
+from coordinator.transactions.listing import Filters, select
 from coordinator.transactions.producer_ids import ProducerIds
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import (
@@ -151,6 +152,19 @@ class TransactionService:
 
     def close(self) -> None:
         self._timers.close()
+
+    def list_transactions(self, filters: Filters) -> list[Transaction]:
+        """The transactions of all shards that the filters let through."""
+        now_ms = self._clock.now_ms()
+        return [
+            known
+            for shard in self.shards
+            for known in select(shard.state.transactions.values(), filters, now_ms)
+        ]
+
+    def partitions_left(self, known: Transaction) -> Set[TopicPartition]:
+        """The partitions of a transaction that have no marker yet."""
+        return known.partitions
 
     def find(self, transactional_id: str) -> Transaction | None:
         return self._shard(transactional_id).state.transactions.get(transactional_id)

@@ -57,6 +57,11 @@ class Status(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
 
+# As they are told to clients.
+STATUS_NAMES: dict[Status, str] = {
+    status: status.name.title().replace("_", "") for status in Status
+}
+
 # Each state, and the states that it may follow.
 PREVIOUS: dict[Status, frozenset[Status]] = {
     Status.EMPTY: frozenset({Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}),

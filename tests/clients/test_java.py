@@ -19,9 +19,6 @@ AWAITED: frozenset[str] = frozenset(
         "configs_are_described_and_altered",
         "partitions_are_added",
         "records_are_deleted",
-        "producers_are_described",
-        "transactions_are_listed_and_described",
-        "a_hanging_transaction_is_aborted",
         "log_directories_are_described",
     }
 )

@@ -152,7 +152,16 @@ class Producer:
         response = settled(
             lambda: self.client.send(Api.END_TXN, version, **self._who(), committed=committed)
         )
+        if response.error_code == Code.NONE and version >= 5:
+            self.take(response)
         return Code(response.error_code)
+
+    def take(self, response: Any) -> None:
+        """Go on with what an answer says. A new epoch starts with new sequences."""
+        owner = (response.producer_id, response.producer_epoch)
+        if owner != (self.producer_id, self.epoch):
+            self.producer_id, self.epoch = owner
+            self.sequences.clear()
 
     def commit(self) -> None:
         """End the transaction and see it completed: EndTxn is asked again until it is no 51."""

@@ -63,6 +63,7 @@ class Api(IntEnum):
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
+    WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
@@ -83,6 +84,9 @@ class Api(IntEnum):
     DESCRIBE_QUORUM = 55
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -155,6 +159,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value // timedelta(milliseconds=1)
     return int(value) if isinstance(value, ErrorCode) else value
+
+
+def _let_times_be_negative(response_type: Any) -> None:
+    """kio reads a time that can't be null as a datetime, but Kafka writes -1 for none there: such
+    a field is read as the number that it is."""
+    for field in dataclasses.fields(response_type):
+        kind = _without_none(field.type)
+        if typing.get_origin(kind) is tuple and dataclasses.is_dataclass(typing.get_args(kind)[0]):
+            _let_times_be_negative(typing.get_args(kind)[0])
+        if kind is field.type and field.metadata.get("kafka_type") == "datetime_i64":
+            field.metadata = types.MappingProxyType({**field.metadata, "kafka_type": "int64"})
+
+
+_let_times_be_negative(load_response_schema(65, 0))  # DescribeTransactions
 
 
 def codes(entity: Any) -> Iterator[int]:

@@ -1,0 +1,59 @@
+"""ListTransactions.
+
+Behaviour: every transactional id that the broker coordinates and all filters let through, with the
+names of states that don't exist. 14 while a shard is being loaded.
+Versions: v1 how long a transaction has been open (KIP-994); v2 a pattern of ids, in RE2's syntax,
+that has to match all of an id (KIP-1152); INVALID_REGULAR_EXPRESSION for one that RE2 can't read.
+Simplifications: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code, Refused
+from coordinator.transactions.listing import Filters
+from coordinator.transactions.state import STATUS_NAMES
+
+API_KEY = 66
+VERSIONS = range(3)
+
+
+def handle(request: Any, context: Context) -> Any:
+    pattern = getattr(request, "transactional_id_pattern", None)
+    filters = Filters(
+        state_names=request.state_filters,
+        producer_ids=frozenset(request.producer_id_filters),
+        duration_ms=getattr(request, "duration_filter", -1),
+        matches=_matcher(pattern) if pattern else None,
+    )
+    found = context.broker.coordinators.transactions.list_transactions(filters)
+    return context.reply(
+        unknown_state_filters=filters.unknown_state_names,
+        transaction_states=[
+            {
+                "transactional_id": known.transactional_id,
+                "producer_id": known.producer_id,
+                "transaction_state": STATUS_NAMES[known.status],
+            }
+            for known in found
+        ],
+    )
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, unknown_state_filters=(), transaction_states=())
+
+
+def _matcher(pattern: str) -> Callable[[str], object]:
+    import re2  # only who asks for a pattern pays for it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        matches: Callable[[str], object] = re2.compile(pattern, options=options).fullmatch
+    except re2.error as error:
+        raise Refused(Code.INVALID_REGULAR_EXPRESSION, f"{pattern!r}: {error}") from error
+    return matches

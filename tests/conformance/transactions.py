@@ -1,0 +1,83 @@
+"""What an admin is told of transactions and producers, and the markers that he may write."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from coordinator.errors import Code
+from tests.conformance.wire import Api, Client
+
+
+class Described(NamedTuple):
+    code: Code
+    state: str
+    producer_id: int
+    epoch: int
+    started: bool
+    partitions: list[tuple[str, int]]
+
+
+def describe(client: Client, transactional_id: str) -> Described:
+    """DescribeTransactions of one id."""
+    response = client.send(Api.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[transactional_id])
+    [found] = response.transaction_states
+    return Described(
+        Code(found.error_code),
+        found.transaction_state,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_start_time > 0,
+        sorted((topic.topic, index) for topic in found.topics for index in topic.partitions),
+    )
+
+
+class ActiveProducer(NamedTuple):
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    coordinator_epoch: int
+    first_offset: int
+
+
+def describe_producers(client: Client, topic: str, index: int = 0) -> list[ActiveProducer] | Code:
+    """DescribeProducers of one partition: the producers, or why not."""
+    asked = [{"name": topic, "partition_indexes": [index]}]
+    response = client.send(Api.DESCRIBE_PRODUCERS, 0, topics=asked)
+    [partition] = response.topics[0].partitions
+    if partition.error_code != Code.NONE:
+        return Code(partition.error_code)
+    return sorted(
+        ActiveProducer(
+            each.producer_id,
+            each.producer_epoch,
+            each.last_sequence,
+            each.coordinator_epoch,
+            each.current_txn_start_offset,
+        )
+        for each in partition.active_producers
+    )
+
+
+def write_marker(
+    client: Client,
+    topic: str,
+    producer_id: int,
+    epoch: int,
+    *,
+    committed: bool,
+    coordinator_epoch: int = 0,
+    transaction_version: int | None = None,
+) -> Code:
+    """WriteTxnMarkers to partition 0: version 1, or 2 with a transaction version."""
+    marker: dict[str, Any] = {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "transaction_result": committed,
+        "topics": [{"name": topic, "partition_indexes": [0]}],
+        "coordinator_epoch": coordinator_epoch,
+    }
+    if transaction_version is not None:
+        marker["transaction_version"] = transaction_version
+    version = 1 if transaction_version is None else 2
+    response = client.send(Api.WRITE_TXN_MARKERS, version, markers=[marker])
+    return Code(response.markers[0].topics[0].partitions[0].error_code)
