@@ -19,13 +19,14 @@ from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
 from tests.kafka.server import java, missing
+from tests.processes import wait_until
 
 # Every kind of line that the tool prints when all is well.
 WELL = re.compile(
     r"Dumping .*|Log starting offset: \d+|baseOffset: .* isvalid: true|\| offset: .*"
     r"|offset: \d+ position: \d+|timestamp: -?\d+ offset: \d+"
     r"|version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+"
-    r"|producerId: .* lastTimestamp: .*|"
+    r"|producerId: .* lastTimestamp: .*|.* passed sanity check\.|"
 )
 PAYLOAD = re.compile(r"\| offset: \d+ .* key: (\{.*\}) payload: (\{.*\}|.*)$")
 
@@ -84,6 +85,16 @@ def test_a_complete_segment_and_its_indexes_are_read_without_complaint(
     suffixes = (".log", ".index", ".timeindex", ".txnindex")
     complete = [broker.data_dir / f"{topic}-0" / f"{0:020}{suffix}" for suffix in suffixes]
     assert (broker.data_dir / f"{topic}-0" / f"{9:020}.log").exists()
+    snapshot = broker.data_dir / f"{topic}-0" / f"{9:020}.snapshot"
+    wait_until(snapshot.exists, timeout_s=10, what=f"no {snapshot}")
+    (known,) = (
+        each for each in dump([snapshot]) if each.startswith(f"producerId: {producer.producer_id}")
+    )
+    assert "currentTxnFirstOffset: OptionalLong.empty" in known
+    # Of the producer, its epoch and its last batch: the one that was aborted.
+    assert f"producerEpoch: {producer.epoch} " in known
+    assert "lastOffset: 5 offsetDelta: 0" in known
+    dump(complete[1:3], "--index-sanity-check")
     lines = dump(complete, "--print-data-log", "--deep-iteration")
     text = "\n".join(lines)
     assert "payload: plain" in text
