@@ -206,7 +206,11 @@ def rewritten(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> 
     if log_append_time_ms is not None:
         out[_ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
         out[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8] = log_append_time_ms.to_bytes(8, "big")
-        _CRC.pack_into(out, _CRC_AT, crc32c(memoryview(out)[_ATTRIBUTES_AT:]))
+    elif out[_ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME:  # a producer has no say in this
+        out[_ATTRIBUTES_AT + 1] ^= _LOG_APPEND_TIME
+    else:
+        return out
+    _CRC.pack_into(out, _CRC_AT, crc32c(memoryview(out)[_ATTRIBUTES_AT:]))
     return out
 
 

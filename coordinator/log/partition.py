@@ -32,6 +32,7 @@ from coordinator.log.segment import Damaged, Segment, file_name
 from coordinator.log.segments import Segments
 from coordinator.log.settings import LogSettings
 from coordinator.log.slice import Slice
+from coordinator.log.timestamps import check_timestamps
 
 logger = logging.getLogger(__name__)
 
@@ -104,18 +105,16 @@ class Partition:
     def append(self, batch: Batch) -> Appended:
         """Append a produced batch that `check_produced` has passed.
 
-        Refused: the producer's sequence, epoch or transaction (see `producers`), a timestamp too
-        far in the future, or KAFKA_STORAGE_ERROR.
+        Refused: the producer's sequence, epoch or transaction (see `producers`), its timestamps
+        (see `timestamps`), or KAFKA_STORAGE_ERROR.
         """
         if batch.producer_id >= 0:
             earlier = self.producers.check(batch)
             if earlier is not None:
                 return Appended(earlier.base_offset, earlier.log_append_time_ms)
-        log_append_time_ms = -1
-        if self.settings.log_append_time:
-            log_append_time_ms = self._clock.now_ms()
-        elif batch.max_timestamp_ms > self._clock.now_ms() + self.settings.timestamp_after_max_ms:
-            raise Refused(Code.INVALID_TIMESTAMP, f"{batch.max_timestamp_ms} is in the future")
+        now_ms = self._clock.now_ms()
+        check_timestamps(batch, self.settings, now_ms)
+        log_append_time_ms = now_ms if self.settings.log_append_time else -1
         return Appended(self._append(batch, log_append_time_ms), log_append_time_ms)
 
     def append_internal(self, batch: bytes) -> int:
@@ -230,8 +229,7 @@ class Partition:
         try:
             found = self._locate(offset, upper, max_bytes, at_least_one)
         except Damaged as error:
-            logger.error("%s", error)
-            raise Refused(Code.CORRUPT_MESSAGE, str(error)) from error
+            raise _damage(error) from error
         if found is None:
             return _NOTHING_COMMITTED if committed else _NOTHING
         aborted = self._aborted(offset, upper, found) if committed else None
@@ -280,12 +278,22 @@ class Partition:
         return _Located(segment, start, stop, end, upper > segment_end, at)
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record below `upper_offset` that is not earlier."""
-        return lookup.by_timestamp(self._segments, timestamp_ms, self.start_offset, upper_offset)
+        """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
+        Refused(CORRUPT_MESSAGE)."""
+        try:
+            return lookup.by_timestamp(
+                self._segments, timestamp_ms, self.start_offset, upper_offset
+            )
+        except Damaged as error:
+            raise _damage(error) from error
 
     def with_max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record that has the largest timestamp."""
-        return lookup.with_max_timestamp(self._segments)
+        """(offset, timestamp) of the first record that has the largest timestamp.
+        Refused(CORRUPT_MESSAGE)."""
+        try:
+            return lookup.with_max_timestamp(self._segments)
+        except Damaged as error:
+            raise _damage(error) from error
 
     # Waiting
 
@@ -448,6 +456,11 @@ class Partition:
         """(file, bytes) of each segment, oldest first."""
         for segment in self._segments.all:
             yield segment.path, segment.size
+
+
+def _damage(error: Damaged) -> Refused:
+    logger.error("%s", error)
+    return Refused(Code.CORRUPT_MESSAGE, str(error))
 
 
 _NOTHING = Fetched(b"", None, 0, False)

@@ -163,7 +163,7 @@ def rejected_times(batch: Batch, refused: Refused, earliest_ms: int, latest_ms: 
         errors = [
             (index, f"timestamp {record.timestamp_ms} is not in {earliest_ms}..{latest_ms}")
             for index, record in enumerate(batch.records())
-            if not earliest_ms <= record.timestamp_ms <= latest_ms
+            if record.timestamp_ms != -1 and not earliest_ms <= record.timestamp_ms <= latest_ms
         ]
     except (ValueError, IndexError):
         errors = []

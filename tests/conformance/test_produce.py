@@ -249,6 +249,33 @@ def test_a_timestamp_in_the_future_is_refused_with_the_record_that_has_it(
     assert answer.log_start_offset == 0
 
 
+def test_a_timestamp_too_far_in_the_past_is_refused_with_the_record_that_has_it(
+    client: Client, unique: Callable[[str], str]
+) -> None:
+    name = unique("recent")
+    create_topic(client, name, configs={"message.timestamp.before.max.ms": "60000"})
+    now_ms = batches.TIMESTAMP_MS
+    times = [now_ms, now_ms - 4_000_000, -1, 5]
+    answer = produce(client, name, batches.encode(b"a", b"b", b"c", b"d", timestamps_ms=times))
+    assert (answer.error_code, answer.base_offset) == (Code.INVALID_TIMESTAMP, -1)
+    assert [each.batch_index for each in answer.record_errors] == [1, 3]
+    answer = produce(client, name, batches.encode(b"a", b"b", timestamps_ms=[now_ms, -1]))
+    assert answer.error_code == Code.NONE
+
+
+def test_a_producer_does_not_say_that_its_times_are_the_log_s(
+    client: Client, topic: str, unique: Callable[[str], str]
+) -> None:
+    data = patched(21, ">h", 8)
+    assert produce(client, topic, data).error_code == Code.NONE
+    (batch,) = batches.decode(fetch(client, topic, 0).records)
+    assert not batch.attributes & 8
+    name = unique("arrival")
+    create_topic(client, name, configs={"message.timestamp.type": "LogAppendTime"})
+    answer = produce(client, name, data)
+    assert answer.error_code == Code.INVALID_TIMESTAMP
+
+
 def test_a_record_without_a_key_is_refused_by_a_compacted_topic(
     client: Client, unique: Callable[[str], str]
 ) -> None:

@@ -249,6 +249,19 @@ def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
     assert next(batches(bytes(later.records))).base_offset == 2
 
 
+def test_a_damaged_batch_is_not_looked_into() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 3)
+    log.close()
+    flip(disk, LOG, 70)
+    again = opened(disk)
+    for look_up in (again.with_max_timestamp, lambda: again.by_timestamp(0, 5)):
+        with pytest.raises(Refused) as refused:
+            look_up()
+        assert refused.value.code == Code.CORRUPT_MESSAGE
+
+
 def test_a_segment_that_is_missing_in_the_middle_is_reported() -> None:
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=1_000)
