@@ -1,0 +1,27 @@
+"""Nothing that was acknowledged is lost: every batch is where its producer was told, after every
+crash and at the end."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tests.simulation.checkers.checker import Checker
+
+
+class Acknowledged(Checker):
+    name: ClassVar[str] = "acknowledged"
+
+    def loaded(self) -> None:
+        for batch in self.world.ledger.acknowledged:
+            truth = self.world.truths[batch.place].by_offset
+            for number, value in enumerate(batch.values):
+                entry = truth.get(batch.base_offset + number)
+                if entry is None or entry.value != value:
+                    found = "nothing" if entry is None else entry.value
+                    self.violated(
+                        f"{batch.place}: {value!r} was acknowledged at "
+                        f"{batch.base_offset + number}, where {found!r} is"
+                    )
+
+    def ended(self) -> None:
+        self.loaded()

@@ -1,0 +1,66 @@
+"""A broker that is loaded from the disk equals the one that wrote it: groups, offsets, transactions,
+producer ids, and what each partition knows of its producers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from coordinator.broker import Broker
+from coordinator.log.partition import Partition
+from coordinator.transactions.state import PREPARED
+from tests.simulation.checkers.checker import Checker
+
+
+class Reload(Checker):
+    name: ClassVar[str] = "reload"
+
+    def looked_at(self) -> None:
+        """Loading completes what was decided and not carried out: then the two may differ."""
+        live = self.world.broker
+        if any(
+            transaction.status in PREPARED
+            for shard in live.coordinators.transactions.shards
+            for transaction in shard.state.transactions.values()
+        ):
+            return
+        self._compare(facts_of(live), facts_of(self.world.twin()))
+
+    def ended(self) -> None:
+        self.looked_at()
+
+    def _compare(self, live: dict[str, Any], loaded: dict[str, Any]) -> None:
+        for name in sorted(live.keys() | loaded.keys()):
+            if live.get(name) != loaded.get(name):
+                self.violated(
+                    f"{name} is {live.get(name)}, and when it is loaded {loaded.get(name)}"
+                )
+
+
+def facts_of(broker: Broker) -> dict[str, Any]:
+    """All that has to be the same after a restart, by name."""
+    coordinators = broker.coordinators
+    facts: dict[str, Any] = {}
+    for index, group_shard in enumerate(coordinators.groups.shards):
+        state = group_shard.state
+        facts[f"__consumer_offsets-{index} committed"] = state.offsets.committed
+        facts[f"__consumer_offsets-{index} pending"] = state.offsets.pending
+        facts[f"__consumer_offsets-{index} groups"] = state.groups
+    for index, shard in enumerate(coordinators.transactions.shards):
+        facts[f"__transaction_state-{index}"] = shard.state.transactions
+    for name in ("__consumer_offsets", "__transaction_state", *(t.name for t in broker.topics)):
+        topic = broker.topics.own(name)
+        for partition in topic.partitions if topic else ():
+            facts[f"{name}-{partition.index}"] = _partition(partition)
+    return facts
+
+
+def _partition(partition: Partition) -> dict[str, Any]:
+    producers = partition.producers
+    return {
+        "start": partition.start_offset,
+        "end": partition.end_offset,
+        "stable": partition.last_stable_offset,
+        "open": dict(producers.open_transactions()),
+        "producers": dict(producers._known),
+        "aborted": list(partition.aborted.ending_in(0, partition.end_offset + 1)),
+    }

@@ -1,0 +1,248 @@
+"""The disk of a simulation: what a machine's page cache and platter hold, and how they are lost.
+
+A write that has returned survives the end of the process. What survives a loss of power is what was
+flushed: of a file its bytes, of a directory its names; and of the rest as much as chance has it,
+the torn end of a file perhaps as zeros.
+
+A broker works on an `Attached` view. `crash_in(n)` ends it in the middle of the n-th change from
+now on, and a part of that write may be there; a broker that is gone can't change anything any more.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from coordinator.log.disk import File, Lock
+
+
+class Crashed(BaseException):
+    """The process is gone in the middle of this call. No product code may catch it."""
+
+
+@dataclass(eq=False, slots=True)
+class Inode:
+    content: bytearray = field(default_factory=bytearray)
+    flushed: bytes = b""
+
+
+class Platter:
+    """All files, beyond the life of a broker."""
+
+    def __init__(self) -> None:
+        self.files: dict[Path, Inode] = {}
+        self.directories: dict[Path, None] = {}
+        self.flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
+        self.writes = 0
+
+    def copy(self) -> Platter:
+        """Another disk with the same content, all of it flushed."""
+        twin = Platter()
+        twin.directories = dict(self.directories)
+        for path, inode in self.files.items():
+            twin.files[path] = Inode(bytearray(inode.content), bytes(inode.content))
+        return twin
+
+    def lose_power(self, random: Random) -> None:
+        """What was not flushed is gone, or in part."""
+        found: dict[Path, Inode] = {}
+        for directory in self.directories:
+            flushed = self.flushed_names.get(directory, {})
+            present = {p: inode for p, inode in self.files.items() if p.parent == directory}
+            found |= present if random.random() < 0.5 else flushed
+        for inode in dict.fromkeys(found.values()):
+            inode.content = bytearray(_survived(inode, random))
+            inode.flushed = bytes(inode.content)
+        self.files = found
+        self.flushed_names = {
+            directory: {p: inode for p, inode in found.items() if p.parent == directory}
+            for directory in self.directories
+        }
+
+
+def _survived(inode: Inode, random: Random) -> bytes:
+    content, flushed = inode.content, inode.flushed
+    if content.startswith(flushed):
+        kept = random.randint(len(flushed), len(content))
+        zeros = random.randint(0, len(content) - kept) if random.random() < 0.3 else 0
+        return bytes(content[:kept]) + bytes(zeros)
+    return flushed if random.random() < 0.5 else bytes(content)
+
+
+class Attached:
+    """A `Disk`: one broker's view of the platter, until it crashes."""
+
+    def __init__(self, platter: Platter, random: Random) -> None:
+        self.platter = platter
+        self.is_gone = False
+        self.failing = 0  # so many of the next writes to logs fail
+        self._random = random
+        self._crash_in: int | None = None
+        self._locked: set[Path] = set()
+
+    def crash_in(self, changes: int) -> None:
+        """End in the middle of the so-manieth change from now on; 1: the next."""
+        self._crash_in = changes
+
+    def change(self) -> bool:
+        """A change is about to be made: whether the process ends in it."""
+        self.check()
+        self.platter.writes += 1
+        if self._crash_in is not None:
+            self._crash_in -= 1
+            return self._crash_in <= 0
+        return False
+
+    def crash(self) -> Crashed:
+        self.is_gone = True
+        return Crashed()
+
+    def check(self) -> None:
+        if self.is_gone:
+            raise Crashed
+
+    def open(self, path: Path) -> File:
+        self.check()
+        inode = self.platter.files.get(path)
+        if inode is None:
+            self._check_directory(path.parent)
+            inode = self.platter.files[path] = Inode()
+        return _AttachedFile(self, inode, path.suffix == ".log")
+
+    def size(self, path: Path) -> int | None:
+        self.check()
+        inode = self.platter.files.get(path)
+        return None if inode is None else len(inode.content)
+
+    def read(self, path: Path) -> bytes | None:
+        self.check()
+        inode = self.platter.files.get(path)
+        return None if inode is None else bytes(inode.content)
+
+    def replace(self, path: Path, content: bytes) -> None:
+        self._change()
+        self._check_directory(path.parent)
+        inode = self.platter.files[path] = Inode(bytearray(content), bytes(content))
+        self.platter.flushed_names.setdefault(path.parent, {})[path] = inode
+
+    def names(self, directory: Path) -> list[str]:
+        self.check()
+        paths = (*self.platter.files, *self.platter.directories)
+        return sorted(path.name for path in paths if path.parent == directory)
+
+    def make_directory(self, path: Path) -> None:
+        self.check()
+        for each in (path, *path.parents):
+            self.platter.directories[each] = None
+
+    def flush_directory(self, path: Path) -> None:
+        self._change()
+        self.platter.flushed_names[path] = {
+            name: inode for name, inode in self.platter.files.items() if name.parent == path
+        }
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._change()
+        platter = self.platter
+        if old in platter.files:
+            platter.files[new] = platter.files.pop(old)
+            return
+        self._check_directory(old)
+        for path in [path for path in platter.files if old in path.parents]:
+            platter.files[new / path.relative_to(old)] = platter.files.pop(path)
+        del platter.directories[old]
+        platter.directories[new] = None
+        platter.flushed_names[new] = {
+            new / path.relative_to(old): inode
+            for path, inode in platter.flushed_names.pop(old, {}).items()
+        }
+
+    def remove(self, path: Path) -> None:
+        self._change()
+        self.platter.files.pop(path, None)
+
+    def remove_tree(self, path: Path) -> None:
+        self._change()
+        platter = self.platter
+        for each in [each for each in platter.files if path in each.parents]:
+            del platter.files[each]
+        for each in [each for each in platter.directories if path in (each, *each.parents)]:
+            del platter.directories[each]
+            platter.flushed_names.pop(each, None)
+
+    def lock(self, path: Path) -> Lock:
+        self.check()
+        if path in self._locked:
+            raise BlockingIOError(errno.EWOULDBLOCK, "locked")
+        self._locked.add(path)
+        return _AttachedLock(self._locked, path)
+
+    def torn(self, data: bytes | bytearray) -> bytes | bytearray:
+        """The part of a write that is there when it doesn't come to its end."""
+        return data[: self._random.randint(0, len(data))]
+
+    def _change(self) -> None:
+        if self.change():
+            raise self.crash()
+
+    def _check_directory(self, path: Path) -> None:
+        if path not in self.platter.directories:
+            raise FileNotFoundError(errno.ENOENT, "No such directory", str(path))
+
+
+class _AttachedFile:
+    def __init__(self, disk: Attached, inode: Inode, is_log: bool) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._is_log = is_log
+
+    def write(self, data: bytes | bytearray, at: int) -> None:
+        disk = self._disk
+        if disk.change():
+            self._put(disk.torn(data), at)
+            raise disk.crash()
+        if disk.failing and self._is_log:
+            disk.failing -= 1
+            self._put(disk.torn(data), at)
+            raise OSError(errno.ENOSPC, "no room")
+        self._put(data, at)
+
+    def _put(self, data: bytes | bytearray, at: int) -> None:
+        content = self._inode.content
+        if at > len(content):
+            content += bytes(at - len(content))
+        content[at : at + len(data)] = data
+
+    def read(self, count: int, at: int) -> bytes:
+        self._disk.check()
+        return bytes(self._inode.content[at : at + count])
+
+    def size(self) -> int:
+        self._disk.check()
+        return len(self._inode.content)
+
+    def truncate(self, size: int) -> None:
+        if self._disk.change():
+            raise self._disk.crash()
+        content = self._inode.content
+        del content[size:]
+        content += bytes(size - len(content))
+
+    def flush(self) -> None:
+        if self._disk.change():
+            raise self._disk.crash()
+        self._inode.flushed = bytes(self._inode.content)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class _AttachedLock:
+    locked: set[Path]
+    path: Path
+
+    def release(self) -> None:
+        self.locked.discard(self.path)

@@ -1,0 +1,151 @@
+"""A history before it happens: the setting and the steps that a seed stands for.
+
+Each step carries all the chance it needs, so that a history with some steps left out is still one:
+that is how a failure is made short. A step comes `gap_ms` after the one before, whatever is still
+under way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias
+
+from tests.simulation.world import Setting
+
+PRODUCERS, WRITERS, COPIERS = 2, 2, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """Batches of a producer without transactions."""
+
+    producer: int
+    partition: int
+    batches: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transact:
+    """A transaction of a writer, which pauses before one of its writes or its end."""
+
+    writer: int
+    writes: int
+    commits: bool
+    pause_ms: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A transaction of a copier."""
+
+    copier: int
+    commits: bool
+    pause_ms: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """The work of this transactional id goes to a new producer; the old one doesn't know."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A fetch of each reader."""
+
+    max_wait_ms: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The broker is gone: at once, or in the middle of its so-manieth change of the disk."""
+
+    in_changes: int
+    power: bool
+    down_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadDisk:
+    """The next writes to logs fail, a part of each perhaps written."""
+
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The dear checks are made."""
+
+
+Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Crash | BadDisk | Look
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    gap_ms: int
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One history to be."""
+
+    seed: int
+    setting: Setting
+    steps: tuple[Step, ...]
+
+    def without(self, start: int, end: int) -> Scenario:
+        return replace(self, steps=self.steps[:start] + self.steps[end:])
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}: {self.setting}"]
+        at_ms = 0
+        for step in self.steps:
+            at_ms += step.gap_ms
+            lines.append(f"  {at_ms:6d} ms  {step.action}")
+        return "\n".join(lines)
+
+
+def scenario(seed: int, length: int = 60) -> Scenario:
+    """The scenario of a seed."""
+    random = Random(seed)
+    setting = Setting(
+        trouble=random.choice((0.0, 0.03, 0.1, 0.2)),
+        flushes=False,
+        segment_bytes=random.choice((700, 2_000, 1_048_576)),
+        transaction_timeout_ms=random.choice((1_500, 4_000)),
+    )
+    steps = tuple(
+        Step(random.choice((0, 5, 20, 60, 200)), _action(random, setting)) for _ in range(length)
+    )
+    return Scenario(seed, setting, steps)
+
+
+def _action(random: Random, setting: Setting) -> Action:
+    chance = random.random()
+    seed = random.getrandbits(32)
+    pause_ms = random.choice((0, 0, 0, 20, 300, 2_000, 6_000))
+    commits = random.random() < 0.75
+    if chance < 0.20:
+        return Produce(random.randrange(PRODUCERS), random.randrange(2), random.randint(1, 7), seed)
+    if chance < 0.44:
+        writes = random.randint(1, 4)
+        return Transact(random.randrange(WRITERS), writes, commits, pause_ms, seed)
+    if chance < 0.66:
+        return Copy(random.randrange(COPIERS), commits, pause_ms, seed)
+    if chance < 0.73:
+        return TakeOver(f"{random.choice(('writer', 'copier'))}-{random.randrange(2)}")
+    if chance < 0.89:
+        return Read(random.choice((0, 200, 700)), seed)
+    if chance < 0.95:
+        power = setting.flushes and random.random() < 0.6
+        return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
+    if chance < 0.97:
+        return BadDisk(random.randint(1, 4))
+    return Look()

@@ -1,0 +1,78 @@
+"""What a partition's log says, read by a decoder of its own: who wrote what, and how it ended.
+
+The broker keeps the same facts (stable offset, open and aborted transactions); the checkers compare
+the two. Everything here follows from the bytes of the log in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.conformance.batches import decode
+
+
+@dataclass(slots=True)
+class Entry:
+    """One data record. `committed` is None while its transaction is open."""
+
+    offset: int
+    producer_id: int
+    epoch: int
+    value: bytes
+    committed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    offset: int
+    producer_id: int
+    epoch: int
+    committed: bool
+
+
+@dataclass(slots=True)
+class Truth:
+    """One partition, as far as it has been read: `end_offset` is the next to read."""
+
+    end_offset: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
+    open: dict[int, list[Entry]] = field(default_factory=dict)  # by producer id
+    by_offset: dict[int, Entry] = field(default_factory=dict)
+
+    def feed(self, data: bytes) -> None:
+        """Whole batches from `end_offset` on."""
+        for batch in decode(data):
+            if batch.is_control:
+                committed = batch.marker == "commit"
+                marker = Marker(
+                    batch.base_offset, batch.producer_id, batch.producer_epoch, committed
+                )
+                self.markers.append(marker)
+                for entry in self.open.pop(batch.producer_id, ()):
+                    entry.committed = committed
+                self.end_offset = batch.base_offset + 1
+                continue
+            for number, (_, value) in enumerate(batch.records):
+                entry = Entry(
+                    batch.base_offset + number,
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    value or b"",
+                    None if batch.is_transactional else True,
+                )
+                self.entries.append(entry)
+                self.by_offset[entry.offset] = entry
+                if batch.is_transactional:
+                    self.open.setdefault(batch.producer_id, []).append(entry)
+            self.end_offset = batch.base_offset + len(batch.records)
+
+    @property
+    def stable_offset(self) -> int:
+        """Where the oldest open transaction begins."""
+        firsts = [entries[0].offset for entries in self.open.values()]
+        return min(firsts, default=self.end_offset)
+
+    def committed(self, below: int) -> list[Entry]:
+        """What a read_committed reader may have seen when it has read up to there."""
+        return [entry for entry in self.entries if entry.committed and entry.offset < below]

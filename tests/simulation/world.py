@@ -1,0 +1,317 @@
+"""One simulated world: a broker that comes and goes on its disk, a network, clients, and time.
+
+The broker is the product's own, `Broker.load` without the sockets, and it is given this world's
+clock, scheduler, disk and ids. What it does is looked at after every request and every timer: each
+checker (see `checkers`) hears what was asked and answered, and sees the broker's state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+from zlib import crc32
+
+from coordinator.api.router import Router
+from coordinator.broker import Broker
+from coordinator.config import BrokerConfig
+from coordinator.log.partition import Partition
+from tests.simulation.disk import Attached, Crashed, Platter
+from tests.simulation.ledger import Ledger
+from tests.simulation.loop import Call, VirtualLoop
+from tests.simulation.network import Connection, Request
+from tests.simulation.truth import Truth
+
+if TYPE_CHECKING:
+    from tests.simulation.checkers.checker import Checker
+
+DATA_DIR = Path("/data")
+TOPICS = {"input": 2, "output": 2, "table": 2}
+FOR_EVER_MS = 1e15
+
+
+class Violation(AssertionError):
+    """A checker has found that the product broke its promise."""
+
+    def __init__(self, checker: str, message: str) -> None:
+        super().__init__(f"{checker}: {message}")
+        self.checker = checker
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is the same for all of a history."""
+
+    trouble: float = 0.0  # the probability that the network mistreats a request
+    flushes: bool = False  # every append is flushed before it is answered: power may fail
+    segment_bytes: int = 1_048_576
+    transaction_timeout_ms: int = 4_000
+
+
+class _Scheduler:
+    """The broker's waiting: its calls are made while it lives, and looked at afterwards."""
+
+    def __init__(self, world: World, life: int) -> None:
+        self._world = world
+        self._life = life
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Call:
+        return self._world.loop.after_ms(delay_ms, self._call, callback)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if self._world.life == self._life:
+            with self._world.acting():
+                callback()
+
+
+class _Background:
+    """Work beside the broker: a little later, unless it is gone by then."""
+
+    def __init__(self, scheduler: _Scheduler, random: Random) -> None:
+        self._scheduler = scheduler
+        self._random = random
+        self._at_ms = 0.0
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        def make() -> None:
+            failure: Exception | None = None
+            try:
+                work()
+            except Exception as error:
+                failure = error
+            done(failure)
+
+        self._scheduler.call_later(self._random.uniform(1, 20), make)
+
+    def close(self) -> None:
+        pass
+
+
+class World:
+    """See the module. `life` counts the brokers; 0 or a broker that is gone: nobody listens."""
+
+    def __init__(self, setting: Setting, seed: int) -> None:
+        self.setting = setting
+        self.random = Random(f"{seed} world")
+        self.loop = VirtualLoop()
+        self.platter = Platter()
+        self.disk = Attached(self.platter, self.random)
+        self.ledger = Ledger()
+        self.connections: dict[Connection, None] = {}
+        self.checkers: list[Checker] = []
+        self.truths: dict[tuple[str, int], Truth] = {}
+        self.trace: list[str] = []
+        self.life = 0
+        self.is_listening = False
+        self.down_ms = 500.0
+        self.broker: Broker
+        self._router: Router
+        self._ids = 0
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._is_acting = False
+
+    # The broker's life
+
+    def start_broker(self) -> None:
+        """Load a broker from the disk; it may crash at that already, and is started again then."""
+        self.life += 1
+        self.disk = Attached(self.platter, self.random)
+        scheduler = _Scheduler(self, self.life)
+        broker = Broker(
+            self._config(),
+            clock=self.loop,
+            scheduler=scheduler,
+            disk=self.disk,
+            make_id=self._make_id,
+            background=_Background(scheduler, self.random),
+        )
+        self.log("start", self.life)
+        try:
+            broker.load()
+            broker.ensure_topics(TOPICS)
+        except Crashed:
+            self._gone()
+            return
+        self.broker = broker
+        self._router = Router(broker)
+        self.is_listening = True
+        self._read_again()
+        for checker in self.checkers:
+            checker.loaded()
+
+    def crash(self, *, power: bool = False) -> None:
+        """The process is gone at once; with the power, what was not flushed too."""
+        if self.is_listening:
+            self.disk.is_gone = True
+            self._gone()
+        if power:
+            self.platter.lose_power(self.random)
+            self.log("power lost")
+
+    def _gone(self) -> None:
+        was_listening, self.is_listening = self.is_listening, False
+        self.life += 1
+        self.log("gone")
+        for connection in tuple(self.connections):
+            connection.cut()
+        if was_listening:
+            for checker in self.checkers:
+                checker.crashed()
+        self.loop.after_ms(self.down_ms, self._start_if_down)
+
+    def _start_if_down(self) -> None:
+        if not self.is_listening:
+            with self.looking():
+                self.start_broker()
+
+    def twin(self) -> Broker:
+        """Another broker, loaded from a copy of the disk as it is now."""
+        scheduler = _Scheduler(self, -1)
+        broker = Broker(
+            self._config(),
+            clock=self.loop,
+            scheduler=scheduler,
+            disk=Attached(self.platter.copy(), Random(0)),
+            make_id=lambda: UUID(int=1),
+            background=_Background(scheduler, Random(0)),
+        )
+        broker.load()
+        return broker
+
+    def _config(self) -> BrokerConfig:
+        setting = self.setting
+        flushing: dict[str, Any] = {}  # TODO
+        return BrokerConfig(
+            data_dir=DATA_DIR,
+            offsets_topic_num_partitions=2,
+            transaction_state_log_num_partitions=2,
+            log_segment_bytes=setting.segment_bytes,
+            log_index_interval_bytes=200,
+            transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
+            **flushing,
+        )
+
+    def _make_id(self) -> UUID:
+        self._ids += 1
+        return UUID(int=self._ids << 64 | 0x8000_0000_0000)
+
+    # Requests
+
+    def dispatch(self, request: Request, read: Callable[[bytes], Any]) -> Any:
+        """The broker's answer as `read` reads it; a future of it; None if there is none."""
+        for checker in self.checkers:
+            checker.asked(request)
+        answer: Any = None
+        with self.acting():
+            answer = self._router.dispatch(request.frame, "127.0.0.1")
+            if answer is not None and not hasattr(answer, "__await__"):
+                answer = read(_whole(answer))
+        if hasattr(answer, "__await__"):
+            return self.loop.create_task(self._later(answer, read))
+        return answer
+
+    async def _later(self, answer: Awaitable[Any], read: Callable[[bytes], Any]) -> Any:
+        found = await answer
+        return None if found is None else read(_whole(found))
+
+    def observe(self, request: Request, response: Any, answer: bytes) -> None:
+        """A request took effect, and this is what the broker says of it."""
+        self.log(request.client_id, request.api_key, crc32(answer))
+        for checker in self.checkers:
+            checker.answered(request, response)
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """The broker does something: it may crash in it, and is looked at when it has done it."""
+        if self._is_acting:
+            yield
+            return
+        self._is_acting = True
+        try:
+            yield
+        except Crashed:
+            self._gone()
+            return
+        finally:
+            self._is_acting = False
+        if self.is_listening:
+            if self.broker.failure is not None:
+                raise Violation("broker", f"it stops: {self.broker.failure}")
+            self._read_on()
+            for checker in self.checkers:
+                checker.acted()
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """What the broker raises is a violation."""
+        try:
+            yield
+        except (Violation, Crashed):
+            raise
+        except Exception as error:
+            raise Violation("broker", f"{type(error).__name__}: {error}") from error
+
+    # What is in the logs
+
+    def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
+        for name in TOPICS:
+            topic = self.broker.topics.get(name)
+            for index, partition in enumerate(topic.partitions if topic else ()):
+                yield (name, index), partition
+
+    def _read_on(self) -> None:
+        for key, partition in self.partitions():
+            truth = self.truths[key]
+            while truth.end_offset < partition.end_offset:
+                before = truth.end_offset
+                truth.feed(bytes(partition.read(before, 1 << 20)))
+                if truth.end_offset == before:
+                    raise Violation("broker", f"nothing readable at {before} of {key}")
+
+    def _read_again(self) -> None:
+        for key, partition in self.partitions():
+            self.truths[key] = Truth(end_offset=partition.start_offset)
+        self._read_on()
+
+    # Clients
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
+        task = self.loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._tasks)
+
+    def abandon(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def log(self, *what: object) -> None:
+        self.trace.append(f"{self.loop.elapsed_ms:.3f} {' '.join(map(str, what))}")
+
+
+def _whole(answer: Any) -> bytes:
+    if isinstance(answer, bytes):
+        return answer
+    pieces = (p if isinstance(p, bytes) else p.read(0, len(p)) for p in answer)
+    return b"".join(pieces)
+
+
+def quiet() -> None:
+    """The broker's warnings of what a simulation does to it are no news."""
+    logging.getLogger("coordinator").setLevel(logging.CRITICAL + 1)
