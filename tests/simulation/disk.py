@@ -77,7 +77,7 @@ class Attached:
     def __init__(self, platter: Platter, random: Random) -> None:
         self.platter = platter
         self.is_gone = False
-        self.failing = 0  # so many of the next writes to logs fail
+        self.failing = 0  # of so many of the next writes to logs a part fails
         self._random = random
         self._crash_in: int | None = None
         self._locked: set[Path] = set()
@@ -179,6 +179,13 @@ class Attached:
         self._locked.add(path)
         return _AttachedLock(self._locked, path)
 
+    def fails(self) -> bool:
+        """Whether a write to a log fails now."""
+        if not self.failing:
+            return False
+        self.failing -= 1
+        return self._random.random() < 0.4
+
     def torn(self, data: bytes | bytearray) -> bytes | bytearray:
         """The part of a write that is there when it doesn't come to its end."""
         return data[: self._random.randint(0, len(data))]
@@ -203,8 +210,7 @@ class _AttachedFile:
         if disk.change():
             self._put(disk.torn(data), at)
             raise disk.crash()
-        if disk.failing and self._is_log:
-            disk.failing -= 1
+        if self._is_log and disk.fails():
             self._put(disk.torn(data), at)
             raise OSError(errno.ENOSPC, "no room")
         self._put(data, at)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from zlib import crc32
 
-from tests.simulation.checkers import CHECKERS
+from tests.simulation.checkers import CHECKERS, Checker
 from tests.simulation.clients.copier import Copier
 from tests.simulation.clients.idempotent import IdempotentProducer
 from tests.simulation.clients.reader import Reader
@@ -25,6 +25,7 @@ from tests.simulation.scenario import (
     Read,
     Scenario,
     Step,
+    Stop,
     TakeOver,
     Transact,
 )
@@ -44,13 +45,18 @@ def no_bug(world: World) -> AbstractContextManager[None]:
 class History:
     """One run of a scenario."""
 
-    def __init__(self, scenario: Scenario, bug: Bug = no_bug) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        bug: Bug = no_bug,
+        checkers: Sequence[type[Checker]] = CHECKERS,
+    ) -> None:
         self.scenario = scenario
         self.world = World(scenario.setting, scenario.seed)
         self._bug = bug
         trouble = scenario.setting.trouble
         world = self.world
-        world.checkers = [checker(world) for checker in CHECKERS]
+        world.checkers = [checker(world) for checker in checkers]
         self._producers = [
             IdempotentProducer(world, f"producer-{i}", trouble) for i in range(PRODUCERS)
         ]
@@ -72,7 +78,22 @@ class History:
                 self._run()
             except Violation as violation:
                 return violation
+            except Exception as error:
+                return Violation("client", f"{type(error).__name__}: {error}")
+            finally:
+                self._leave()
         return None
+
+    def _leave(self) -> None:
+        """Nothing of this world goes on."""
+        world = self.world
+        world.checkers = []
+        world.is_listening = False
+        world.life += 1
+        world.abandon()
+        for connection in tuple(world.connections):
+            connection.cut()
+        self._advance(0)
 
     def _run(self) -> None:
         world = self.world
@@ -117,18 +138,13 @@ class History:
                 for reader in self._readers:
                     self._do(reader, reader.read(max_wait_ms, seed))
             case Crash(in_changes, power, down_ms):
-                world.down_ms = down_ms
-                if in_changes and not power and world.is_listening:
-                    world.disk.crash_in(in_changes)
-                else:
-                    world.crash(power=power)
+                world.crash(down_ms, in_changes, power=power)
+            case Stop(down_ms):
+                world.stop(down_ms)
             case BadDisk(writes):
                 world.disk.failing = writes
             case Look():
-                if world.is_listening:
-                    with world.looking():
-                        for checker in world.checkers:
-                            checker.looked_at()
+                world.look()
 
     def _lives(self, name: str) -> Lives:
         kind, _, number = name.partition("-")

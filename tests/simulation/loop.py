@@ -15,7 +15,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any
+from typing import Any, cast
 
 
 class Unanswered(Exception):
@@ -58,7 +58,7 @@ class Call:
             self.context.run(self.callback, *self.arguments)
 
 
-class VirtualLoop(asyncio.AbstractEventLoop):
+class VirtualLoop:
     """As much of a loop as futures and tasks ask for. `failures` is what nobody else was told."""
 
     def __init__(self) -> None:
@@ -90,14 +90,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def call_soon(  # type: ignore[override]  # a handle of our own
+    def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Call:
         call = Call(callback, args, context)
         self._ready.append(call)
         return call
 
-    def call_later(  # type: ignore[override]
+    def call_later(
         self,
         delay: float,
         callback: Callable[..., object],
@@ -106,7 +106,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> Call:
         return self._file(self.elapsed_ms + max(0.0, delay * 1_000), callback, args, context)
 
-    def call_at(  # type: ignore[override]
+    def call_at(
         self,
         when: float,
         callback: Callable[..., object],
@@ -116,16 +116,16 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self._file(when * 1_000, callback, args, context)
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return asyncio.Future(loop=cast(asyncio.AbstractEventLoop, self))
 
-    def create_task(  # type: ignore[override]
+    def create_task(
         self,
         coro: Coroutine[Any, Any, Any],
         *,
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        return asyncio.Task(coro, loop=self, name=name)
+        return asyncio.Task(coro, loop=cast(asyncio.AbstractEventLoop, self), name=name)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         if isinstance(context.get("exception"), Unanswered):
@@ -146,7 +146,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_until(self, until_ms: float, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Call everything that is due up to then; time stands at `until_ms` afterwards, or where
         it was enough."""
-        asyncio.events._set_running_loop(self)
+        asyncio.events._set_running_loop(cast(asyncio.AbstractEventLoop, self))
         try:
             while not is_enough():
                 if self._ready:

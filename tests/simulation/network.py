@@ -216,9 +216,10 @@ class Connection:
             )
 
     def _deliver(self, line: int, request: Request, response: Any) -> None:
-        if line == self._line and self._sent.pop(request.correlation_id, None) is not None:
-            if not request.answer.done():
-                request.answer.set_result(response)
+        if line != self._line or self._sent.pop(request.correlation_id, None) is None:
+            return
+        if not request.answer.done():
+            request.answer.set_result(response)
 
 
 def _fail(answer: asyncio.Future[Any], why: str) -> None:

@@ -72,8 +72,15 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """The broker is stopped, and has brought everything to the disk."""
+
+    down_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class BadDisk:
-    """The next writes to logs fail, a part of each perhaps written."""
+    """Of the next writes to logs some fail, a part of each perhaps written."""
 
     writes: int
 
@@ -83,7 +90,7 @@ class Look:
     """The dear checks are made."""
 
 
-Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Crash | BadDisk | Look
+Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Crash | Stop | BadDisk | Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ def scenario(seed: int, length: int = 60) -> Scenario:
     random = Random(seed)
     setting = Setting(
         trouble=random.choice((0.0, 0.03, 0.1, 0.2)),
-        flushes=False,
+        flushes=random.random() < 0.0,
         segment_bytes=random.choice((700, 2_000, 1_048_576)),
         transaction_timeout_ms=random.choice((1_500, 4_000)),
     )
@@ -143,9 +150,11 @@ def _action(random: Random, setting: Setting) -> Action:
         return TakeOver(f"{random.choice(('writer', 'copier'))}-{random.randrange(2)}")
     if chance < 0.89:
         return Read(random.choice((0, 200, 700)), seed)
-    if chance < 0.95:
+    if chance < 0.93:
         power = setting.flushes and random.random() < 0.6
         return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
+    if chance < 0.94:
+        return Stop(random.choice((10, 300, 2_000)))
     if chance < 0.97:
-        return BadDisk(random.randint(1, 4))
+        return BadDisk(random.choice((2, 5, 12, 30)))
     return Look()

@@ -22,6 +22,7 @@ from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
 from coordinator.log.partition import Partition
+from coordinator.wire.connection import Disconnect
 from tests.simulation.disk import Attached, Crashed, Platter
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import Call, VirtualLoop
@@ -146,8 +147,21 @@ class World:
         for checker in self.checkers:
             checker.loaded()
 
-    def crash(self, *, power: bool = False) -> None:
-        """The process is gone at once; with the power, what was not flushed too."""
+    def stop(self, down_ms: float) -> None:
+        """As a person stops it; if it crashes at that, it crashes."""
+        self.down_ms = down_ms
+        if self.is_listening:
+            with self.acting():
+                self.broker.close()
+                self._gone()
+
+    def crash(self, down_ms: float, in_changes: int, *, power: bool = False) -> None:
+        """The process is gone, at once or in one of its next changes of the disk; with the power,
+        at once, what was not flushed too."""
+        self.down_ms = down_ms
+        if in_changes and not power and self.is_listening:
+            self.disk.crash_in(in_changes)
+            return
         if self.is_listening:
             self.disk.is_gone = True
             self._gone()
@@ -171,6 +185,13 @@ class World:
             with self.looking():
                 self.start_broker()
 
+    def look(self) -> None:
+        """Let the checkers look at what is dear."""
+        if self.is_listening:
+            with self.looking():
+                for checker in self.checkers:
+                    checker.looked_at()
+
     def twin(self) -> Broker:
         """Another broker, loaded from a copy of the disk as it is now."""
         scheduler = _Scheduler(self, -1)
@@ -187,7 +208,7 @@ class World:
 
     def _config(self) -> BrokerConfig:
         setting = self.setting
-        flushing: dict[str, Any] = {}  # TODO
+        flushing: dict[str, Any] = {"log_flush_interval_messages": 1} if setting.flushes else {}
         return BrokerConfig(
             data_dir=DATA_DIR,
             offsets_topic_num_partitions=2,
@@ -306,10 +327,13 @@ class World:
 
 
 def _whole(answer: Any) -> bytes:
+    """What is read when it is sent, is read: Disconnect if that fails."""
     if isinstance(answer, bytes):
         return answer
-    pieces = (p if isinstance(p, bytes) else p.read(0, len(p)) for p in answer)
-    return b"".join(pieces)
+    try:
+        return b"".join(p if isinstance(p, bytes) else p.read(0, len(p)) for p in answer)
+    except OSError as error:
+        raise Disconnect(str(error)) from error
 
 
 def quiet() -> None:

@@ -23,4 +23,15 @@ CHECKERS: tuple[type[Checker], ...] = (
     ExactlyOnce,
 )
 
-__all__ = ["CHECKERS", "Checker"]
+__all__ = [
+    "CHECKERS",
+    "AbortedHidden",
+    "Acknowledged",
+    "Checker",
+    "ExactlyOnce",
+    "Fenced",
+    "GroupOffsets",
+    "ProducerIds",
+    "Reload",
+    "Watermarks",
+]

@@ -1,5 +1,5 @@
-"""What readers have seen. In read_committed: no record of an aborted transaction, or of one that was
-open then, nothing left out, and all in order. In read_uncommitted: whatever is in the log."""
+"""What readers have seen. In read_committed: no record of an aborted transaction, or of one that
+was open then, nothing left out, and all in order. In read_uncommitted: whatever is in the log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every value is committed exactly once and in its producer's order; a transaction as a whole or not
-at all, as its producer was told; and a copy has every input exactly once."""
+"""Every value is committed exactly once and in its producer's order; a transaction as a whole or
+not at all, as its producer was told; and a copy has every input exactly once."""
 
 from __future__ import annotations
 

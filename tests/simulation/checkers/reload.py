@@ -1,5 +1,5 @@
-"""A broker that is loaded from the disk equals the one that wrote it: groups, offsets, transactions,
-producer ids, and what each partition knows of its producers."""
+"""A broker that is loaded from the disk equals the one that wrote it: groups, offsets,
+transactions, and what each partition knows of its producers."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def _partition(partition: Partition) -> dict[str, Any]:
         "stable": partition.last_stable_offset,
         "open": dict(producers.open_transactions()),
         "producers": dict(producers._known),
-        "aborted": list(partition.aborted.ending_in(0, partition.end_offset + 1)),
+        "aborted": partition.aborted_in(0, partition.end_offset + 1),
     }

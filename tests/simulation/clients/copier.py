@@ -9,7 +9,7 @@ from typing import Any
 from tests.conformance.batches import decode
 from tests.simulation.clients.session import Abortable
 from tests.simulation.clients.transactional import Life, Lives
-from tests.simulation.network import Unanswered
+from tests.simulation.loop import Unanswered
 from tests.simulation.world import World
 
 FETCH, OFFSET_FETCH = 1, 9
@@ -17,7 +17,8 @@ GROUP = "copiers"
 
 
 class Copier:
-    """Its values are `<name>|<offset in input>|<transaction>|<value>`. Each life knows its own position."""
+    """Its values are `<name>|<offset in input>|<transaction>|<value>`. Each life knows its own
+    position."""
 
     def __init__(self, world: World, name: str, partition: int, trouble: float) -> None:
         self.lives = Lives(world, name, trouble)

@@ -19,7 +19,7 @@ from tests.simulation.clients.session import (
     Session,
 )
 from tests.simulation.ledger import Acknowledged, Place
-from tests.simulation.network import Unanswered
+from tests.simulation.loop import Unanswered
 from tests.simulation.world import Violation
 
 PRODUCE = 0

@@ -11,7 +11,7 @@ from tests.conformance.batches import decode
 from tests.simulation.clients.copier import FETCH, fetch_request
 from tests.simulation.clients.session import Session
 from tests.simulation.ledger import Place, Seen
-from tests.simulation.network import Unanswered
+from tests.simulation.loop import Unanswered
 from tests.simulation.world import Violation, World
 
 

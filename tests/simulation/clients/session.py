@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 from coordinator.errors import Code
-from tests.simulation.network import Connection, Unanswered
+from tests.simulation.loop import Unanswered
+from tests.simulation.network import Connection
 from tests.simulation.world import World
 
 PATIENCE_MS = 15_000

@@ -1,0 +1,307 @@
+"""Bugs to be planted: each breaks one promise of the broker, and a checker has to see it.
+
+They are put in from outside, by replacing a method for as long as a history runs; the product has
+no switch for any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.service import GroupService, GroupShard
+from coordinator.log import partition as partition_module
+from coordinator.log.aborted import AbortedTransactions
+from coordinator.log.disk import File
+from coordinator.log.partition import Partition
+from coordinator.log.producers import Producers
+from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.transactions import producer_ids, service
+from coordinator.transactions.service import TransactionService
+from coordinator.transactions.state import TransactionSaved
+from tests.simulation.checkers import (
+    AbortedHidden,
+    Acknowledged,
+    Checker,
+    ExactlyOnce,
+    Fenced,
+    GroupOffsets,
+    ProducerIds,
+    Reload,
+    Watermarks,
+)
+from tests.simulation.disk import Attached
+from tests.simulation.world import World
+
+Bug = Callable[[World], AbstractContextManager[None]]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """`make` gets what is there and gives what takes its place."""
+    original = getattr(owner, name)
+    setattr(owner, name, make(original))
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def marker_answered_before_offsets_are_materialised(world: World) -> AbstractContextManager[None]:
+    """KAFKA-17507: the next transaction is let in while the offsets of this one still wait."""
+
+    def make(original: Any) -> Any:
+        def end_transaction(self: Any, partition: int, ended: TransactionEnded) -> None:
+            shard: GroupShard = self.shards[partition]
+            log: Any = shard.log
+            offset = log._log.append_marker(
+                ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
+            )
+            origin = Origin(offset, ended.producer_id)
+            world.loop.after_ms(300, shard.state.apply, ended, origin)
+
+        return end_transaction
+
+    return replaced(GroupService, "end_transaction", make)
+
+
+def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
+    """After a crash a retry of what is in the log is not recognised."""
+
+    def make(original: Any) -> Any:
+        def load(self: Partition) -> None:
+            original(self)
+            for known in self.producers._known.values():
+                known.batches.clear()
+
+        return load
+
+    return replaced(Partition, "load", make)
+
+
+def producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
+    """The same, and nothing else is known of them either: any sequence is taken."""
+
+    def make(original: Any) -> Any:
+        def load(self: Partition) -> None:
+            original(self)
+            open_transactions = self.producers._open
+            for producer_id in [p for p in self.producers._known if p not in open_transactions]:
+                del self.producers._known[producer_id]
+
+        return load
+
+    return replaced(Partition, "load", make)
+
+
+def stable_offset_ignores_an_open_transaction(world: World) -> AbstractContextManager[None]:
+    """With two open, the reader is let up to the second."""
+
+    def make(original: Any) -> Any:
+        def first_unstable_offset(self: Producers) -> int | None:
+            offsets = sorted(self._open.values())
+            return offsets[1] if len(offsets) > 1 else (offsets[0] if offsets else None)
+
+        return first_unstable_offset
+
+    return replaced(Producers, "first_unstable_offset", make)
+
+
+def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
+    """InitProducerId hands the id over without fencing the one who has it."""
+
+    def make(original: Any) -> Any:
+        def init_producer_id(state: Any, command: Any, new_id: int, now_ms: int) -> Any:
+            known = state.transactions.get(command.transactional_id)
+            decision = original(state, command, new_id, now_ms)
+            if known is None or known.producer_id != decision.response.producer_id:
+                return decision
+            [record] = decision.records
+            saved = replace(record.transaction, producer_epoch=known.producer_epoch)
+            owner = replace(decision.response, producer_epoch=known.producer_epoch)
+            return replace(decision, records=(TransactionSaved(saved),), response=owner)
+
+        return init_producer_id
+
+    return replaced(service, "init_producer_id", make)
+
+
+def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManager[None]:
+    """Recovery drops the last whole batch of a log that ends in a torn one."""
+
+    def make(original: Any) -> Any:
+        def scan_on(segments: Any, bases: Any, end_offset: int, apply: Any) -> int:
+            found: list[tuple[Any, Any]] = []
+            result: int = original(
+                segments, bases, end_offset, lambda segment, batch: found.append((segment, batch))
+            )
+            if found and found[-1][0] is segments.all[-1] and len(found) > 1:
+                segment, batch = found.pop()
+                segment.size -= batch.size
+                segment.file.truncate(segment.size)
+                result = batch.base_offset
+            for segment, batch in found:
+                apply(segment, batch)
+            return result
+
+        return scan_on
+
+    return replaced(partition_module, "scan_on", make)
+
+
+def aborted_transactions_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
+    """The index that tells readers what to drop is empty after a crash."""
+
+    def make(original: Any) -> Any:
+        def load(self: Partition) -> None:
+            original(self)
+            for segment in self._segments.all:
+                segment.aborted = AbortedTransactions()
+
+        return load
+
+    return replaced(Partition, "load", make)
+
+
+class _Delayed:
+    """A file whose writes stay in the process for a while."""
+
+    def __init__(self, file: File, world: World) -> None:
+        self._file = file
+        self._world = world
+        self._held: list[tuple[bytes, int]] = []
+
+    def write(self, data: bytes | bytearray, at: int) -> None:
+        self._held.append((bytes(data), at))
+        self._world.loop.after_ms(30, self._write_out, self._world.life)
+
+    def _write_out(self, life: int) -> None:
+        if self._world.life == life and self._held:
+            with self._world.acting(), suppress(OSError):
+                self._file.write(*self._held.pop(0))
+
+    def _content(self) -> bytearray:
+        content = bytearray(self._file.read(1 << 30, 0))
+        for data, at in self._held:
+            content[at : at + len(data)] = data
+        return content
+
+    def read(self, count: int, at: int) -> bytes:
+        return bytes(self._content()[at : at + count])
+
+    def size(self) -> int:
+        return len(self._content())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def acknowledged_before_it_is_written(world: World) -> AbstractContextManager[None]:
+    """The answer goes out while the bytes are still in the process."""
+
+    def make(original: Any) -> Any:
+        def open_file(self: Attached, path: Path) -> Any:
+            file = original(self, path)
+            is_data = path.suffix == ".log" and path.parent.name.startswith("input")
+            return _Delayed(file, world) if is_data else file
+
+        return open_file
+
+    return replaced(Attached, "open", make)
+
+
+def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
+    """A transaction that timed out is aborted, but its owner is not fenced."""
+
+    def make(original: Any) -> Any:
+        def fence_and_abort(known: Any, now_ms: int) -> Any:
+            decision = original(known, now_ms)
+            [record] = decision.records
+            saved = replace(record.transaction, producer_epoch=known.producer_epoch)
+            return replace(decision, records=(TransactionSaved(saved),))
+
+        return fence_and_abort
+
+    return replaced(service, "fence_and_abort", make)
+
+
+def producer_ids_used_before_they_are_logged(world: World) -> AbstractContextManager[None]:
+    """A block that is lost in a crash is handed out again."""
+
+    def make(original: Any) -> Any:
+        def next_id(self: Any) -> int:
+            number: int = getattr(self, "_number", self._state.next_block)
+            self._number = number + 1
+            return number
+
+        return next_id
+
+    return replaced(producer_ids.ProducerIds, "next", make)
+
+
+def what_was_decided_is_not_carried_out_after_a_crash(
+    world: World,
+) -> AbstractContextManager[None]:
+    """A transaction whose end is in the log, but not all of its markers, is left as it is."""
+
+    def make(original: Any) -> Any:
+        def load(self: Any) -> Any:
+            with replaced(TransactionService, "_carry_out", lambda _: lambda self, key: None):
+                return original(self)
+
+        return load
+
+    return replaced(TransactionService, "load", make)
+
+
+def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:
+    """A marker that can't be written now is never written: the transaction stays open there."""
+
+    def make(original: Any) -> Any:
+        def mark(self: Any, partition: Any, ended: TransactionEnded) -> None:
+            try:
+                original(self, partition, ended)
+            except Refused as refused:
+                if refused.code is not Code.KAFKA_STORAGE_ERROR:
+                    raise
+
+        return mark
+
+    return replaced(TransactionService, "_mark", make)
+
+
+def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None]:
+    """Isolation is forgotten: what is open is shown."""
+
+    def make(original: Any) -> Any:
+        def fetch(self: Any, offset: int, max_bytes: int, *, committed: bool, **rest: Any) -> Any:
+            found = original(self, offset, max_bytes, committed=False, **rest)
+            if not committed:
+                return found
+            return found._replace(aborted=self.aborted_in(offset, self.end_offset))
+
+        return fetch
+
+    return replaced(Partition, "fetch", make)
+
+
+# Each with the checkers that have to see it, one without the other.
+BUGS: dict[Bug, tuple[type[Checker], ...]] = {
+    marker_answered_before_offsets_are_materialised: (GroupOffsets, Reload),
+    batches_of_producers_forgotten_on_restart: (ExactlyOnce, Reload),
+    producers_forgotten_on_restart: (ExactlyOnce, Reload),
+    stable_offset_ignores_an_open_transaction: (Watermarks, AbortedHidden),
+    new_owner_keeps_the_epoch: (Fenced, ProducerIds),
+    torn_tail_takes_a_whole_batch_with_it: (Acknowledged, Watermarks),
+    aborted_transactions_forgotten_on_restart: (AbortedHidden, Reload),
+    acknowledged_before_it_is_written: (Acknowledged, Watermarks),
+    time_out_keeps_the_epoch: (Fenced, ExactlyOnce),
+    producer_ids_used_before_they_are_logged: (ProducerIds,),
+    what_was_decided_is_not_carried_out_after_a_crash: (ExactlyOnce,),
+    one_partition_gets_no_marker: (ExactlyOnce,),
+    read_committed_reads_to_the_end: (AbortedHidden,),
+}
