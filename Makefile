@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 GUARANTEE ?= exactly_once_v2
 BROKER ?= embedded
+SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker clients gates unit conformance integration clean
+.PHONY: help demo test ci bench bench-broker clients gates unit simulation soak conformance integration clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -19,7 +20,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed  ## word count on real input with kills: GUARANTEE=at_least_once, BROKER=host:port
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER)
 
-test: $(VENV)/installed gates unit conformance integration  ## gates and every test, under 10 minutes
+test: $(VENV)/installed gates unit simulation conformance integration  ## gates and every test, under 10 minutes
 
 gates: $(VENV)/installed  ## lint, format, types, who imports whom
 	$(BIN)/ruff check .
@@ -29,6 +30,12 @@ gates: $(VENV)/installed  ## lint, format, types, who imports whom
 
 unit: $(VENV)/installed  ## unit tests
 	$(BIN)/pytest -q tests/unit
+
+simulation: $(VENV)/installed  ## histories of a broker that crashes, from a few seeds; bugs planted
+	$(BIN)/pytest -q tests/simulation
+
+soak: $(VENV)/installed  ## many such histories: SEEDS=1000
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance

@@ -31,6 +31,8 @@ class Part:
 PARTS: Sequence[Part] = (
     Part("gates", (*MAKE, "gates")),
     Part("unit tests", (*MAKE, "unit")),
+    Part("simulation", (*MAKE, "simulation")),
+    Part("simulation, more seeds", (*MAKE, "soak", "SEEDS=50")),
     Part("conformance", (*MAKE, "conformance")),
     Part("integration", (*MAKE, "integration")),
     Part("clients", (*MAKE, "clients")),

@@ -218,8 +218,8 @@ def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
     """A transaction that timed out is aborted, but its owner is not fenced."""
 
     def make(original: Any) -> Any:
-        def fence_and_abort(known: Any, now_ms: int) -> Any:
-            decision = original(known, now_ms)
+        def fence_and_abort(known: Any, *rest: Any, **named: Any) -> Any:
+            decision = original(known, *rest, **named)
             [record] = decision.records
             saved = replace(record.transaction, producer_epoch=known.producer_epoch)
             return replace(decision, records=(TransactionSaved(saved),))

@@ -127,6 +127,9 @@ class Attached:
         inode = self.platter.files[path] = Inode(bytearray(content), bytes(content))
         self.platter.flushed_names.setdefault(path.parent, {})[path] = inode
 
+    def room(self, directory: Path) -> tuple[int, int]:
+        return 1 << 40, 1 << 39
+
     def names(self, directory: Path) -> list[str]:
         self.check()
         paths = (*self.platter.files, *self.platter.directories)

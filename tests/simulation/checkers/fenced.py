@@ -26,6 +26,7 @@ class Fenced(Checker):
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self._owners: dict[str, Owner] = {}
+        self._new_owners: set[Owner] = set()  # since the broker acted last
         self._dethroned: dict[int, int] = {}  # producer id -> its last epoch that is no more
         self._aborting: set[Owner] = set()
         self._markers: dict[tuple[str, int], int] = {}
@@ -58,10 +59,13 @@ class Fenced(Checker):
         for place, truth in self.world.truths.items():
             for marker in truth.markers[self._markers.get(place, 0) :]:
                 epoch = owners.get(marker.producer_id, -1)
-                asked = (marker.producer_id, epoch) in self._aborting
+                owner = marker.producer_id, epoch
+                # A new owner has the transaction of the one before aborted, and may get its epoch.
+                asked = owner in self._aborting or owner in self._new_owners
                 if not marker.committed and not asked and marker.epoch >= epoch:
                     self._dethroned[marker.producer_id] = epoch
             self._markers[place] = len(truth.markers)
+        self._new_owners.clear()
 
     def loaded(self) -> None:
         self._markers.clear()
@@ -80,6 +84,7 @@ class Fenced(Checker):
                 f"{transactional_id}: {before} is followed by {owner}, which fences no one"
             )
         self._owners[transactional_id] = owner
+        self._new_owners.add(owner)
 
 
 def _succeeded(request: Request, response: Any) -> Iterator[tuple[str, Owner]]:
