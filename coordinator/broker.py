@@ -30,6 +30,7 @@ from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
 from coordinator.features import Features
 from coordinator.fetching.sessions import Sessions
+from coordinator.log.cleaner.cleaner import Cleaner
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.machine import Machine
@@ -142,6 +143,7 @@ class Broker:
         self.dynamic: DynamicConfigs
         self.topics: Topics
         self.coordinators: Coordinators
+        self.cleaner: Cleaner
         self._disk: Disk = FaultyDisk(disk or SystemDisk(), self.faults)
         self._make_id = make_id
         self._background: Background = background or OneThread()
@@ -197,6 +199,9 @@ class Broker:
             )
             self._closing.callback(self.coordinators.close)
             self.coordinators.load()
+            self.cleaner = Cleaner(self.topics, config.data_dir, machine, lambda: self.config)
+            self._closing.callback(self.cleaner.close)
+            self.cleaner.start()
         except BaseException:
             self.close()
             raise

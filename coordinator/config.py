@@ -40,7 +40,10 @@ class BrokerConfig:
     delete_topic_enable: bool = True
     message_max_bytes: int = 1_048_588
     # What a topic has that doesn't say otherwise: `log/configs` names the topic's setting of each.
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_cleaner_delete_retention_ms: int = _DAY_MS
+    log_cleaner_enable: bool = True
     log_cleaner_max_compaction_lag_ms: int = _INT64_MAX
     log_cleaner_min_cleanable_ratio: float = 0.5
     log_cleaner_min_compaction_lag_ms: int = 0
@@ -150,6 +153,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("num_partitions", 1, _INT32_MAX),
     ("default_replication_factor", 1, 1),
     ("message_max_bytes", 0, _INT32_MAX),
+    ("log_cleaner_backoff_ms", 0, _INT64_MAX),
+    ("log_cleaner_dedupe_buffer_size", 0, _INT64_MAX),
     ("log_cleaner_delete_retention_ms", 0, _INT64_MAX),
     ("log_cleaner_max_compaction_lag_ms", 1, _INT64_MAX),
     ("log_cleaner_min_cleanable_ratio", 0, 1),

@@ -35,7 +35,6 @@ PARTS: Sequence[Part] = (
     Part("simulation, more seeds", (*MAKE, "soak", "SEEDS=50")),
     Part("conformance", (*MAKE, "conformance")),
     Part("integration", (*MAKE, "integration")),
-    Part("fuzzing", (*MAKE, "fuzz", "SECONDS=60")),
     Part("clients", (*MAKE, "clients")),
     Part("demo, exactly once", (*MAKE, "demo")),
     # Counts that are off (status 1) are what at least once shows; make would call it an error.

@@ -44,6 +44,7 @@ COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
+DELETE_HORIZON = 0x40
 _SEQUENCES = 2**31
 
 _MARKER_KEY = Struct(">hh")
@@ -104,6 +105,12 @@ class Batch(NamedTuple):
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on its tombstones or its marker may be cleaned away; None: no cleaning has met
+        them yet. It has the base timestamp's place in the header (KIP-534)."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
     @property
     def is_log_append_time(self) -> bool:
@@ -173,16 +180,11 @@ def parse_header(data: Bytes, at: int = 0) -> Batch:
 
 
 def batches(data: bytes) -> Iterator[Batch]:
-    """The whole batches in `data`, in order; a piece of one at the end is left out.
-
-    ValueError where a batch says that it is shorter than its header: nobody would get past it.
-    """
+    """The whole batches in `data`, in order; a piece of one at the end is left out."""
     view = memoryview(data)
     at = 0
     while at + HEADER_BYTES <= len(data):
         size = PREFIX_BYTES + _PREFIX.unpack_from(data, at)[1]
-        if size < HEADER_BYTES:
-            raise ValueError(f"a batch of {size} bytes at {at} of {len(data)}")
         if at + size > len(data):
             return
         yield parse_header(view, at)

@@ -141,11 +141,19 @@ def settings_of(configs: Mapping[str, str], broker: BrokerConfig) -> LogSettings
         return configs.get(name, default_of(name, broker))
 
     policy = {each.strip() for each in value("cleanup.policy").split(",")}
+    segment_ms = int(value("segment.ms"))
+    if "compact" in policy:  # what is in the active segment isn't cleaned
+        segment_ms = min(segment_ms, int(value("max.compaction.lag.ms")))
     return LogSettings(
         segment_bytes=int(value("segment.bytes")),
-        segment_ms=int(value("segment.ms")),
+        segment_ms=segment_ms,
+        segment_index_bytes=int(value("segment.index.bytes")),
         is_deleted="delete" in policy,
         is_compacted="compact" in policy,
+        min_cleanable_dirty_ratio=float(value("min.cleanable.dirty.ratio")),
+        min_compaction_lag_ms=int(value("min.compaction.lag.ms")),
+        max_compaction_lag_ms=int(value("max.compaction.lag.ms")),
+        delete_retention_ms=int(value("delete.retention.ms")),
         retention_ms=int(value("retention.ms")),
         retention_bytes=int(value("retention.bytes")),
         file_delete_delay_ms=int(value("file.delete.delay.ms")),

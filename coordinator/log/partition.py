@@ -368,6 +368,11 @@ class Partition:
         return self._segments.all[:-1]
 
     @property
+    def active_offset(self) -> int:
+        """Where the active segment begins, and the closed ones end."""
+        return self._segments.all[-1].base_offset if self._segments else self.end_offset
+
+    @property
     def is_replacing(self) -> bool:
         """Whether a replacement is going on: no other can begin."""
         return self._segments.is_replacing
@@ -376,6 +381,10 @@ class Partition:
         """An empty segment beside the log, to be filled with what is left of a run of segments that
         begins at this offset: `append`, and `aborted.add`. OSError."""
         return self._segments.cleaned(base_offset)
+
+    def discard_cleaned(self, segment: Segment) -> None:
+        """Close and remove one that `cleaned` gave: it won't replace anything."""
+        self._segments.discard_cleaned(segment)
 
     def replace(
         self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]

@@ -39,6 +39,10 @@ class AppendedBatch(NamedTuple):
     base_offset: int
     log_append_time_ms: int
 
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + (self.last_sequence - self.first_sequence) % _SEQUENCES
+
 
 @dataclass(slots=True)
 class Producer:

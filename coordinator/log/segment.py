@@ -282,6 +282,11 @@ class Segment:
         self.path = path
 
     @property
+    def index_bytes(self) -> int:
+        """What a checkpoint knows its larger index file to have."""
+        return max(self.saved.offsets.size, self.saved.times.size)
+
+    @property
     def is_saved(self) -> bool:
         """Whether a checkpoint has it as it is."""
         return self.size == self.saved.size > 0

@@ -370,6 +370,13 @@ class Segments:
         segment.file.truncate(0)
         return segment
 
+    def discard_cleaned(self, segment: Segment) -> None:
+        segment.close()
+        try:
+            self.machine.disk.remove(segment.path)
+        except OSError as error:
+            logger.warning("%s stays: %s", segment.path, error)
+
     def replace(
         self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
     ) -> None:

@@ -13,6 +13,7 @@ class LogSettings:
 
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
+    segment_index_bytes: int = 10_485_760
     index_interval_bytes: int = 4_096
     max_message_bytes: int = 1_048_588
     log_append_time: bool = False
@@ -20,6 +21,10 @@ class LogSettings:
     timestamp_after_max_ms: int = 3_600_000
     is_deleted: bool = True  # cleanup.policy has delete,
     is_compacted: bool = False  # has compact; empty, neither
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER
+    delete_retention_ms: int = 86_400_000
     retention_ms: int = 604_800_000
     retention_bytes: int = -1
     file_delete_delay_ms: int = 60_000

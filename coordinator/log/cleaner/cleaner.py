@@ -1,0 +1,207 @@
+"""The log cleaner: looks for the dirtiest log, cleans it, looks again, all on the broker's loop.
+
+    waiting    log.cleaner.backoff.ms after a look that found nothing to do
+    looking    at all partitions: which of those that are worth it has most to clean of its bytes
+    cleaning   one log, in slices of SLICE_MS with a rest of as much between them, so that produce
+               and fetch never wait for more than a slice; flushing a file and compressing a large
+               batch happen on another thread
+
+A thread of its own would not be better: Python's threads take turns of 5 ms, and a request would
+wait for several of them. A log that can't be cleaned (a batch that holds no records) is left alone
+until the broker starts again; where the disk failed it is tried again after the next wait.
+Source: LogCleaner, LogCleanerManager.grabFilthiestCompactedLog.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from coordinator.clock import Timer
+from coordinator.config import BrokerConfig
+from coordinator.log.cleaner.checkpoint import TopicPartition, read_cleaned, write_cleaned
+from coordinator.log.cleaner.cleaning import NotNow, cleaned
+from coordinator.log.cleaner.section import Section, section_of
+from coordinator.log.cleaner.steps import Aside, Started, Steps, aside, done_at_once
+from coordinator.log.machine import Machine
+from coordinator.log.partition import Partition
+from coordinator.log.segment import Damaged
+from coordinator.log.topics import Topic, Topics
+
+logger = logging.getLogger(__name__)
+
+SLICE_MS = 2
+_REST_MS = 2
+# Where time stands still (a simulation), a slice ends after so many steps.
+_STEPS_A_SLICE = 8
+_PARTITIONS_A_STEP = 64
+
+
+class Cleaner:
+    """Of all compacted logs of a broker. `start` once they are loaded, `close` before they are
+    closed."""
+
+    def __init__(
+        self, topics: Topics, directory: Path, machine: Machine, config: Callable[[], BrokerConfig]
+    ) -> None:
+        self._topics = topics
+        self._directory = directory
+        self._machine = machine
+        self._config = config
+        self._cleaned = read_cleaned(machine.disk, directory)
+        self._uncleanable: set[Partition] = set()
+        self._current: Partition | None = None
+        self._steps: Steps[bool] | None = None
+        self._timer: Timer | None = None
+        topics.when_deleted.append(self._forget)
+
+    def start(self) -> None:
+        self._later(self._backoff_ms, self._begin)
+
+    def close(self) -> None:
+        """Stop where it is: what isn't in place yet is dropped."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._drop_steps()
+
+    def clean_now(self, partition: Partition | None = None) -> int:
+        """For tests: clean everything that may be cleaned, or one log, whatever its dirty ratio,
+        without a pause; how many cleanings there were. Only where background work is done at once.
+        """
+        count = 0
+        for each in [partition] if partition else self._topics.partitions():
+            while self._is_compacted(each):
+                section = self._section(each)
+                if not section.dirty_bytes:
+                    break
+                if not done_at_once(self._clean(each, section)):
+                    break
+                count += 1
+        return count
+
+    # One cleaning after the other
+
+    def _begin(self) -> None:
+        self._steps = self._look_and_clean()
+        self._go_on()
+
+    def _look_and_clean(self) -> Steps[bool]:
+        """Whether a log was cleaned: then there may be another."""
+        if not self._config().log_cleaner_enable:
+            return False
+        found: tuple[Partition, Section] | None = None
+        for at, partition in enumerate(self._topics.partitions()):
+            if self._is_compacted(partition):
+                section = self._section(partition)
+                if section.is_worth_it(partition.settings) and (
+                    found is None or section.ratio > found[1].ratio
+                ):
+                    found = partition, section
+            if at % _PARTITIONS_A_STEP == 0:
+                yield None
+        if found is None:
+            return False
+        self._current = found[0]
+        try:
+            return (yield from self._clean(*found))
+        finally:
+            self._current = None
+
+    def _is_compacted(self, partition: Partition) -> bool:
+        return partition.settings.is_compacted and partition not in self._uncleanable
+
+    def _section(self, partition: Partition) -> Section:
+        cleaned_offset = self._cleaned.get((partition.topic, partition.index))
+        return section_of(partition, cleaned_offset, self._machine.clock.now_ms())
+
+    def _clean(self, partition: Partition, section: Section) -> Steps[bool]:
+        """Whether it went well."""
+        name: TopicPartition = (partition.topic, partition.index)
+        map_bytes = self._config().log_cleaner_dedupe_buffer_size
+        before = sum(segment.size for segment in section.segments)
+        try:
+            now_ms = self._machine.clock.now_ms()
+            end_offset = yield from cleaned(partition, section, map_bytes, now_ms)
+            self._cleaned[name] = end_offset
+            content = dict(self._cleaned)
+            yield from aside(lambda: write_cleaned(self._machine.disk, self._directory, content))
+        except (NotNow, OSError) as error:
+            logger.warning("%s-%d is cleaned another time: %s", *name, error)
+            return False
+        except (Damaged, ValueError, IndexError) as error:
+            logger.error("%s-%d is not cleaned any more: %s", *name, error)
+            self._uncleanable.add(partition)
+            return False
+        after = sum(segment.size for segment in partition.closed_segments())
+        dirty = (section.first_dirty_offset, end_offset)
+        logger.info("%s-%d, dirty from %d to %d: %d bytes, now %d", *name, *dirty, before, after)
+        return True
+
+    def _forget(self, topic: Topic) -> None:
+        """It was deleted: stop cleaning it, and let one of the same name begin anew."""
+        if self._current in topic.partitions:
+            self._drop_steps()
+            self._later(0, self._begin)
+        self._uncleanable.difference_update(topic.partitions)
+        names = {(topic.name, each.index) for each in topic.partitions}
+        if names.isdisjoint(self._cleaned):
+            return
+        self._cleaned = {name: at for name, at in self._cleaned.items() if name not in names}
+        content = dict(self._cleaned)
+        self._machine.background.run(
+            lambda: write_cleaned(self._machine.disk, self._directory, content), _log_if_failed
+        )
+
+    @property
+    def _backoff_ms(self) -> int:
+        return max(_REST_MS, self._config().log_cleaner_backoff_ms)
+
+    # Slices
+
+    def _go_on(self, error: Exception | None = None) -> None:
+        steps = self._steps
+        if steps is None:
+            return
+        clock = self._machine.clock
+        until_ms = clock.monotonic_ms() + SLICE_MS
+        try:
+            for _ in range(_STEPS_A_SLICE):
+                asked = next(steps) if error is None else steps.throw(error)
+                error = None
+                match asked:
+                    case None:
+                        if clock.monotonic_ms() >= until_ms:
+                            break
+                    case Started(start):
+                        start(partial(self._resume, steps))
+                        return
+                    case Aside(call):
+                        self._machine.background.run(call, partial(self._resume, steps))
+                        return
+        except StopIteration as end:
+            self._steps = None
+            self._later(_REST_MS if end.value else self._backoff_ms, self._begin)
+            return
+        self._later(_REST_MS, self._go_on)
+
+    def _resume(self, steps: Steps[bool], error: Exception | None) -> None:
+        """What the steps waited for is done, unless they were dropped meanwhile."""
+        if steps is self._steps:
+            self._later(0, partial(self._go_on, error))
+
+    def _drop_steps(self) -> None:
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.close()
+
+    def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._machine.scheduler.call_later(delay_ms, call)
+
+
+def _log_if_failed(error: Exception | None) -> None:
+    if error is not None:
+        logger.warning("the cleaner's checkpoint is an old one: %s", error)

@@ -1,0 +1,185 @@
+"""One cleaning of one log, from its first reading to the last segment put in place, in steps.
+
+    1. the dirty part is read, and the last offset of each key taken up      (mapping)
+    2. run by run, what survives is copied to a new segment beside the log   (survivors)
+    3. which replaces the run as soon as it is complete                      (Partition.replace)
+
+Readers find the old segments or the new one, and so does a broker that was killed in between. If
+the map was full before the dirty part was read, the cleaning ends there, and the rest is for the
+next one. A log that changes under it (old segments were removed, the topic deleted) is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from coordinator.log.batch import Batch, batches, parse_header
+from coordinator.log.cleaner.mapping import take_up
+from coordinator.log.cleaner.offset_map import OffsetMap
+from coordinator.log.cleaner.section import Section, runs
+from coordinator.log.cleaner.steps import Started, Steps
+from coordinator.log.cleaner.survivors import Cleaning, LastOfProducer, surviving
+from coordinator.log.cleaner.transactions import CleanedTransactions
+from coordinator.log.partition import Partition
+from coordinator.log.segment import Segment
+
+_READ_BYTES = 64 << 10
+_WRITE_BYTES = 64 << 10
+_BATCHES_A_STEP = 32
+_CHECKPOINT_STEPS = 50_000  # more than half a minute, where they are slices of a loop
+
+
+class NotNow(Exception):
+    """The log can't be cleaned at this time: segments that were being cleaned are no longer in it,
+    or what replaced others is in no checkpoint yet."""
+
+
+def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int) -> Steps[int]:
+    """The offset up to which the log is clean then. NotNow; Damaged, ValueError, IndexError
+    where something in the log is no batch or no record; OSError."""
+    offsets = OffsetMap(map_bytes)
+    offsets.end_offset = section.first_dirty_offset
+    aborted = partition.aborted_in(section.first_dirty_offset, section.end_offset)
+    transactions = CleanedTransactions(aborted)
+    ends = _ends(section.segments, section.end_offset)
+    for segment, end in zip(section.segments, ends, strict=True):
+        if end <= section.first_dirty_offset:
+            continue
+        if not (
+            yield from _map(partition, segment, offsets, transactions, section.first_dirty_offset)
+        ):
+            break
+        offsets.end_offset = end
+    settings = partition.settings
+    chosen = [each for each in section.segments if each.base_offset < offsets.end_offset]
+    end = ends[len(chosen) - 1]
+    transactions = CleanedTransactions(partition.aborted_in(chosen[0].base_offset, end))
+    for run in runs(chosen, end, settings):
+        cleaning = Cleaning(
+            offsets=offsets,
+            now_ms=now_ms,
+            delete_retention_ms=settings.delete_retention_ms,
+            max_message_bytes=settings.max_message_bytes,
+            producers=_last_of_producers(partition),
+        )
+        yield from _replace(partition, run, cleaning, transactions)
+    return offsets.end_offset
+
+
+def _ends(segments: Sequence[Segment], end_offset: int) -> list[int]:
+    return [*(each.base_offset for each in segments[1:]), end_offset]
+
+
+def _last_of_producers(partition: Partition) -> dict[int, LastOfProducer]:
+    found = {}
+    for producer_id, known, _ in partition.producers.items():
+        last = known.batches[-1] if known.batches else None
+        found[producer_id] = LastOfProducer(last.last_offset if last else None, known.epoch)
+    return found
+
+
+def _pieces(segment: Segment) -> Iterator[Sequence[Batch]]:
+    """All batches of a segment, some at a time."""
+    position = 0
+    while position < segment.size:
+        data = segment.read(position, _READ_BYTES)
+        yield list(batches(data))
+        position += len(data)
+
+
+def _map(
+    partition: Partition,
+    segment: Segment,
+    offsets: OffsetMap,
+    transactions: CleanedTransactions,
+    first_dirty_offset: int,
+) -> Steps[bool]:
+    """Whether there was room for all keys of the segment."""
+    for piece in _pieces(segment):
+        for at, batch in enumerate(piece):
+            if batch.last_offset < first_dirty_offset:
+                continue
+            if not (yield from take_up(batch, offsets, transactions, first_dirty_offset)):
+                return False
+            if at % _BATCHES_A_STEP == 0:
+                yield None
+        yield None
+        _check_in_log(partition, [segment])
+    return True
+
+
+def _replace(
+    partition: Partition,
+    run: list[Segment],
+    cleaning: Cleaning,
+    transactions: CleanedTransactions,
+) -> Steps[None]:
+    """Copy what survives of a run, and put it in the run's place."""
+    for _ in range(_CHECKPOINT_STEPS):  # the one before waits for a checkpoint of the log
+        if not partition.is_replacing:
+            break
+        yield None
+    else:
+        raise NotNow(f"{partition.directory}: no checkpoint has the run that was replaced last")
+    new = partition.cleaned(run[0].base_offset)
+    is_in_place = False
+    try:
+        yield from _copy(partition, run, new, cleaning, transactions)
+        for each in transactions.take_kept():
+            new.aborted.add(each)
+        _check_in_log(partition, run)
+
+        def start(done: Callable[[Exception | None], None]) -> None:
+            partition.replace(run, new, done)
+
+        yield Started(start)
+        is_in_place = True
+    finally:
+        if not is_in_place:
+            partition.discard_cleaned(new)
+
+
+def _copy(
+    partition: Partition,
+    run: list[Segment],
+    new: Segment,
+    cleaning: Cleaning,
+    transactions: CleanedTransactions,
+) -> Steps[None]:
+    out = bytearray()
+    headers: list[Batch] = []
+
+    def write() -> None:
+        new.write(out)
+        for each in headers:
+            new.noted(each.size, each.last_offset, each.max_timestamp_ms)
+        out.clear()
+        headers.clear()
+
+    for segment in run:
+        read = 0
+        for piece in _pieces(segment):
+            for at, batch in enumerate(piece):
+                read += batch.size
+                is_last = segment is run[-1] and read == segment.size
+                for kept in (yield from surviving(batch, cleaning, transactions, is_last=is_last)):
+                    headers.append(parse_header(kept))
+                    out += kept
+                if len(out) >= _WRITE_BYTES:
+                    write()
+                if at % _BATCHES_A_STEP == 0:
+                    yield None
+            yield None
+            _check_in_log(partition, run)
+    write()
+
+
+def _check_in_log(partition: Partition, run: Sequence[Segment]) -> None:
+    """NotNow unless these are neighbouring segments of the log."""
+    closed = partition.closed_segments()
+    try:
+        at = closed.index(run[0])
+    except ValueError:
+        raise NotNow(f"{run[0].path} is no longer in the log") from None
+    if closed[at : at + len(run)] != list(run):
+        raise NotNow(f"the segments from {run[0].path} on are no longer in the log")

@@ -1,0 +1,35 @@
+"""Taking up the keys of the dirty section: the first of a cleaning's two readings.
+
+Every batch from the first dirty offset on, and its transactions, as the second reading will meet
+them: the key of an aborted record replaces nothing.
+Source: Cleaner.buildOffsetMapForSegment.
+"""
+
+from __future__ import annotations
+
+from coordinator.log.batch import Batch
+from coordinator.log.cleaner.offset_map import OffsetMap
+from coordinator.log.cleaner.records import opened
+from coordinator.log.cleaner.steps import Steps
+from coordinator.log.cleaner.transactions import CleanedTransactions
+
+
+def take_up(
+    batch: Batch, offsets: OffsetMap, transactions: CleanedTransactions, first_dirty_offset: int
+) -> Steps[bool]:
+    """Whether there was room for all keys of the batch, the next one in the log. If not, the map
+    ends before the record that found none. ValueError or IndexError where there are no records."""
+    if batch.is_control:
+        transactions.ends_nothing(batch)
+    elif not transactions.is_aborted(batch) and batch.record_count:
+        _, spans = yield from opened(batch)
+        put = offsets.put
+        for span in spans:
+            offset = batch.base_offset + span.offset_delta
+            if span.key is None or offset < first_dirty_offset:
+                continue
+            if not put(span.key, offset):
+                offsets.end_offset = offset
+                return False
+    offsets.end_offset = batch.last_offset + 1
+    return True

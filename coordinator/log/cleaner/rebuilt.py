@@ -1,0 +1,120 @@
+"""A batch that has lost some of its records, or all, and is otherwise what it was.
+
+It keeps its base and its last offset, and so its sequences; its producer, its codec, the records
+that stay with their offsets and timestamps. A delete horizon that it is given takes the place of
+the base timestamp, from which the records count theirs, so they are written anew and may take more
+room. If the batch grows beyond `max.message.bytes` by that, it is divided, each part with the
+offsets and sequences that are its own. (Kafka lets it grow.)
+Source: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+
+from crc32c import crc32c
+
+from coordinator.log.batch import COMPRESSION_MASK, DELETE_HORIZON, HEADER, HEADER_BYTES, Batch
+from coordinator.log.cleaner.records import Span, moved
+from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
+from coordinator.log.compression import Bytes, compress
+
+_RECORDS_A_STEP = 256
+_PREFIX_BYTES = 12
+_CRC = Struct(">I")
+_CRC_AT = 17
+_ATTRIBUTES_AT = 21
+_SEQUENCES = 2**31
+
+
+def emptied(batch: Batch) -> bytes:
+    """No more than the header: offsets, producer, sequences, kind, time."""
+    attributes = batch.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    return _sealed(batch._replace(attributes=attributes, base_timestamp_ms=-1, record_count=0), b"")
+
+
+def rebuilt(
+    batch: Batch, data: bytes, spans: list[Span], horizon_ms: int | None, bytes_max: int
+) -> Steps[list[bytes]]:
+    """The batch with these of its records, which are in `data`; several if it would grow beyond
+    `bytes_max`. `horizon_ms` is the delete horizon to be set; None leaves what is there."""
+    head = batch
+    if horizon_ms is not None:
+        head = batch._replace(
+            attributes=batch.attributes | DELETE_HORIZON, base_timestamp_ms=horizon_ms
+        )
+    shift_ms = head.base_timestamp_ms - batch.base_timestamp_ms
+    limit = max(bytes_max, batch.size)
+    return (yield from _divided(head, data, spans, 0, batch.last_offset_delta, shift_ms, limit))
+
+
+def _divided(
+    head: Batch,
+    data: bytes,
+    spans: list[Span],
+    first_delta: int,
+    last_delta: int,
+    shift_ms: int,
+    limit: int,
+) -> Steps[list[bytes]]:
+    """What spans these offset deltas, in one batch, or in halves if that is too large."""
+    made = yield from _part(head, data, spans, first_delta, last_delta, shift_ms)
+    if len(made) <= limit or len(spans) == 1:
+        return [made]
+    middle = len(spans) // 2
+    cut = spans[middle].offset_delta
+    halves = ((spans[:middle], first_delta, cut - 1), (spans[middle:], cut, last_delta))
+    parts = []
+    for half, first, last in halves:
+        parts += yield from _divided(head, data, half, first, last, shift_ms, limit)
+    return parts
+
+
+def _part(
+    head: Batch,
+    data: bytes,
+    spans: Sequence[Span],
+    first_delta: int,
+    last_delta: int,
+    shift_ms: int,
+) -> Steps[bytes]:
+    records = []
+    deltas_ms = []
+    for start in range(0, len(spans), _RECORDS_A_STEP):
+        for span in spans[start : start + _RECORDS_A_STEP]:
+            record, delta_ms = moved(data, span, shift_ms, first_delta)
+            records.append(record)
+            deltas_ms.append(delta_ms)
+        yield None
+    max_timestamp_ms = head.max_timestamp_ms
+    if not head.is_log_append_time:
+        max_timestamp_ms = head.base_timestamp_ms + max(deltas_ms)
+    sequence = head.base_sequence
+    if sequence >= 0:
+        sequence = (sequence + first_delta) % _SEQUENCES
+    body: Bytes = b"".join(records)
+    codec = head.attributes & COMPRESSION_MASK
+    if codec and len(body) >= ASIDE_BYTES:
+        body = yield from aside(lambda: compress(codec, body))
+    else:
+        body = compress(codec, body)
+    return _sealed(
+        head._replace(
+            base_offset=head.base_offset + first_delta,
+            last_offset_delta=last_delta - first_delta,
+            max_timestamp_ms=max_timestamp_ms,
+            base_sequence=sequence,
+            record_count=len(spans),
+        ),
+        body,
+    )
+
+
+def _sealed(head: Batch, body: Bytes) -> bytes:
+    """A header with these fields but for length and checksum, which are made, and the body."""
+    *fields, _ = head._replace(length=HEADER_BYTES - _PREFIX_BYTES + len(body), crc=0)
+    out = bytearray(HEADER.pack(*fields))
+    out += body
+    _CRC.pack_into(out, _CRC_AT, crc32c(memoryview(out)[_ATTRIBUTES_AT:]))
+    return bytes(out)

@@ -1,0 +1,101 @@
+"""The records of a batch as spans of bytes: what the cleaner has to know of each, and no more.
+
+Most of what is cleaned stays, byte for byte. So a record is not decoded: its key is looked at, and
+whether it has a value. The loop is the cleaner's hottest; varints of one byte are read in place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.log.batch import COMPRESSION_MASK, HEADER_BYTES, Batch
+from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
+from coordinator.log.compression import decompress
+from coordinator.log.varint import read_varint, write_varint
+
+_RECORDS_A_STEP = 512
+
+
+class Span(NamedTuple):
+    """One record: its bytes, and of what is in them the cleaner's part."""
+
+    start: int
+    end: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def read_spans(data: bytes, at: int, count: int) -> tuple[list[Span], int]:
+    """So many records from this position on, and the position after them. ValueError or IndexError
+    where the bytes are no records."""
+    spans = []
+    for _ in range(count):
+        start = at
+        byte = data[at]
+        if byte < 0x80:
+            length, at = byte >> 1, at + 1
+        else:
+            length, at = read_varint(data, at)
+        end = at + length
+        at += 1  # attributes
+        while data[at] > 0x7F:  # timestamp delta
+            at += 1
+        byte = data[at + 1]
+        if byte < 0x80:
+            offset_delta, at = byte >> 1, at + 2
+        else:
+            offset_delta, at = read_varint(data, at + 1)
+        byte = data[at]
+        key = None
+        if byte & 1:  # the lowest bit is the sign: no key
+            at += 1
+        else:
+            if byte < 0x80:
+                size, at = byte >> 1, at + 1
+            else:
+                size, at = read_varint(data, at)
+            key = data[at : at + size]
+            at += size
+        if not at < end <= len(data):
+            raise ValueError(f"a record of {length} bytes at {start} of {len(data)}")
+        spans.append(Span(start, end, offset_delta, key, not data[at] & 1))
+        at = end
+    return spans, at
+
+
+def moved(data: bytes, span: Span, shift_ms: int, shift_offset: int) -> tuple[bytes, int]:
+    """The record counted from a base that is so much later; and its new timestamp delta."""
+    _, start = read_varint(data, span.start)
+    delta_ms, at = read_varint(data, start + 1)
+    if not shift_ms and not shift_offset:
+        return data[span.start : span.end], delta_ms
+    _, rest = read_varint(data, at)
+    content = bytearray(data[start : start + 1])
+    write_varint(content, delta_ms - shift_ms)
+    write_varint(content, span.offset_delta - shift_offset)
+    content += data[rest : span.end]
+    out = bytearray()
+    write_varint(out, len(content))
+    out += content
+    return bytes(out), delta_ms - shift_ms
+
+
+def opened(batch: Batch) -> Steps[tuple[bytes, list[Span]]]:
+    """The records of a batch, and the bytes that they are in, decompressed. ValueError, IndexError
+    where there are no records."""
+    data = bytes(batch.data)[HEADER_BYTES:]
+    codec = batch.attributes & COMPRESSION_MASK
+    if codec and len(data) >= ASIDE_BYTES:
+        packed = data
+        data = yield from aside(lambda: bytes(decompress(codec, packed)))
+    elif codec:
+        data = bytes(decompress(codec, data))
+    spans: list[Span] = []
+    at = 0
+    while len(spans) < batch.record_count:
+        count = min(_RECORDS_A_STEP, batch.record_count - len(spans))
+        more, at = read_spans(data, at, count)
+        spans += more
+        yield None
+    return data, spans

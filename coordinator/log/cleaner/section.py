@@ -1,0 +1,102 @@
+"""What of a log can be cleaned, and whether it is worth it: decisions on what is known in memory.
+
+    clean                dirty                          not to be cleaned yet
+    |--------------------|------------------------------|------------------------->
+    start                first dirty offset             end of the section
+
+The first dirty offset is where the last cleaning came to (`checkpoint`). The section ends with the
+last closed segment that is stable altogether and whose records are older than
+`min.compaction.lag.ms`. It is cleaned if its dirty part is more than `min.cleanable.dirty.ratio` of
+it, or older than `max.compaction.lag.ms`.
+Source: LogCleanerManager.{cleanableOffsets, calculateCleanableBytes, maxCompactionDelay},
+Cleaner.groupSegmentsBySize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator.log.partition import Partition
+from coordinator.log.segment import Segment
+from coordinator.log.settings import LogSettings
+
+_OFFSETS_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """What may be cleaned of a log now."""
+
+    segments: Sequence[Segment]  # oldest first, the clean ones as well
+    first_dirty_offset: int
+    end_offset: int
+    dirty_bytes: int
+    ratio: float  # dirty of all bytes
+    is_overdue: bool
+
+    def is_worth_it(self, settings: LogSettings) -> bool:
+        return self.dirty_bytes > 0 and (
+            self.is_overdue or self.ratio > settings.min_cleanable_dirty_ratio
+        )
+
+
+def section_of(partition: Partition, cleaned_offset: int | None, now_ms: int) -> Section:
+    """`cleaned_offset`: where the last cleaning came to, None if there was none."""
+    start = partition.start_offset
+    first_dirty = start if cleaned_offset is None else cleaned_offset
+    if not start <= first_dirty <= partition.end_offset:
+        first_dirty = start
+    settings = partition.settings
+    closed = partition.closed_segments()
+    ends = [each.base_offset for each in closed[1:]]
+    if closed:
+        ends.append(partition.active_offset)
+    youngest_ms = now_ms - settings.min_compaction_lag_ms
+    dirty: list[Segment] = []
+    taken = 0
+    for segment, end in zip(closed, ends, strict=True):
+        if end > first_dirty:
+            is_young = settings.min_compaction_lag_ms > 0 and segment.max_timestamp_ms > youngest_ms
+            if is_young or end > partition.last_stable_offset:
+                break
+            dirty.append(segment)
+        taken += 1
+    dirty_bytes = sum(segment.size for segment in dirty)
+    clean_bytes = sum(each.size for each in closed[:taken] if each.base_offset < first_dirty)
+    return Section(
+        segments=closed[:taken],
+        first_dirty_offset=first_dirty,
+        end_offset=ends[taken - 1] if taken else first_dirty,
+        dirty_bytes=dirty_bytes,
+        ratio=dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0,
+        is_overdue=any(
+            0 < segment.first_timestamp_ms < now_ms - settings.max_compaction_lag_ms
+            for segment in dirty
+        ),
+    )
+
+
+def runs(
+    segments: Sequence[Segment], end_offset: int, settings: LogSettings
+) -> list[list[Segment]]:
+    """The segments in runs that become one each: neighbours that together are no larger than a
+    segment may be. `end_offset` is where the last of them ends."""
+    ends = [*(each.base_offset for each in segments[1:]), end_offset]
+    found: list[list[Segment]] = []
+    size = index_size = 0
+    for segment, end in zip(segments, ends, strict=True):
+        size += segment.size
+        index_size += segment.index_bytes
+        fits = (
+            bool(found)
+            and size <= settings.segment_bytes
+            and index_size <= settings.segment_index_bytes
+            and end - 1 - found[-1][0].base_offset <= _OFFSETS_MAX
+        )
+        if fits:
+            found[-1].append(segment)
+        else:
+            found.append([segment])
+            size, index_size = segment.size, segment.index_bytes
+    return found

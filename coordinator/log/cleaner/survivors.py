@@ -1,0 +1,138 @@
+"""What is left of one batch: the decision at the heart of compaction.
+
+    the batch is                              what is left
+    of an aborted transaction                 nothing
+    a marker that ends nothing any more       itself until its delete horizon, then nothing
+    another marker, or beyond the map         itself
+    of records                                those that are the last of their key; of these one
+                                              without a value until the delete horizon; none
+                                              without a key
+
+The delete horizon of a batch is the time from which its tombstones or its marker may go:
+`delete.retention.ms` after a cleaning first met them. It stands in the header in the place of the
+base timestamp, and a bit of the attributes says so (KIP-534).
+
+A batch that loses all its records goes as well, but for two: the last batch of a producer that is
+still known, since it tells its sequence and epoch, and the last batch of what is cleaned into one
+segment, since it tells where the next one goes on. Of these an empty header stays.
+Source: Cleaner.cleanInto, MemoryRecords.filterTo. There the last batch of the whole cleaning stays,
+and a segment whose last batches are gone ends earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coordinator.log.batch import Batch
+from coordinator.log.cleaner.offset_map import OffsetMap
+from coordinator.log.cleaner.rebuilt import emptied, rebuilt
+from coordinator.log.cleaner.records import opened
+from coordinator.log.cleaner.steps import Steps
+from coordinator.log.cleaner.transactions import CleanedTransactions
+
+_RECORDS_A_STEP = 1_024
+
+
+class LastOfProducer(NamedTuple):
+    """What a partition knows of a producer's last batch."""
+
+    offset: int | None  # None: nothing but a marker is known
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaning:
+    """One cleaning of a log: what holds for all its batches."""
+
+    offsets: OffsetMap
+    now_ms: int
+    delete_retention_ms: int
+    max_message_bytes: int
+    producers: Mapping[int, LastOfProducer]
+
+    @property
+    def delete_horizon_ms(self) -> int:
+        """Of the batches whose tombstones or marker it is the first to meet."""
+        return self.now_ms + self.delete_retention_ms
+
+
+def surviving(
+    batch: Batch, cleaning: Cleaning, transactions: CleanedTransactions, *, is_last: bool
+) -> Steps[list[bytes]]:
+    """The batches that take this one's place: none, itself, an emptied one, or rarely several.
+    Batches come in the order of the log. ValueError or IndexError where the bytes are no records.
+    """
+    kept: list[bytes] = []
+    if batch.is_control:
+        kept = yield from _marker(batch, cleaning, transactions)
+    elif not transactions.is_aborted(batch) and batch.record_count:
+        kept = yield from _records(batch, cleaning)
+    if not kept and (is_last or _is_last_of_producer(batch, cleaning.producers)):
+        return [emptied(batch)]
+    return kept
+
+
+def _marker(
+    batch: Batch, cleaning: Cleaning, transactions: CleanedTransactions
+) -> Steps[list[bytes]]:
+    if not transactions.ends_nothing(batch):
+        return [bytes(batch.data)]
+    horizon_ms = batch.delete_horizon_ms
+    if not batch.record_count or (horizon_ms is not None and horizon_ms <= cleaning.now_ms):
+        return []
+    if horizon_ms is not None:
+        return [bytes(batch.data)]
+    data, spans = yield from opened(batch)
+    return (
+        yield from rebuilt(
+            batch, data, spans, cleaning.delete_horizon_ms, cleaning.max_message_bytes
+        )
+    )
+
+
+def _records(batch: Batch, cleaning: Cleaning) -> Steps[list[bytes]]:
+    offsets = cleaning.offsets
+    if batch.base_offset >= offsets.end_offset:
+        return [bytes(batch.data)]
+    data, spans = yield from opened(batch)
+    horizon_ms = batch.delete_horizon_ms
+    keeps_tombstones = horizon_ms is None or cleaning.now_ms < horizon_ms
+    base_offset, end_offset = batch.base_offset, offsets.end_offset
+    is_replaced = offsets.is_replaced
+    kept = []
+    has_tombstones = False
+    for start in range(0, len(spans), _RECORDS_A_STEP):
+        for span in spans[start : start + _RECORDS_A_STEP]:
+            offset = base_offset + span.offset_delta
+            if offset < end_offset:
+                if span.key is None or is_replaced(span.key, offset):
+                    continue
+                if not span.has_value:
+                    if not keeps_tombstones:
+                        continue
+                    has_tombstones = True
+            kept.append(span)
+        yield None
+    sets_horizon = has_tombstones and horizon_ms is None
+    if not kept or (len(kept) == len(spans) and not sets_horizon):
+        return [bytes(batch.data)] if kept else []
+    return (
+        yield from rebuilt(
+            batch,
+            data,
+            kept,
+            cleaning.delete_horizon_ms if sets_horizon else None,
+            cleaning.max_message_bytes,
+        )
+    )
+
+
+def _is_last_of_producer(batch: Batch, producers: Mapping[int, LastOfProducer]) -> bool:
+    last = producers.get(batch.producer_id)
+    if last is None:
+        return False
+    if last.offset is None:
+        return batch.is_control and batch.producer_epoch == last.epoch
+    return batch.last_offset == last.offset

@@ -1,0 +1,375 @@
+"""The cleaner at work on logs: in virtual time, on a disk in memory that fails and crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.config import BrokerConfig
+from coordinator.log.batch import batches, encode_batch, parse_header
+from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned
+from coordinator.log.cleaner.cleaner import Cleaner
+from coordinator.log.disk import Disk
+from coordinator.log.machine import Machine
+from coordinator.log.partition import Partition
+from coordinator.log.storage import Storage
+from coordinator.log.topics import Topics
+from tests.unit.coordinator.disks import MemoryDisk
+from tests.unit.coordinator.fakes import FakeClock
+from tests.unit.coordinator.log.cleaner.topics import Topic
+from tests.unit.coordinator.log.logs import AtOnce
+from tests.unit.coordinator.log.test_checkpoint import FailingAfter
+
+DATA = Path("/data")
+CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0.01"}
+PID = 7
+
+
+class World:
+    """The topics of a broker and its cleaner."""
+
+    def __init__(self, disk: Disk, clock: FakeClock | None = None, **configs: Any) -> None:
+        self.disk = disk
+        self.clock = clock or FakeClock()
+        machine = Machine(disk, self.clock, self.clock, AtOnce())
+        self.config = BrokerConfig(data_dir=DATA, **configs)
+        storage = Storage(DATA, 1, UUID(int=1), disk)
+        ids = iter(range(100, 200))
+        self.topics = Topics(storage, self.config, machine, lambda: UUID(int=next(ids)))
+        self.topics.load()
+        self.cleaner = Cleaner(self.topics, DATA, machine, lambda: self.config)
+
+    def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> Partition:
+        return self.topics.create(name, 1, {**CONFIGS, **configs}).partitions[0]
+
+    @property
+    def log(self) -> Partition:
+        found = self.topics.partition("t", 0)
+        assert found is not None
+        return found
+
+
+def write(log: Partition, key: bytes, value: bytes | None, **producer: Any) -> None:
+    data = encode_batch([(key, value)], timestamp_ms=FakeClock().now_ms(), **producer)
+    log.append(parse_header(data))
+
+
+def filled(world: World, count: int = 50, keys: int = 5, **configs: str) -> Partition:
+    log = world.create(configs=configs)
+    for i in range(count):
+        write(log, b"key-%d" % (i % keys), b"value-%d" % i)
+    return log
+
+
+def records(log: Partition) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+    offset = log.start_offset
+    while data := log.read(offset, 1_000):
+        for batch in batches(data):
+            assert batch.is_intact()
+            offset = batch.last_offset + 1
+            if not batch.is_control:
+                for record in batch.records():
+                    yield record.offset, record.key, record.value
+
+
+def values(log: Partition) -> dict[bytes | None, bytes | None]:
+    return {key: value for _, key, value in records(log)}
+
+
+def test_a_log_is_cleaned_by_itself_after_the_backoff() -> None:
+    world = World(MemoryDisk(), log_cleaner_backoff_ms=1_000)
+    log = filled(world)
+    expected = values(log)
+    world.cleaner.start()
+    world.clock.advance(999)
+    assert len(list(records(log))) == 50
+    world.clock.advance(1_000)
+    assert values(log) == expected
+    closed = [each for each in records(log) if each[0] < log.active_offset]
+    assert len(closed) == len({key for _, key, _ in closed}) == 5
+    assert read_cleaned(world.disk, DATA) == {("t", 0): log.active_offset}
+
+
+def test_the_checkpoint_is_kafkas() -> None:
+    world = World(MemoryDisk())
+    log = filled(world)
+    world.cleaner.clean_now()
+    content = world.disk.read(DATA / FILE_NAME)
+    assert content == b"0\n1\nt 0 %d\n" % log.active_offset
+    assert read_cleaned(MemoryDisk(), DATA) == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"1\n0\n", b"0\n2\nt 0 5\n", b"0\n1\nt 0\n", b"\xff"])
+def test_a_checkpoint_that_cannot_be_read_counts_for_nothing(content: bytes) -> None:
+    disk = MemoryDisk()
+    disk.make_directory(DATA)
+    disk.replace(DATA / FILE_NAME, content)
+    assert read_cleaned(disk, DATA) == {}
+
+
+def test_segments_become_fewer_and_what_was_cleaned_survives_crashes() -> None:
+    disk = MemoryDisk()
+    world = World(disk)
+    log = filled(world)
+    before = len(log.closed_segments())
+    assert world.cleaner.clean_now() == 1
+    assert world.cleaner.clean_now() == 0
+    for i in range(10):
+        write(log, b"key-0", b"more-%d" % i)
+    expected = values(log)
+    assert world.cleaner.clean_now() == 1
+    assert len(log.closed_segments()) < before - 4
+    assert values(log) == expected
+    found = list(records(log))
+    assert list(records(World(disk.kill()).log)) == found
+    active = log.active_offset  # what is in the active segment has not been flushed
+    again = World(disk.lose_power()).log
+    assert [each for each in records(again) if each[0] < active] == [
+        each for each in found if each[0] < active
+    ]
+
+
+def test_nothing_else_waits_for_longer_than_a_slice() -> None:
+    world = World(MemoryDisk(), log_cleaner_backoff_ms=0)
+    log = filled(world, count=2_000, keys=2_000, **{"segment.bytes": "20000"})
+    world.cleaner.start()
+    turns = 0
+    while not read_cleaned(world.disk, DATA):
+        write(log, b"busy", b"%d" % turns)
+        world.clock.advance(1)
+        turns += 1
+    assert turns > 20
+
+
+def test_a_topic_that_is_deleted_while_it_is_cleaned_is_dropped() -> None:
+    world = World(MemoryDisk(), log_cleaner_backoff_ms=0)
+    filled(world, count=500, keys=500)
+    world.create("other")
+    write(world.topics.partitions()[1], b"k", b"v")
+    world.cleaner.start()
+    world.clock.advance(10)
+    topic = world.topics.get("t")
+    assert topic is not None
+    world.topics.delete(topic)
+    world.clock.advance(1_000)
+    assert read_cleaned(world.disk, DATA) == {}
+    again = filled(world)
+    world.clock.advance(1_000)
+    assert read_cleaned(world.disk, DATA) == {("t", 0): again.active_offset}
+
+
+def test_segments_that_go_while_they_are_cleaned_stop_the_cleaning() -> None:
+    world = World(MemoryDisk(), log_cleaner_backoff_ms=10)
+    log = filled(world, count=500, keys=500, **{"cleanup.policy": "compact,delete"})
+    world.cleaner.start()
+    world.clock.advance(20)
+    log.delete_records_before(300)
+    assert log.start_offset == 300
+    world.clock.advance(5_000)
+    assert [offset for offset, _, _ in records(log)] == list(range(log.start_offset, 500))
+    assert read_cleaned(world.disk, DATA) == {("t", 0): log.active_offset}
+
+
+def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
+    world = World(MemoryDisk())
+    log = filled(world)
+    data = bytearray(encode_batch([(b"k", b"v")], timestamp_ms=1))
+    data[61:] = b"\xff" * len(data[61:])
+    log.append_internal(bytes(data))
+    for i in range(20):
+        write(log, b"k", b"%d" % i)
+    other = world.create("u")
+    for i in range(20):
+        write(other, b"k", b"%d" % i)
+    before = list(records(other))
+    world.cleaner.clean_now()
+    assert len(list(records(other))) < len(before)
+    assert ("t", 0) not in read_cleaned(world.disk, DATA)
+    assert ("u", 0) in read_cleaned(world.disk, DATA)
+
+
+def test_a_map_with_little_room_cleans_in_passes_to_the_same_end() -> None:
+    world, small = World(MemoryDisk()), World(MemoryDisk(), log_cleaner_dedupe_buffer_size=600)
+    for each in (world, small):
+        filled(each, count=100, keys=30)
+    assert world.cleaner.clean_now() == 1
+    assert small.cleaner.clean_now() > 1
+    assert list(records(small.log)) == list(records(world.log))
+
+
+def test_what_is_not_stable_is_not_cleaned() -> None:
+    world = World(MemoryDisk())
+    log = filled(world)
+    write(
+        log, b"key-0", b"open", producer_id=PID, producer_epoch=0, base_sequence=0,
+        transactional=True,
+    )  # fmt: skip
+    open_at = log.last_stable_offset
+    for i in range(50):
+        write(log, b"key-1", b"later-%d" % i)
+    world.cleaner.clean_now()
+    assert read_cleaned(world.disk, DATA)[("t", 0)] <= open_at
+    assert [offset for offset, _, _ in records(log) if offset >= open_at] == list(
+        range(open_at, open_at + 51)
+    )
+
+
+def test_aborted_records_are_gone_from_the_file_and_committed_ones_are_read() -> None:
+    disk = MemoryDisk()
+    world = World(disk)
+    log = world.create()
+    for i in range(30):
+        write(
+            log, b"key-%d" % (i % 3), b"%d" % i, producer_id=PID, producer_epoch=0,
+            base_sequence=i, transactional=True,
+        )  # fmt: skip
+        log.append_marker(PID, 0, committed=i % 2 == 0, coordinator_epoch=0)
+    for i in range(10):
+        write(log, b"x", b"%d" % i)
+    world.cleaner.clean_now()
+    closed = {key: value for offset, key, value in records(log) if offset < log.active_offset}
+    assert closed == {b"key-0": b"24", b"key-1": b"28", b"key-2": b"26", b"x": closed[b"x"]}
+    assert all(int(value or b"1") % 2 == 0 for key, value in closed.items() if key != b"x")
+    fetched = log.fetch(0, 1 << 20, committed=True, at_least_one=True)
+    assert all(entry.last_offset < log.end_offset for entry in fetched.aborted or [])
+    again = World(disk.kill()).log
+    assert again.last_stable_offset == again.end_offset
+    assert again.aborted_in(0, again.end_offset) == log.aborted_in(0, log.end_offset)
+
+
+def test_a_full_disk_leaves_the_log_as_it_was_and_it_is_tried_again() -> None:
+    disk = FailingAfter(10_000)
+    world = World(disk, log_cleaner_backoff_ms=100)
+    log = filled(world)
+    before = list(records(log))
+    disk.calls = 0
+    world.cleaner.start()
+    world.clock.advance(1_000)
+    assert list(records(log)) == before
+    assert not [path for path in disk.files if path.name.endswith(".cleaned")]
+    disk.calls = 10_000
+    world.clock.advance(60_000)
+    assert len(list(records(log))) < len(before)
+
+
+def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
+    outcomes = set()
+    for calls in range(45):
+        disk = FailingAfter(10_000)
+        world = World(disk)
+        log = filled(world, count=60, keys=4)
+        log.save()
+        expected = values(log)
+        disk.calls = calls
+        world.cleaner.clean_now()
+        live = list(records(log))
+        assert values(log) == expected
+        after = disk.kill()
+        again = World(after)
+        assert list(records(again.log)) == live, f"{calls=}"
+        again.cleaner.clean_now()
+        assert values(again.log) == expected, f"{calls=}"
+        assert not [path for path in after.files if path.suffix in (".cleaned", ".swap")]
+        outcomes.add(len(live))
+    assert len(outcomes) > 2  # nothing, some runs, all
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("write"),
+            st.sampled_from([b"a", b"b", b"c"]),
+            st.one_of(st.none(), st.binary(max_size=60)),
+        ),
+        st.tuples(
+            st.just("stage"),
+            st.sampled_from([7, 8]),
+            st.sampled_from([b"a", b"b", b"c"]),
+            st.one_of(st.none(), st.binary(max_size=60)),
+        ),
+        st.tuples(st.just("end"), st.sampled_from([7, 8]), st.booleans()),
+        st.tuples(st.just("clean"), st.integers(1, 600)),
+        st.tuples(st.just("crash"), st.booleans()),
+    ),
+    max_size=60,
+)
+
+
+def seen(log: Partition) -> dict[bytes | None, bytes]:
+    """The last values that a read_committed consumer has, over fetches of a few bytes each."""
+    found: dict[bytes | None, bytes] = {}
+    offset = log.start_offset
+    while offset < log.last_stable_offset:
+        fetched = log.fetch(offset, 500, committed=True, at_least_one=True)
+        index = list(fetched.aborted or [])
+        aborting: set[int] = set()
+        got = list(batches(bytes(fetched.records)))
+        if not got:
+            break
+        for batch in got:
+            for entry in [each for each in index if each.first_offset <= batch.last_offset]:
+                aborting.add(entry.producer_id)
+                index.remove(entry)
+            offset = batch.last_offset + 1
+            if batch.is_control:
+                if batch.record_count and not batch.marker()[0]:
+                    aborting.discard(batch.producer_id)
+                continue
+            if batch.is_transactional and batch.producer_id in aborting:
+                continue
+            for record in batch.records():
+                if record.value is None:
+                    found.pop(record.key, None)
+                else:
+                    found[record.key] = record.value
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(EVENTS)
+def test_a_log_that_is_cleaned_and_crashes_has_the_same_last_values(
+    events: list[tuple[Any, ...]],
+) -> None:
+    model = Topic()
+    disk = MemoryDisk()
+    world = World(disk)
+    world.create()
+    sequences = dict.fromkeys((7, 8), 0)
+    for event in events:
+        match event:
+            case ("write", key, value):
+                write(world.log, key, value)
+                model.write((key, value))
+            case ("stage", pid, key, value):
+                write(
+                    world.log, key, value, producer_id=pid, producer_epoch=0,
+                    base_sequence=sequences[pid], transactional=True,
+                )  # fmt: skip
+                sequences[pid] += 1
+                model.write((key, value), producer_id=pid, transactional=True)
+            case ("end", pid, committed):
+                world.log.append_marker(pid, 0, committed, 0)
+                model.end(pid, committed=committed)
+            case ("clean", room):
+                world.config = replace(world.config, log_cleaner_dedupe_buffer_size=room)
+                world.cleaner.clean_now()
+            case ("crash", forgets):
+                disk = disk.kill()
+                if forgets:  # everything is read again
+                    for path in [each for each in disk.files if each.name == "checkpoint"]:
+                        del disk.files[path]
+                world = World(disk)
+        assert seen(world.log) == model.last_values()
+        assert world.log.last_stable_offset == model.stable_offset
+    for pid, sequence in sequences.items():
+        if sequence:
+            known = world.log.producers.get(pid)
+            assert known is not None
+            assert known.batches[-1].last_sequence == sequence - 1

@@ -1,0 +1,209 @@
+"""A topic as a list of batches, what consumers see of it, and cleanings of it without any file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from coordinator.log.aborted import AbortedTransaction
+from coordinator.log.batch import HEADER_BYTES, Batch, encode_batch, encode_marker, parse_header
+from coordinator.log.cleaner.mapping import take_up
+from coordinator.log.cleaner.offset_map import OffsetMap
+from coordinator.log.cleaner.steps import done_at_once
+from coordinator.log.cleaner.survivors import Cleaning, LastOfProducer, surviving
+from coordinator.log.cleaner.transactions import CleanedTransactions
+from coordinator.log.compression import Codec, compress
+from coordinator.log.producers import Producers
+
+NOW_MS = 1_700_000_000_000
+RETENTION_MS = 1_000
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def at_offset(data: bytes, offset: int) -> Batch:
+    return parse_header(struct.pack(">q", offset) + data[8:])
+
+
+def compressed(data: bytes, codec: Codec) -> bytes:
+    out = bytearray(data)
+    out[HEADER_BYTES:] = compress(codec, bytes(data[HEADER_BYTES:]))
+    out[22] |= codec
+    struct.pack_into(">i", out, 8, len(out) - 12)
+    struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return bytes(out)
+
+
+@dataclass
+class Topic:
+    """One partition; batches are appended whole, and cleaned up to the last stable offset."""
+
+    batches: list[Batch] = field(default_factory=list)
+    end_offset: int = 0
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+    producers: Producers = field(default_factory=Producers)
+    sequences: dict[int, int] = field(default_factory=dict)
+    first_dirty: int = 0
+    now_ms: int = NOW_MS
+
+    def write(
+        self,
+        *pairs: Pair,
+        producer_id: int = -1,
+        transactional: bool = False,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        sequence = -1
+        if producer_id >= 0:
+            sequence = self.sequences.get(producer_id, 0)
+            self.sequences[producer_id] = sequence + len(pairs)
+        data = encode_batch(
+            pairs,
+            timestamp_ms=self.now_ms,
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        batch = self._append(compressed(data, codec) if codec else data)
+        if producer_id >= 0:
+            self.producers.applied(batch, batch.base_offset)
+
+    def end(self, producer_id: int, *, committed: bool) -> None:
+        marker = self._append(
+            encode_marker(
+                producer_id, 0, committed=committed, coordinator_epoch=0, timestamp_ms=self.now_ms
+            )
+        )
+        first = self.producers.ended(producer_id, 0, 0, self.now_ms)
+        if first is not None and not committed:
+            self.aborted.append(
+                AbortedTransaction(producer_id, first, marker.base_offset, self.stable_offset)
+            )
+
+    def _append(self, data: bytes) -> Batch:
+        batch = at_offset(data, self.end_offset)
+        self.batches.append(batch)
+        self.end_offset = batch.last_offset + 1
+        return batch
+
+    @property
+    def stable_offset(self) -> int:
+        unstable = self.producers.first_unstable_offset()
+        return self.end_offset if unstable is None else unstable
+
+    def last_of_producers(self) -> dict[int, LastOfProducer]:
+        return {
+            producer_id: LastOfProducer(
+                known.batches[-1].base_offset
+                + known.batches[-1].last_sequence
+                - known.batches[-1].first_sequence
+                if known.batches
+                else None,
+                known.epoch,
+            )
+            for producer_id, known, _ in self.producers.items()
+        }
+
+    def clean(self, map_bytes: int = 1 << 20, max_message_bytes: int = 1 << 20) -> bool:
+        """One pass; whether it has come to the last stable offset."""
+        stable = self.stable_offset
+        section = [batch for batch in self.batches if batch.last_offset < stable]
+        end = section[-1].last_offset + 1 if section else 0
+        offsets = OffsetMap(map_bytes)
+        offsets.end_offset = self.first_dirty
+        transactions = CleanedTransactions(self.aborted)
+        for batch in section:
+            if batch.last_offset >= self.first_dirty and not done_at_once(
+                take_up(batch, offsets, transactions, self.first_dirty)
+            ):
+                break
+        cleaning = Cleaning(
+            offsets=offsets,
+            now_ms=self.now_ms,
+            delete_retention_ms=RETENTION_MS,
+            max_message_bytes=max_message_bytes,
+            producers=self.last_of_producers(),
+        )
+        transactions = CleanedTransactions(self.aborted)
+        left: list[Batch] = []
+        for batch in section:
+            is_last = batch is section[-1]
+            made = done_at_once(surviving(batch, cleaning, transactions, is_last=is_last))
+            left += map(parse_header, made)
+        self.aborted = [
+            *transactions.take_kept(),
+            *(each for each in self.aborted if each.last_offset >= end),
+        ]
+        self.batches[: len(section)] = left
+        done = not section or offsets.end_offset >= end
+        self.first_dirty = max(self.first_dirty, offsets.end_offset)
+        return done
+
+    def clean_all(self, map_bytes: int = 1 << 20, max_message_bytes: int = 1 << 20) -> None:
+        while not self.clean(map_bytes, max_message_bytes):
+            pass
+
+    # What is seen
+
+    def records(self, *, committed: bool) -> Iterator[tuple[int, int, Pair]]:
+        """(offset, timestamp, (key, value)), as a consumer finds them that starts at the beginning
+        and reads what is stable, or everything; it goes by aborted index and markers."""
+        index = sorted(self.aborted, key=lambda each: each.first_offset)
+        aborting: set[int] = set()
+        for batch in self.batches:
+            if committed and batch.last_offset >= self.stable_offset:
+                return
+            while index and index[0].first_offset <= batch.last_offset:
+                aborting.add(index.pop(0).producer_id)
+            if batch.is_control:
+                if batch.record_count and not batch.marker()[0]:
+                    aborting.discard(batch.producer_id)
+                continue
+            if committed and batch.is_transactional and batch.producer_id in aborting:
+                continue
+            for record in batch.records():
+                yield record.offset, record.timestamp_ms, (record.key, record.value)
+
+    def last_values(self) -> Mapping[bytes | None, bytes]:
+        """What a read_committed consumer has in the end: the last value of each key."""
+        values: dict[bytes | None, bytes] = {}
+        for _, _, (key, value) in self.records(committed=True):
+            if value is None:
+                values.pop(key, None)
+            else:
+                values[key] = value
+        return values
+
+    def sequences_told(self) -> dict[int, int]:
+        """The last sequence of each producer, as a broker learns it that reads the log."""
+        told = Producers()
+        for batch in self.batches:
+            if batch.is_control:
+                if batch.record_count:
+                    told.ended(batch.producer_id, batch.producer_epoch, 0, 0)
+            elif batch.producer_id >= 0:
+                told.applied(batch, batch.base_offset)
+        return {
+            producer_id: known.batches[-1].last_sequence
+            for producer_id, known, _ in told.items()
+            if known.batches
+        }
+
+    def open_told(self) -> list[tuple[int, int]]:
+        """(producer id, first offset) of what such a broker takes for open."""
+        told = Producers()
+        for batch in self.batches:
+            if batch.is_control:
+                if batch.record_count:
+                    told.ended(batch.producer_id, batch.producer_epoch, 0, 0)
+            elif batch.producer_id >= 0:
+                told.applied(batch, batch.base_offset)
+        return list(told.open_transactions())
+
+
+def offsets_of(records: Sequence[tuple[int, int, Pair]]) -> list[int]:
+    return [offset for offset, _, _ in records]
