@@ -7,7 +7,7 @@ BROKER ?= embedded
 SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker clients gates unit simulation soak conformance integration clean
+.PHONY: help demo test ci bench bench-broker clients tools gates unit simulation soak conformance integration clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -45,6 +45,9 @@ integration: $(VENV)/installed  ## real processes and kill -9
 
 clients: $(VENV)/installed  ## clients in other languages at work, the broker killed under them
 	$(BIN)/pytest -q tests/clients
+
+tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
+	$(BIN)/pytest -q tests/tools
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop
 	$(BIN)/python -m benchmarks.throughput

@@ -36,6 +36,7 @@ PARTS: Sequence[Part] = (
     Part("conformance", (*MAKE, "conformance")),
     Part("integration", (*MAKE, "integration")),
     Part("clients", (*MAKE, "clients")),
+    Part("tools", (*MAKE, "tools")),
     Part("demo, exactly once", (*MAKE, "demo")),
     # Counts that are off (status 1) are what at least once shows; make would call it an error.
     Part(
