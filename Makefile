@@ -5,9 +5,10 @@ BIN    := $(VENV)/bin
 GUARANTEE ?= exactly_once_v2
 BROKER ?= embedded
 SEEDS ?= 1000
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker clients tools gates unit simulation soak conformance integration clean
+.PHONY: help demo test ci bench bench-broker clients tools fuzz gates unit simulation soak conformance integration clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,8 +29,8 @@ gates: $(VENV)/installed  ## lint, format, types, who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(VENV)/installed  ## unit tests
-	$(BIN)/pytest -q tests/unit
+unit: $(VENV)/installed  ## unit tests, and a little fuzzing
+	$(BIN)/pytest -q tests/unit tests/fuzz
 
 simulation: $(VENV)/installed  ## histories of a broker that crashes, from a few seeds; bugs planted
 	$(BIN)/pytest -q tests/simulation
@@ -42,6 +43,9 @@ conformance: $(VENV)/installed  ## the same cases against the embedded broker an
 
 integration: $(VENV)/installed  ## real processes and kill -9
 	$(BIN)/pytest -q tests/integration
+
+fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--seed 7'
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)
 
 clients: $(VENV)/installed  ## clients in other languages at work, the broker killed under them
 	$(BIN)/pytest -q tests/clients

@@ -180,11 +180,16 @@ def parse_header(data: Bytes, at: int = 0) -> Batch:
 
 
 def batches(data: bytes) -> Iterator[Batch]:
-    """The whole batches in `data`, in order; a piece of one at the end is left out."""
+    """The whole batches in `data`, in order; a piece of one at the end is left out.
+
+    ValueError where a batch says that it is shorter than its header: nobody would get past it.
+    """
     view = memoryview(data)
     at = 0
     while at + HEADER_BYTES <= len(data):
         size = PREFIX_BYTES + _PREFIX.unpack_from(data, at)[1]
+        if size < HEADER_BYTES:
+            raise ValueError(f"a batch of {size} bytes at {at} of {len(data)}")
         if at + size > len(data):
             return
         yield parse_header(view, at)

@@ -29,6 +29,9 @@ from coordinator.wire.tags import Budget, OverTags, Walk, refusing, tags_of, uns
 # reasonably have is a tenth of it.
 ELEMENTS_MAX = 100_000
 
+# From where an array starts to the number of its elements (-1: null) and to the first of them.
+CountOf = Callable[[bytes, int], tuple[int, int]]
+
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 _FIXED_BYTES = {
     "bool": 1,
@@ -88,8 +91,22 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
         if is_dataclass(inner) and inner is not field.type:  # it may be None
             return _unless_absent(walk_of(inner, over_tags))
         return one
-    count = _compact_count if flexible else _count
+    count: CountOf = _compact_count if flexible else _count
+    if get_origin(field.type) is not UnionType:
+        count = _never_null(count, field.name)
     return _all_of(count, one) if callable(one) else _all_of_fixed_size(count, one)
+
+
+def _never_null(count_of: CountOf, name: str) -> CountOf:
+    """kio reads null for an array that can't be null, too."""
+
+    def count_or_refuse(frame: bytes, at: int) -> tuple[int, int]:
+        count, at = count_of(frame, at)
+        if count < 0:
+            raise ValueError(f"{name} is null")
+        return count, at
+
+    return count_or_refuse
 
 
 def _unless_absent(one: Walk) -> Walk:
@@ -151,7 +168,7 @@ def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
     return count - 1, at
 
 
-def _all_of(count_of: Callable[[bytes, int], tuple[int, int]], one: Walk) -> Walk:
+def _all_of(count_of: CountOf, one: Walk) -> Walk:
     def walk(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
         _spend(count, frame, at, budget)
@@ -162,7 +179,7 @@ def _all_of(count_of: Callable[[bytes, int], tuple[int, int]], one: Walk) -> Wal
     return walk
 
 
-def _all_of_fixed_size(count_of: Callable[[bytes, int], tuple[int, int]], size: int) -> Walk:
+def _all_of_fixed_size(count_of: CountOf, size: int) -> Walk:
     def walk(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
         _spend(count, frame, at, budget)

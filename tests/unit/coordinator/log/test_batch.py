@@ -113,3 +113,9 @@ def test_records_that_are_none_come_to_an_end(rest: bytes) -> None:
     [found] = batches(patched(data, 8, ">i", len(data) - 12))
     with pytest.raises((ValueError, IndexError)):
         list(found.records())
+
+
+@pytest.mark.parametrize("length", [48, 0, -12, -13, -(2**31)])
+def test_a_batch_that_is_shorter_than_its_header_is_none(length: int) -> None:
+    with pytest.raises(ValueError, match=f"a batch of {length + 12} bytes at 0"):
+        list(batches(patched(batch(), 8, ">i", length)))

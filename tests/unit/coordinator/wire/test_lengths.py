@@ -10,7 +10,7 @@ from coordinator.wire.tags import past_tags
 from tests.unit.coordinator.api.client import example, request_bytes
 
 SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
-METADATA, OFFSET_FETCH = 3, 9
+LIST_OFFSETS, METADATA, OFFSET_FETCH = 2, 3, 9
 INT32_MAX = b"\x7f\xff\xff\xff"
 UVARINT_MAX = b"\xff\xff\xff\xff\x0f"
 
@@ -82,3 +82,10 @@ def test_a_header_of_endless_bits_is_malformed_at_once() -> None:
     assert schema is not None
     with pytest.raises(MalformedRequest, match="more than 5 bytes"):
         read_body(schema, read_header(frame), frame)
+
+
+@pytest.mark.parametrize("version", [1, 6])
+def test_a_null_array_where_there_must_be_one_is_malformed(version: int) -> None:
+    null = b"\xff\xff\xff\xff" if version == 1 else b"\0\0"
+    with pytest.raises(MalformedRequest, match="topics is null"):
+        read(LIST_OFFSETS, version, bytes(4) + b"\0" * (version > 1) + null)

@@ -1,0 +1,72 @@
+"""Fuzz for a time: `python -m tests.fuzz [--seconds 60] [--seed N]`.
+
+Rounds of steps, each of a target in turn and from a seed of its own, which is printed with a
+failure: `--seed` runs that round first. The last line counts the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import resource
+import sys
+import time
+import traceback
+from collections import Counter
+from itertools import count
+
+from tests.fuzz.targets import TARGETS
+
+STEPS_A_ROUND = 2_000
+GROWTH_MB_MAX = 200
+
+
+def resident_mb() -> float:
+    """The highest so far, of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000
+
+
+def run_round(target: str, seed: int) -> str | None:
+    """What was found, None if nothing."""
+    chance = random.Random(seed)
+    try:
+        with TARGETS[target]() as step:
+            for _ in range(STEPS_A_ROUND):
+                step(chance)
+    except Exception:
+        return f"{target}, --seed {seed}\n{traceback.format_exc()}"
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.fuzz")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    print(f"--seed {options.seed}", flush=True)
+    failures: list[str] = []
+    rounds: Counter[str] = Counter()
+    grown_from = 0.0
+    deadline = time.monotonic() + options.seconds
+    for number in count():
+        for target in TARGETS:
+            found = run_round(target, options.seed + number)
+            rounds[target] += 1
+            if found is not None:
+                failures.append(found)
+                print(found, flush=True)
+        grown_from = grown_from or resident_mb()
+        if time.monotonic() > deadline:
+            break
+    grown_mb = resident_mb() - grown_from
+    print(f"{dict(rounds)} rounds of {STEPS_A_ROUND} steps; memory grew by {grown_mb:.0f} MB")
+    if grown_mb > GROWTH_MB_MAX:
+        failures.append(f"memory grew by {grown_mb:.0f} MB, more than {GROWTH_MB_MAX}")
+    print(f"{sum(rounds.values()) - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The broker's own records and files, as a broken disk gives them back.
+
+No client writes them, but what is loaded at start decides what is true. A decoder says ValueError
+(or IndexError, at the end of the bytes): then the start says which record can't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
+from crc32c import crc32c
+
+from coordinator.groups.state import GroupCodec
+from coordinator.log.batch import batches, encode_batch, parse_header
+from coordinator.log.producers import Producers
+from coordinator.log.snapshot import decode_snapshot, encode_snapshot
+from coordinator.transactions.producer_ids import ProducerIdsAllocated, ProducerIdsCodec
+from coordinator.transactions.records import TransactionCodec
+from tests.fuzz.batches import hostile_batch
+from tests.fuzz.mutations import mutated
+from tests.unit.coordinator.groups import test_records as groups
+from tests.unit.coordinator.log.logs import NOW_MS
+from tests.unit.coordinator.offsets import test_records as offsets
+from tests.unit.coordinator.transactions import test_records as transactions
+
+_IDS = ProducerIdsCodec()
+_GROUPS, _TRANSACTIONS = GroupCodec(), TransactionCodec(lambda: 2)
+_SEEDS: tuple[tuple[Callable[[bytes | None, bytes | None], object], bytes, bytes | None], ...] = (
+    (_GROUPS.decode, groups.KEY, groups.V3),
+    (_GROUPS.decode, groups.KEY, groups.V4),
+    (_GROUPS.decode, offsets.KEY, offsets.PLAIN),
+    (_GROUPS.decode, offsets.KEY, offsets.WITH_ID),
+    (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING),
+    (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING_V1),
+    (_IDS.decode, b"", _IDS.encode(ProducerIdsAllocated(1_000))[1]),
+)
+_OTHERS = [key for _, key, _ in _SEEDS] + [value for _, _, value in _SEEDS if value]
+
+
+def decode_one(random: Random) -> None:
+    """A mutated record through its decoder. Whatever isn't its way to say no is raised."""
+    decode, key, value = random.choice(_SEEDS)
+    if random.random() < 0.3:
+        key = mutated(key, _OTHERS, random)
+    else:
+        value = mutated(value or b"", _OTHERS, random)
+    with suppress(ValueError, IndexError):
+        decode(key, value)
+
+
+def open_one(random: Random) -> None:
+    """The records of a mutated batch, as recovery and a look-up by time open them."""
+    with suppress(ValueError, IndexError):
+        for batch in batches(hostile_batch(random)):
+            for _ in batch.records():
+                pass
+
+
+def _snapshot() -> bytes:
+    """Of two producers, one of them in a transaction."""
+    producers = Producers()
+    for producer_id in (1, 2):
+        batch = encode_batch(
+            [(b"k", b"v")] * 3,
+            timestamp_ms=NOW_MS,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=producer_id == 2,
+        )
+        producers.applied(parse_header(batch), 0)
+    return encode_snapshot(producers)
+
+
+def snapshot_one(random: Random) -> None:
+    """A mutated snapshot of the producers, mostly under a checksum that is right."""
+    data = mutated(_SNAPSHOT[6:], _OTHERS, random)
+    checksum = crc32c(data) if random.random() < 0.9 else 0
+    with suppress(ValueError):
+        decode_snapshot(b"\0\x01" + checksum.to_bytes(4, "big") + data)
+
+
+_SNAPSHOT = _snapshot()

@@ -1,0 +1,92 @@
+"""What is fuzzed: each target is one step with a `Random`, and raises where the broker fails.
+
+A test runs a few steps, always the same; `python -m tests.fuzz` runs them for a time, from a seed
+that it prints.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+
+from coordinator.wire.frames import FrameReader, MalformedFrame
+from tests.fuzz.batches import hostile_batch
+from tests.fuzz.internal import decode_one, open_one, snapshot_one
+from tests.fuzz.mutations import mutated
+from tests.fuzz.requests import COMPACTED, NAME, about_a_batch
+from tests.fuzz.victim import Found, Victim
+
+_HEADER_BYTES = 16  # of the requests of the corpus
+_HEADER_SHARE = 0.1  # of the mutations touch it
+_FRAME_BYTES_MAX = 1_000
+
+Step = Callable[[Random], None]
+
+
+@contextmanager
+def requests() -> Iterator[Step]:
+    """Mutations of valid requests, header and body."""
+    with _victim() as victim:
+
+        def step(random: Random) -> None:
+            frame = random.choice(victim.corpus)
+            at = 0 if random.random() < _HEADER_SHARE else _HEADER_BYTES
+            victim.feed(frame[:at] + mutated(frame[at:], victim.corpus, random))
+
+        yield step
+
+
+@contextmanager
+def batches() -> Iterator[Step]:
+    """Mutated batches, produced, and looked into."""
+    with _victim() as victim:
+
+        def step(random: Random) -> None:
+            topic = random.choice((NAME, COMPACTED))
+            for frame in about_a_batch(topic, hostile_batch(random)):
+                victim.feed(frame)
+
+        yield step
+
+
+@contextmanager
+def records() -> Iterator[Step]:
+    """The decoders of records and files."""
+
+    def step(random: Random) -> None:
+        random.choice((decode_one, open_one, snapshot_one))(random)
+
+    yield step
+
+
+@contextmanager
+def frames() -> Iterator[Step]:
+    """Frames, broken ones among them, that arrive in pieces: the parser holds no more than one."""
+
+    def step(random: Random) -> None:
+        sizes = [random.choice((0, 1, 10, 900)) for _ in range(random.randint(1, 5))]
+        sound = b"".join(size.to_bytes(4, "big") + bytes(size) for size in sizes)
+        data = mutated(sound, [sound], random) if random.random() < 0.8 else sound
+        reader = FrameReader(_FRAME_BYTES_MAX)
+        with suppress(MalformedFrame):
+            while data:
+                piece = random.randint(1, 1_000)
+                for frame in reader.feed(data[:piece]):
+                    assert len(frame) <= _FRAME_BYTES_MAX
+                data = data[piece:]
+                if len(reader._buffer) > _FRAME_BYTES_MAX + 4:
+                    raise Found(f"{len(reader._buffer)} bytes held for frames of {sizes}")
+
+    yield step
+
+
+TARGETS = {"requests": requests, "batches": batches, "records": records, "frames": frames}
+
+
+@contextmanager
+def _victim() -> Iterator[Victim]:
+    with tempfile.TemporaryDirectory() as directory, Victim(Path(directory)) as victim:
+        yield victim
