@@ -8,7 +8,6 @@ then transactions.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from uuid import UUID
 
@@ -18,10 +17,13 @@ from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.service import GroupService
+from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import Partition
 from coordinator.log.topics import Topics
 from coordinator.shard.decision import TransactionEnded
+from coordinator.shard.loading import Loader
 from coordinator.shard.shard import Shard
+from coordinator.transactions.markers import Destination
 from coordinator.transactions.producer_ids import (
     ProducerIds,
     ProducerIdsAllocated,
@@ -30,8 +32,6 @@ from coordinator.transactions.producer_ids import (
 )
 from coordinator.transactions.service import TransactionConfig, TransactionService
 from coordinator.transactions.state import TopicPartition
-
-logger = logging.getLogger(__name__)
 
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
@@ -53,6 +53,8 @@ class Coordinators:
         new_id: Callable[[], UUID],
     ) -> None:
         self._topics = topics
+        self._local = LocalMarkers(self.write_marker)
+        self._loader = Loader(clock, scheduler)
         self.new_id = new_id
         group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
         self.groups = GroupService(
@@ -78,7 +80,7 @@ class Coordinators:
                 TRANSACTION_TOPIC, config.transaction_state_log_num_partitions, COMPACTED
             ),
             ProducerIds(self._producer_ids, producer_ids),
-            self.write_marker,
+            self._locate,
             TransactionConfig(
                 transaction_max_timeout_ms=config.transaction_max_timeout_ms,
                 transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -91,11 +93,30 @@ class Coordinators:
         )
 
     def load(self) -> None:
-        """Replay the internal topics, complete what was decided before, start the timers."""
-        applied = self.groups.load() + self._producer_ids.load() + self.transactions.load()
-        logger.info("coordinators loaded: %d records applied", applied)
+        """Replay the internal topics, complete what was decided before, start the timers.
+
+        What isn't quick goes on afterwards, while requests are answered (see `shard.loading`).
+        """
+        self._producer_ids.load()
+        self._loader.load([*self.groups.loading(), *self.transactions.loading()])
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loader.is_done
+
+    def resign(self, topic: str, index: int) -> None:
+        """Give up the shard of this partition of an internal topic: it answers 16 from now on."""
+        self._service(topic).resign(index)
+
+    def elect(self, topic: str, index: int) -> None:
+        """Take a shard up again, with all that its log says; 14 until it is loaded."""
+        self._loader.load([self._service(topic).elect(index)])
+
+    def _service(self, topic: str) -> GroupService | TransactionService:
+        return self.groups if topic == GROUP_TOPIC else self.transactions
 
     def close(self) -> None:
+        self._loader.close()
         self.groups.close()
         self.transactions.close()
 
@@ -148,6 +169,13 @@ class Coordinators:
             ended.coordinator_epoch,
             ended.transaction_version,
         )
+
+    def _locate(self, partition: TopicPartition) -> Destination | None:
+        """Who leads a partition: this broker, if there is one."""
+        topic, index = partition
+        if topic == GROUP_TOPIC:
+            return self._local if index < len(self.groups.shards) else None
+        return None if self._topics.partition(topic, index) is None else self._local
 
     def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:
         """The partitions of an internal topic. One that is there keeps its number of partitions."""

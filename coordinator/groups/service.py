@@ -37,6 +37,8 @@ from coordinator.offsets.commit import CommitOffsets, commit_offsets
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
 from coordinator.offsets.forget import forget_topic
 from coordinator.shard.decision import Decision, TransactionEnded
+from coordinator.shard.life import Life
+from coordinator.shard.loading import LoadSlice
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
 from coordinator.shard.timers import Timers
@@ -56,10 +58,19 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 
-    def load(self) -> int:
-        loaded = self.log.load()
+    def load_slice(self) -> bool:
+        """True: all is loaded, and the groups are made of it."""
+        if not self.log.load_slice():
+            return False
         self.groups = {name: Group.of(saved) for name, saved in self.state.groups.items()}
-        return loaded
+        return True
+
+    def forget(self) -> None:
+        """The shard has resigned."""
+        self.groups = {}
+        self.state.groups.clear()
+        self.state.offsets.committed.clear()
+        self.state.offsets.pending.clear()
 
 
 class GroupService:
@@ -83,15 +94,49 @@ class GroupService:
         self._joining: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
         self._syncing: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
 
-    def load(self) -> int:
-        """Replay the logs. Every member of every group has its whole session from now on."""
-        loaded = sum(shard.load() for shard in self.shards)
-        for shard in self.shards:
-            for group in shard.groups.values():
-                for member in group.members.values():
-                    key = (Due.SESSION, group.group_id, member.member_id)
-                    self._timers.set(key, member.session_timeout_ms)
-        return loaded
+    # The life of a shard
+
+    def load(self) -> None:
+        """Load every shard, at a stretch."""
+        for load_slice in self.loading():
+            while not load_slice():
+                pass
+
+    def loading(self) -> list[LoadSlice]:
+        """What loads the shards, slice by slice."""
+        return [partial(self._load_slice, shard) for shard in self.shards]
+
+    def resign(self, index: int) -> None:
+        """Give up a shard; whoever waits for a rebalance there is to look for the coordinator."""
+        shard = self.shards[index]
+        shard.log.resign()
+        for group in shard.groups.values():
+            for member_id in (*group.members, ""):
+                for due in Due:
+                    self._timers.cancel((due, group.group_id, member_id))
+        joining = [waiter for waiter in self._joining if waiter[0] in shard.groups]
+        syncing = [waiter for waiter in self._syncing if waiter[0] in shard.groups]
+        shard.forget()
+        for waiter in joining:
+            self._joining.pop(waiter)(JoinAnswer(code=Code.NOT_COORDINATOR))
+        for waiter in syncing:
+            self._syncing.pop(waiter)(SyncAnswer(code=Code.NOT_COORDINATOR))
+
+    def elect(self, index: int) -> LoadSlice:
+        """Take a shard up again; what this returns loads it, slice by slice."""
+        shard = self.shards[index]
+        shard.log.elect()
+        return partial(self._load_slice, shard)
+
+    def _load_slice(self, shard: GroupShard) -> bool:
+        """Every member of every group has its whole session from the last slice on."""
+        if not shard.load_slice():
+            return False
+        for group in shard.groups.values():
+            for member in group.members.values():
+                key = (Due.SESSION, group.group_id, member.member_id)
+                self._timers.set(key, member.session_timeout_ms)
+        return True
 
     def close(self) -> None:
         self._timers.close()
@@ -142,6 +187,10 @@ class GroupService:
         return describe(shard.groups.get(group_id), group_id, shard.state.offsets)
 
     def list_groups(self) -> list[ListedGroup]:
+        """The groups of all shards. 14 while one is being loaded."""
+        for shard in self.shards:
+            if shard.log.life is Life.LOADING:
+                shard.log.check_active()
         return [
             found for shard in self.shards for found in listed(shard.groups, shard.state.offsets)
         ]
@@ -205,7 +254,10 @@ class GroupService:
     # How a draft becomes true.
 
     def _shard(self, group_id: str) -> GroupShard:
-        return self.shards[shard_of(group_id, len(self.shards))]
+        """Refuses with 14 and 16 unless the shard is active."""
+        shard = self.shards[shard_of(group_id, len(self.shards))]
+        shard.log.check_active()
+        return shard
 
     def _group(self, group_id: str) -> Group | None:
         return self._shard(group_id).groups.get(group_id)
@@ -247,7 +299,8 @@ class GroupService:
 
     def _fire(self, key: TimerKey) -> None:
         due, group_id, member_id = key
-        group = self._group(group_id)
+        shard = self.shards[self.partition_of(group_id)]
+        group = shard.groups.get(group_id)  # none, if the shard has resigned
         if group is None:
             return
         expire = {

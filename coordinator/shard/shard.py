@@ -5,6 +5,7 @@ makes them true, then the answer goes out. Loading is replaying the same log thr
 `apply`: data of transactions with its producer id, and markers, in the order of the log.
 
 - A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
+- A shard that is being loaded, or has resigned, refuses (see `life`).
 - An exception of `apply`, or a record that can't be read, is a broken invariant: the log and the
   state have parted. The shard raises `BrokenInvariant` for that and for every later call, so that
   no further record is appended on top of a state that is not the log's.
@@ -13,16 +14,20 @@ makes them true, then the answer goes out. Loading is replaying the same log thr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from coordinator.clock import Clock
-from coordinator.log.batch import batches, encode_batch
+from coordinator.errors import Refused
+from coordinator.log.batch import Batch, batches, encode_batch
 from coordinator.shard.decision import Decision, Origin, TransactionEnded
+from coordinator.shard.life import FOLLOWS, REFUSALS, Life
 
 R = TypeVar("R")
 A = TypeVar("A")
 
 READ_BYTES = 1 << 20
+SLICE_BYTES = 1 << 16  # a few milliseconds of decoding
 
 
 class BrokenInvariant(Exception):
@@ -57,6 +62,25 @@ class Codec(Protocol[R]):
         ...
 
 
+@dataclass(slots=True)
+class ShardCounters:
+    """What a shard has done. The clock counts whole milliseconds: of a short append its share of
+    one, so that sums are right though single values are not."""
+
+    loaded: int = 0  # records and markers
+    load_ms: int = 0
+    appends: int = 0
+    append_ms: int = 0
+    append_ms_max: int = 0
+
+    def appended(self, begin_ms: int, end_ms: int) -> None:
+        took_ms = end_ms - begin_ms
+        self.appends += 1
+        self.append_ms += took_ms
+        if took_ms > self.append_ms_max:
+            self.append_ms_max = took_ms
+
+
 class Shard(Generic[R]):
     """Joins a log, a codec and an apply function; the state itself belongs to whoever applies."""
 
@@ -74,14 +98,19 @@ class Shard(Generic[R]):
         self._apply = apply
         self._clock = clock
         self._broken: str | None = None
+        self._load_offset = log.start_offset
+        self.life = Life.ACTIVE if log.start_offset >= log.end_offset else Life.LOADING
+        self.coordinator_epoch = 0  # one up with each election
+        self.counters = ShardCounters()
 
     def execute(self, decision: Decision[R, A]) -> A:
         """Make a decision durable, make it true, then hand out its answer.
 
-        Raises Refused if the append failed (nothing has changed), BrokenInvariant if the state
-        can't be trusted any more.
+        Raises Refused if the append failed (nothing has changed) or the shard isn't active,
+        BrokenInvariant if the state can't be trusted any more.
         """
         self._refuse_if_broken()
+        self.check_active()
         if not decision.records:
             return decision.response
         producer = decision.producer
@@ -93,7 +122,9 @@ class Shard(Generic[R]):
             producer_epoch=-1 if producer is None else producer.producer_epoch,
             transactional=producer is not None,
         )
+        begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
+        self.counters.appended(begin_ms, self._clock.monotonic_ms())
         producer_id = -1 if producer is None else producer.producer_id
         for i, record in enumerate(decision.records):
             self._make_true(record, Origin(base_offset + i, producer_id))
@@ -102,6 +133,8 @@ class Shard(Generic[R]):
     def end_transaction(self, ended: TransactionEnded) -> None:
         """Append a marker and apply it: what was pending is committed or gone when this returns."""
         self._refuse_if_broken()
+        self.check_active()
+        begin_ms = self._clock.monotonic_ms()
         offset = self._log.append_marker(
             ended.producer_id,
             ended.producer_epoch,
@@ -109,41 +142,76 @@ class Shard(Generic[R]):
             ended.coordinator_epoch,
             ended.transaction_version,
         )
+        self.counters.appended(begin_ms, self._clock.monotonic_ms())
         self._make_true(ended, Origin(offset, ended.producer_id))
+
+    # Life
+
+    def check_active(self) -> None:
+        """Refused with 14 while the shard is being loaded, with 16 once it has resigned."""
+        if self.life is not Life.ACTIVE:
+            raise Refused(REFUSALS[self.life], f"{self.name} is {self.life.name}")
 
     def load(self) -> int:
         """Replay the whole log through apply. Returns the number of records and markers applied."""
-        applied = 0
-        offset = self._log.start_offset
-        while offset < self._log.end_offset:
-            data = self._log.read(offset, READ_BYTES)
-            if not data:  # what was there has been compacted away
-                break
-            next_offset = offset
+        while not self.load_slice(READ_BYTES):
+            pass
+        return self.counters.loaded
+
+    def load_slice(self, max_bytes: int = SLICE_BYTES) -> bool:
+        """Replay the next so many bytes of the log. True: it is at its end, and active."""
+        if self.life is not Life.LOADING:
+            return True  # active already, or resigned while its next slice was waiting
+        begin_ms = self._clock.monotonic_ms()
+        offset = self._load_offset
+        if offset < self._log.end_offset:
+            data = self._log.read(offset, max_bytes)
             for batch in batches(data):
-                next_offset = batch.last_offset + 1
-                if batch.is_control:
-                    if batch.record_count == 0:  # a compaction left no more of the transaction
-                        continue
-                    committed, coordinator_epoch = batch.marker()
-                    ended = TransactionEnded(
-                        batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
-                    )
-                    self._make_true(
-                        ended, Origin(batch.base_offset, batch.producer_id, replaying=True)
-                    )
-                    applied += 1
-                    continue
-                producer_id = batch.producer_id if batch.is_transactional else -1
-                for found in batch.records():
-                    record = self._decode(found.offset, found.key, found.value)
-                    if record is not None:
-                        self._make_true(record, Origin(found.offset, producer_id, replaying=True))
-                        applied += 1
-            if next_offset <= offset:
+                self._replay(batch)
+                self._load_offset = batch.last_offset + 1
+            if data and self._load_offset <= offset:
                 raise self._break(f"nothing readable at offset {offset}, before the end of the log")
-            offset = next_offset
-        return applied
+            if not data:  # what was there has been compacted away
+                self._load_offset = self._log.end_offset
+        self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
+        if self._load_offset < self._log.end_offset:
+            return False
+        self._live(Life.ACTIVE)
+        return True
+
+    def resign(self) -> None:
+        """Serve no more. Whoever owns the state forgets it."""
+        self._live(Life.RESIGNED)
+
+    def elect(self) -> None:
+        """Begin again after `resign`: the log is to be loaded anew, into a state that is empty."""
+        self._live(Life.LOADING)
+        self.coordinator_epoch += 1
+        self._load_offset = self._log.start_offset
+        self.counters.loaded = self.counters.load_ms = 0
+
+    def _live(self, life: Life) -> None:
+        if self.life not in FOLLOWS[life]:
+            raise ValueError(f"{self.name}: {life.name} can't follow {self.life.name}")
+        self.life = life
+
+    def _replay(self, batch: Batch) -> None:
+        if batch.is_control:
+            if batch.record_count == 0:  # a compaction left no more of the transaction
+                return
+            committed, coordinator_epoch = batch.marker()
+            ended = TransactionEnded(
+                batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
+            )
+            self._make_true(ended, Origin(batch.base_offset, batch.producer_id, replaying=True))
+            self.counters.loaded += 1
+            return
+        producer_id = batch.producer_id if batch.is_transactional else -1
+        for found in batch.records():
+            record = self._decode(found.offset, found.key, found.value)
+            if record is not None:
+                self._make_true(record, Origin(found.offset, producer_id, replaying=True))
+                self.counters.loaded += 1
 
     def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
         try:

@@ -15,6 +15,7 @@ from coordinator.shard.records import Reader, Writer
 from coordinator.shard.shard import Shard
 
 BLOCK_SIZE = 1000
+PREFETCH_AT = BLOCK_SIZE // 10  # ids left, when 90 % are handed out
 RECORD_TYPE = 15
 FRAME_VERSION = 1
 
@@ -72,22 +73,29 @@ def allocate_block(state: ProducerIdState) -> Decision[ProducerIdsAllocated, ran
 
 
 class ProducerIds:
-    """Hands out ids from the block at hand. Losing an id is fine; giving one twice is not."""
+    """Hands out ids from the block at hand. Losing an id is fine; giving one twice is not.
+
+    The next block is asked for when a tenth of the one at hand is left, so that a log that can't be
+    written to for a while doesn't stop new producers.
+    """
 
     def __init__(self, shard: Shard[ProducerIdsAllocated], state: ProducerIdState) -> None:
         self._shard = shard
         self._state = state
-        self._block = iter(range(0))
+        self._block = range(0)
+        self._next_block = range(0)
 
     def next(self) -> int:
         """A producer id that nobody has had. Refuses with 14 (retriable) if none can be had now."""
-        found = next(self._block, None)
-        if found is None:
+        if len(self._block) <= PREFETCH_AT and not self._next_block:
             try:
-                self._block = iter(self._shard.execute(allocate_block(self._state)))
+                self._next_block = self._shard.execute(allocate_block(self._state))
             except Refused as refused:
-                raise Refused(
-                    Code.COORDINATOR_LOAD_IN_PROGRESS, f"no producer ids: {refused}"
-                ) from refused
-            found = next(self._block)
+                if not self._block:
+                    raise Refused(
+                        Code.COORDINATOR_LOAD_IN_PROGRESS, f"no producer ids: {refused}"
+                    ) from refused
+        if not self._block:
+            self._block, self._next_block = self._next_block, range(0)
+        found, self._block = self._block[0], self._block[1:]
         return found

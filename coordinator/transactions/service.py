@@ -1,13 +1,13 @@
 """The transaction coordinator of this broker: joins the decisions with their shards and timers.
 
-How a transaction ends: Prepare* is persisted; a marker goes to every partition (for a partition of
-`__consumer_offsets` through its group shard, which has made the pending offsets visible, or dropped
-them, when the call returns); Complete* is persisted. All partitions are on this broker, so all of
-it happens before EndTxn is answered: the producer's next transaction then never meets a
-CONCURRENT_TRANSACTIONS (51), and offsets of the next transaction can't be staged before those of
-this one are materialised (KAFKA-17507). Kafka answers after Prepare*, which is when the outcome
-stands; so if a marker can't be written, EndTxn is answered all the same, the id stays in Prepare*
-(51 for what comes next) and the completion is tried again by a timer, as often as it takes.
+How a transaction ends: Prepare* is persisted, and the outcome stands; the marker channel brings a
+marker to every partition; Complete* is persisted. EndTxn is answered once all that can be done at
+once has been done: where all partitions are on this broker that is everything, so that the
+producer's next transaction never meets a CONCURRENT_TRANSACTIONS (51). If a marker can't be written
+just then, EndTxn is answered all the same, the id stays in Prepare* (51 for what comes next), and
+the channel tries again as often as it takes.
+
+A shard is loaded, active, or has resigned (`shard.life`); only an active one decides anything.
 
 A request finds: api file -> this service -> a decision -> shard -> apply.
 """
@@ -15,7 +15,7 @@ A request finds: api file -> this service -> a decision -> shard -> apply.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -25,6 +25,8 @@ from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.shard.decision import Decision, TransactionEnded
+from coordinator.shard.life import Life
+from coordinator.shard.loading import LoadSlice
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
 from coordinator.shard.timers import Timers
@@ -46,6 +48,7 @@ from coordinator.transactions.init_producer_id import (
     judge,
 )
 from coordinator.transactions.listing import Filters, select
+from coordinator.transactions.markers import Locate, MarkerChannel
 from coordinator.transactions.producer_ids import ProducerIds
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import (
@@ -64,20 +67,7 @@ logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
-WriteMarker = Callable[[TopicPartition, TransactionEnded], None]
-
-MARKER_RETRY_MS = 100
-
-# A partition that answers so has no use for the marker: it is gone, or it has seen a later owner.
-MARKER_NOT_NEEDED = frozenset(
-    {
-        Code.UNKNOWN_TOPIC_OR_PARTITION,
-        Code.INVALID_PRODUCER_EPOCH,
-        Code.TRANSACTION_COORDINATOR_FENCED,
-        Code.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        Code.UNSUPPORTED_VERSION,
-    }
-)
+COMPLETE_RETRY_MS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +78,16 @@ class TransactionConfig:
     transactional_id_expiration_ms: int = 604_800_000
     expiry_check_ms: int = 3_600_000
     abort_retry_ms: int = 10_000
+
+
+@dataclass(slots=True)
+class TransactionCounters:
+    """How transactions have ended since the broker started; aborts by cause."""
+
+    commits: int = 0
+    aborts_by_client: int = 0
+    aborts_by_init: int = 0
+    aborts_by_timeout: int = 0
 
 
 class Due(Enum):
@@ -102,13 +102,10 @@ class TransactionShard:
     def __init__(self, name: str, log: Log, features: Features, clock: Clock) -> None:
         self.state = TransactionState()
         codec = TransactionCodec(features.transaction_version)
-        self._shard: Shard[Record] = Shard(name, log, codec, partial(apply, self.state), clock)
-
-    def load(self) -> int:
-        return self._shard.load()
+        self.log: Shard[Record] = Shard(name, log, codec, partial(apply, self.state), clock)
 
     def execute(self, decision: Decision[Record, A]) -> A:
-        return self._shard.execute(decision)
+        return self.log.execute(decision)
 
 
 class TransactionService:
@@ -118,7 +115,7 @@ class TransactionService:
         self,
         logs: Sequence[Log],
         producer_ids: ProducerIds,
-        write_marker: WriteMarker,
+        locate: Locate,
         config: TransactionConfig,
         features: Features,
         clock: Clock,
@@ -130,31 +127,64 @@ class TransactionService:
         ]
         self._features = features
         self._producer_ids = producer_ids
-        self._write_marker = write_marker
+        self.markers = MarkerChannel(locate, self._complete, scheduler)
+        self.counters = TransactionCounters()
         self._config = config
         self._clock = clock
         self._timers: Timers[tuple[Due, str]] = Timers(clock, scheduler, self._fire)
 
-    def load(self) -> int:
-        """Replay the logs, then carry on: complete what was decided, time what is open."""
-        loaded = sum(shard.load() for shard in self.shards)
-        now_ms = self._clock.now_ms()
-        for shard in self.shards:
-            for known in tuple(shard.state.transactions.values()):
-                if known.status in PREPARED:
-                    self._carry_out(known.transactional_id)
-                elif known.status is Status.ONGOING:
-                    self._timers.set(
-                        (Due.ABORT, known.transactional_id), known.deadline_ms - now_ms
-                    )
+    # The life of a shard
+
+    def load(self) -> None:
+        """Load every shard, at a stretch."""
+        for load_slice in self.loading():
+            while not load_slice():
+                pass
+
+    def loading(self) -> list[LoadSlice]:
+        """What loads the shards, slice by slice."""
         self._timers.set((Due.EXPIRE, ""), self._config.expiry_check_ms)
-        return loaded
+        return [partial(self._load_slice, shard) for shard in self.shards]
+
+    def resign(self, index: int) -> None:
+        """Give up a shard, with all that is under way for it."""
+        shard = self.shards[index]
+        shard.log.resign()
+        for transactional_id in shard.state.transactions:
+            self.markers.forget(transactional_id)
+            for due in (Due.ABORT, Due.COMPLETE):
+                self._timers.cancel((due, transactional_id))
+        shard.state.transactions.clear()
+
+    def elect(self, index: int) -> LoadSlice:
+        """Take a shard up again; what this returns loads it, slice by slice."""
+        shard = self.shards[index]
+        shard.log.elect()
+        return partial(self._load_slice, shard)
+
+    def _load_slice(self, shard: TransactionShard) -> bool:
+        """When the last slice is loaded: complete what was decided, time what is open."""
+        if not shard.log.load_slice():
+            return False
+        now_ms = self._clock.now_ms()
+        for known in tuple(shard.state.transactions.values()):
+            if known.status in PREPARED:
+                self._carry_out(known.transactional_id)
+            elif known.status is Status.ONGOING:
+                self._timers.set((Due.ABORT, known.transactional_id), known.deadline_ms - now_ms)
+        return True
 
     def close(self) -> None:
         self._timers.close()
+        self.markers.close()
+
+    # Requests
 
     def list_transactions(self, filters: Filters) -> list[Transaction]:
-        """The transactions of all shards that the filters let through."""
+        """The transactions of all shards that the filters let through. 14 while one is loading."""
+        for shard in self.shards:
+            if shard.log.life is Life.LOADING:
+                shard.log.check_active()
         now_ms = self._clock.now_ms()
         return [
             known
@@ -164,7 +194,8 @@ class TransactionService:
 
     def partitions_left(self, known: Transaction) -> Set[TopicPartition]:
         """The partitions of a transaction that have no marker yet."""
-        return known.partitions
+        left = self.markers.left(known.transactional_id)
+        return known.partitions if left is None else left
 
     def find(self, transactional_id: str) -> Transaction | None:
         return self._shard(transactional_id).state.transactions.get(transactional_id)
@@ -187,6 +218,7 @@ class TransactionService:
         first = judge(shard.state, command)
         if first is First.ABORT:
             self._abort(shard.state.transactions[transactional_id])
+            self.counters.aborts_by_init += 1
             first = judge(shard.state, command)
         new_producer_id = self._producer_ids.next() if first is First.NEW_PRODUCER_ID else -1
         return shard.execute(
@@ -219,6 +251,10 @@ class TransactionService:
                 now_ms=self._clock.now_ms(),
             )
         )
+        if command.committed:
+            self.counters.commits += 1
+        else:
+            self.counters.aborts_by_client += 1
         self._carry_out(command.transactional_id)
         return owner
 
@@ -243,7 +279,10 @@ class TransactionService:
         check_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
     def _shard(self, transactional_id: str) -> TransactionShard:
-        return self.shards[shard_of(transactional_id, len(self.shards))]
+        """Refuses with 14 and 16 unless the shard is active."""
+        shard = self.shards[shard_of(transactional_id, len(self.shards))]
+        shard.log.check_active()
+        return shard
 
     def _abort(self, known: Transaction) -> None:
         version = self._features.transaction_version()
@@ -262,7 +301,7 @@ class TransactionService:
         return self._producer_ids.next() if takes_producer_id(known, version) else NO_PRODUCER_ID
 
     def _carry_out(self, transactional_id: str) -> None:
-        """Write the markers of a decided transaction, then Complete*; or try again in a while."""
+        """Write the markers of a decided transaction, then Complete*."""
         self._timers.cancel((Due.ABORT, transactional_id))
         shard = self._shard(transactional_id)
         known = shard.state.transactions[transactional_id]
@@ -270,43 +309,44 @@ class TransactionService:
             known.producer_id,
             known.producer_epoch,
             known.status is Status.PREPARE_COMMIT,
-            transaction_version=known.client_version,
+            shard.log.coordinator_epoch,
+            known.client_version,
         )
+        self.markers.write(transactional_id, ended, known.partitions)
+
+    def _complete(self, transactional_id: str) -> None:
+        """All markers are written: say so in the log, or try again in a while."""
+        shard = self._shard(transactional_id)
+        known = shard.state.transactions[transactional_id]
         try:
-            for partition in sorted(known.partitions):
-                self._mark(partition, ended)
             shard.execute(complete(known, self._clock.now_ms()))
         except Refused as refused:
             logger.warning("%s stays %s for now: %s", transactional_id, known.status.name, refused)
-            self._timers.set((Due.COMPLETE, transactional_id), MARKER_RETRY_MS)
-
-    def _mark(self, partition: TopicPartition, ended: TransactionEnded) -> None:
-        try:
-            self._write_marker(partition, ended)
-        except Refused as refused:
-            if refused.code not in MARKER_NOT_NEEDED:
-                raise
-            logger.info("no marker in %s-%d: %s", *partition, refused)
+            self._timers.set((Due.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
 
     def _fire(self, key: tuple[Due, str]) -> None:
         due, transactional_id = key
-        known = self.find(transactional_id)
+        shard = self.shards[shard_of(transactional_id, len(self.shards))]
+        known = shard.state.transactions.get(transactional_id)  # none, if the shard has resigned
         match due:
             case Due.ABORT if known is not None and known.status is Status.ONGOING:
                 logger.info("%s timed out after %d ms", transactional_id, known.timeout_ms)
                 try:
                     self._abort(known)
+                    self.counters.aborts_by_timeout += 1
                 except Refused as refused:
                     logger.warning("%s can't be aborted now: %s", transactional_id, refused)
                     self._timers.set(key, self._config.abort_retry_ms)
             case Due.COMPLETE if known is not None and known.status in PREPARED:
-                self._carry_out(transactional_id)
+                self._complete(transactional_id)
             case Due.EXPIRE:
                 self._forget_expired()
                 self._timers.set(key, self._config.expiry_check_ms)
 
     def _forget_expired(self) -> None:
         for shard in self.shards:
+            if shard.log.life is not Life.ACTIVE:
+                continue
             decision = forget_expired(
                 shard.state, self._config.transactional_id_expiration_ms, self._clock.now_ms()
             )

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coordinator.errors import Code, Refused
+from coordinator.errors import Code
 from coordinator.groups.service import GroupService, GroupShard
+from coordinator.local_markers import LocalMarkers
 from coordinator.log import partition as partition_module
 from coordinator.log.aborted import AbortedTransactions
 from coordinator.log.disk import File
@@ -249,29 +250,26 @@ def what_was_decided_is_not_carried_out_after_a_crash(
     """A transaction whose end is in the log, but not all of its markers, is left as it is."""
 
     def make(original: Any) -> Any:
-        def load(self: Any) -> Any:
+        def load_slice(self: Any, shard: Any) -> Any:
             with replaced(TransactionService, "_carry_out", lambda _: lambda self, key: None):
-                return original(self)
+                return original(self, shard)
 
-        return load
+        return load_slice
 
-    return replaced(TransactionService, "load", make)
+    return replaced(TransactionService, "_load_slice", make)
 
 
 def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:
     """A marker that can't be written now is never written: the transaction stays open there."""
 
     def make(original: Any) -> Any:
-        def mark(self: Any, partition: Any, ended: TransactionEnded) -> None:
-            try:
-                original(self, partition, ended)
-            except Refused as refused:
-                if refused.code is not Code.KAFKA_STORAGE_ERROR:
-                    raise
+        def code_of(self: Any, partition: Any, ended: TransactionEnded) -> Code:
+            code: Code = original(self, partition, ended)
+            return Code.NONE if code is Code.KAFKA_STORAGE_ERROR else code
 
-        return mark
+        return code_of
 
-    return replaced(TransactionService, "_mark", make)
+    return replaced(LocalMarkers, "code_of", make)
 
 
 def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None]:

@@ -8,12 +8,14 @@ from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.validate import Committer
 from coordinator.groups.service import GroupService
+from coordinator.local_markers import LocalMarkers
 from coordinator.offsets.commit import CommitOffset, CommitOffsets
 from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import Producer, TransactionEnded
 from coordinator.shard.shard import Shard
 from coordinator.transactions.add_partitions import AddPartitions
 from coordinator.transactions.end_transaction import EndTransaction
+from coordinator.transactions.markers import Destination
 from coordinator.transactions.producer_ids import (
     ProducerIds,
     ProducerIdsAllocated,
@@ -41,6 +43,7 @@ class World:
         self.transaction_logs = [FakeLog(), FakeLog()]
         self.metadata_log = FakeLog()
         self.features = Features()
+        self.local_markers = LocalMarkers(self.write_marker)
         self.words = {("words", 0): FakeLog(), ("words", 1): FakeLog()}
         self._start()
 
@@ -55,7 +58,7 @@ class World:
         self.transactions = TransactionService(
             self.transaction_logs,
             self.producer_ids,
-            self.write_marker,
+            self.locate,
             TransactionConfig(),
             self.features,
             clock,
@@ -73,14 +76,15 @@ class World:
     def logs(self) -> list[FakeLog]:
         return [*self.group_logs, *self.transaction_logs, self.metadata_log, *self.words.values()]
 
+    def locate(self, partition: TopicPartition) -> Destination | None:
+        there = partition[0] == GROUP_TOPIC or partition in self.words
+        return self.local_markers if there else None
+
     def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
         if partition[0] == GROUP_TOPIC:
             self.groups.end_transaction(partition[1], ended)
             return
-        log = self.words.get(partition)
-        if log is None:
-            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{partition}")
-        log.append_marker(
+        self.words[partition].append_marker(
             ended.producer_id,
             ended.producer_epoch,
             ended.committed,

@@ -1,0 +1,216 @@
+"""The marker channel: brings the markers of decided transactions to where their partitions are.
+
+Theory of operation. Each destination has a queue, and at most one request under way: what is queued
+meanwhile goes out together in the next. A destination answers each marker with a code:
+
+    code                              what happens to that marker
+    NONE                              written
+    43, 35                            not needed: nothing can have been written there
+    47, 52                            given up: the partition has seen a later owner or coordinator
+    3, 5, 6, 7, 14-16, 56, any other  tried again after a while, wherever its partition is then
+
+A partition that is nowhere needs no marker. When the last one of a transaction is settled,
+`completed` is called, which may be before `write` returns: nothing waits that needn't.
+
+Kafka leaves a transaction whose marker is given up in Prepare* until its coordinator moves, and
+every later request of its id is refused with 51. Here it is completed.
+Source: kafka.coordinator.transaction.{TransactionMarkerChannelManager,
+TransactionMarkerRequestCompletionHandler}.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from coordinator.clock import Scheduler
+from coordinator.errors import Code
+from coordinator.shard.decision import TransactionEnded
+from coordinator.transactions.state import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+RETRY_MS = 100
+RETRY_MS_MAX = 5_000
+
+NOT_NEEDED = frozenset({Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, Code.UNSUPPORTED_VERSION})
+GIVEN_UP = frozenset({Code.INVALID_PRODUCER_EPOCH, Code.TRANSACTION_COORDINATOR_FENCED})
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What one destination is told of one transaction."""
+
+    transactional_id: str
+    ended: TransactionEnded
+    partitions: Sequence[TopicPartition]
+
+
+Answers = Sequence[Sequence[Code]]  # a code for each partition of each marker, in their order
+
+
+class Destination(Protocol):
+    """A broker that leads partitions."""
+
+    def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
+        """Write markers. `answer` is called once, perhaps before this returns."""
+        ...
+
+
+# Where a partition's markers go; None: the partition is nowhere.
+Locate = Callable[[TopicPartition], Destination | None]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A transaction that has markers to come."""
+
+    ended: TransactionEnded
+    left: set[TopicPartition]
+    failures: int = 0  # answers that left something to be tried again
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What waits for one destination, by transactional id."""
+
+    destination: Destination
+    waiting: dict[str, list[TopicPartition]] = field(default_factory=dict)
+    is_under_way: bool = False
+
+
+@dataclass(slots=True)
+class MarkerCounters:
+    """Partitions, not transactions."""
+
+    written: int = 0
+    retried: int = 0
+    given_up: int = 0
+
+
+class MarkerChannel:
+    """Queues by destination; see the module's docstring."""
+
+    def __init__(
+        self, locate: Locate, completed: Callable[[str], None], scheduler: Scheduler
+    ) -> None:
+        self._locate = locate
+        self._completed = completed
+        self._scheduler = scheduler
+        self._pending: dict[str, _Pending] = {}
+        self._queues: dict[int, _Queue] = {}
+        self.counters = MarkerCounters()
+
+    def write(
+        self, transactional_id: str, ended: TransactionEnded, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Bring this marker to these partitions, however long it takes."""
+        left = sorted(partitions)
+        self._pending[transactional_id] = _Pending(ended, set(left))
+        self._dispatch(transactional_id, left)
+
+    def forget(self, transactional_id: str) -> None:
+        """Its coordinator has gone: whoever comes next begins with these markers anew."""
+        self._pending.pop(transactional_id, None)
+        for queue in self._queues.values():
+            queue.waiting.pop(transactional_id, None)
+
+    def left(self, transactional_id: str) -> Set[TopicPartition] | None:
+        """The partitions that wait for a marker; None: no marker of this id is under way."""
+        pending = self._pending.get(transactional_id)
+        return None if pending is None else pending.left
+
+    @property
+    def length(self) -> int:
+        """Markers that aren't settled yet."""
+        return sum(len(pending.left) for pending in self._pending.values())
+
+    def close(self) -> None:
+        self._pending.clear()
+        for queue in self._queues.values():
+            queue.waiting.clear()
+
+    def _dispatch(self, transactional_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Put markers into the queues of where the partitions are now, and send."""
+        touched: dict[int, _Queue] = {}
+        for partition in partitions:
+            destination = self._locate(partition)
+            if destination is None:
+                logger.info("no marker in %s-%d: it is gone", *partition)
+                self._pending[transactional_id].left.discard(partition)
+                continue
+            queue = self._queues.get(id(destination))
+            if queue is None:
+                queue = self._queues[id(destination)] = _Queue(destination)
+            queue.waiting.setdefault(transactional_id, []).append(partition)
+            touched[id(destination)] = queue
+        self._complete_if_done(transactional_id)
+        for queue in touched.values():
+            self._send(queue)
+
+    def _send(self, queue: _Queue) -> None:
+        if queue.is_under_way or not queue.waiting:
+            return
+        waiting, queue.waiting = queue.waiting, {}
+        markers = [
+            Marker(transactional_id, self._pending[transactional_id].ended, partitions)
+            for transactional_id, partitions in waiting.items()
+        ]
+        queue.is_under_way = True
+        queue.destination.send(markers, partial(self._answered, queue, markers))
+
+    def _answered(self, queue: _Queue, markers: Sequence[Marker], answers: Answers) -> None:
+        queue.is_under_way = False
+        for marker, codes in zip(markers, answers, strict=True):
+            pending = self._pending.get(marker.transactional_id)
+            if pending is None or pending.ended is not marker.ended:
+                continue  # forgotten meanwhile
+            failed = [
+                partition
+                for partition, code in zip(marker.partitions, codes, strict=True)
+                if not self._settled(marker, partition, code)
+            ]
+            pending.left.difference_update(set(marker.partitions).difference(failed))
+            if failed:
+                self._retry_later(marker.transactional_id, pending, failed)
+            else:
+                self._complete_if_done(marker.transactional_id)
+        self._send(queue)
+
+    def _settled(self, marker: Marker, partition: TopicPartition, code: Code) -> bool:
+        if code is Code.NONE:
+            self.counters.written += 1
+            return True
+        where = f"{marker.transactional_id}: marker in {partition[0]}-{partition[1]}"
+        if code in NOT_NEEDED:
+            logger.info("%s: not needed, %s", where, code.name)
+            return True
+        if code in GIVEN_UP:
+            self.counters.given_up += 1
+            logger.warning("%s: given up, %s", where, code.name)
+            return True
+        self.counters.retried += 1
+        logger.warning("%s: tried again later, %s", where, code.name)
+        return False
+
+    def _retry_later(
+        self, transactional_id: str, pending: _Pending, partitions: Sequence[TopicPartition]
+    ) -> None:
+        """Other transactions don't wait with this one: it may be a single partition that fails."""
+
+        def dispatch_again() -> None:
+            if self._pending.get(transactional_id) is pending:
+                self._dispatch(transactional_id, partitions)
+
+        delay_ms = min(RETRY_MS_MAX, RETRY_MS << min(pending.failures, 10))
+        pending.failures += 1
+        self._scheduler.call_later(delay_ms, dispatch_again)
+
+    def _complete_if_done(self, transactional_id: str) -> None:
+        pending = self._pending.get(transactional_id)
+        if pending is not None and not pending.left:
+            del self._pending[transactional_id]
+            self._completed(transactional_id)

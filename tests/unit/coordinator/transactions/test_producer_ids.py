@@ -1,0 +1,87 @@
+"""Producer ids: a block ahead, never one twice, whatever is lost in a crash."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from coordinator.errors import Code, Refused
+from coordinator.shard.shard import Shard
+from coordinator.transactions.producer_ids import (
+    BLOCK_SIZE,
+    ProducerIds,
+    ProducerIdsAllocated,
+    ProducerIdsCodec,
+    ProducerIdState,
+)
+from tests.unit.coordinator.fakes import FakeClock, FakeLog
+from tests.unit.coordinator.world import code_of
+
+
+def loaded(log: FakeLog) -> ProducerIds:
+    """What a broker has after a start."""
+    state = ProducerIdState()
+    shard: Shard[ProducerIdsAllocated] = Shard(
+        "ids", log, ProducerIdsCodec(), state.apply, FakeClock()
+    )
+    shard.load()
+    return ProducerIds(shard, state)
+
+
+def test_ids_follow_each_other_over_the_end_of_a_block() -> None:
+    ids = loaded(FakeLog())
+    assert [ids.next() for _ in range(2 * BLOCK_SIZE + 5)] == list(range(2 * BLOCK_SIZE + 5))
+
+
+def test_the_next_block_is_asked_for_when_nine_tenths_are_gone() -> None:
+    log = FakeLog()
+    ids = loaded(log)
+    for _ in range(BLOCK_SIZE * 9 // 10):
+        ids.next()
+    assert log.end_offset == 1
+    ids.next()
+    assert log.end_offset == 2
+    log.fail_after = 0
+    rest = [ids.next() for _ in range(BLOCK_SIZE)]
+    assert rest[-1] == BLOCK_SIZE * 19 // 10
+
+
+def test_without_a_log_ids_are_handed_out_to_the_last_and_then_refused_with_14() -> None:
+    log = FakeLog()
+    ids = loaded(log)
+    assert ids.next() == 0
+    log.fail_after = 0
+    for wanted in range(1, BLOCK_SIZE):
+        assert ids.next() == wanted
+    assert code_of(ids.next) is Code.COORDINATOR_LOAD_IN_PROGRESS
+    log.fail_after = None
+    assert ids.next() == BLOCK_SIZE
+
+
+def test_after_a_crash_at_any_point_no_id_comes_twice() -> None:
+    for used in (0, 1, 2, 899, 900, 901, 902, 999, 1000, 1001, 1899, 1900, 1901):
+        log = FakeLog()
+        ids = loaded(log)
+        handed_out = [ids.next() for _ in range(used)]
+        ids = loaded(log)
+        handed_out += [ids.next() for _ in range(BLOCK_SIZE + 1)]
+        assert len(set(handed_out)) == len(handed_out), f"{used=}"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_crashes_and_failing_logs_never_repeat_an_id(seed: int) -> None:
+    rng = random.Random(seed)
+    log = FakeLog()
+    ids = loaded(log)
+    handed_out: list[int] = []
+    for _ in range(40):
+        log.fail_after = rng.choice([None, None, 0, 1])
+        for _ in range(rng.randrange(300)):
+            try:
+                handed_out.append(ids.next())
+            except Refused:
+                break
+        if rng.random() < 0.3:
+            ids = loaded(log)
+    assert len(set(handed_out)) == len(handed_out), f"{seed=}"
