@@ -1,7 +1,8 @@
 """Fuzz for a time: `python -m tests.fuzz [--seconds 60] [--seed N]`.
 
 Rounds of steps, each of a target in turn and from a seed of its own, which is printed with a
-failure: `--seed` runs that round first. The last line counts the rounds.
+failure: `--seed` runs that round first. The last quarter of the time hostile connections have a
+running broker. The last line counts the rounds.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import traceback
 from collections import Counter
 from itertools import count
 
+from tests.fuzz.live import attack
 from tests.fuzz.targets import TARGETS
 
 STEPS_A_ROUND = 2_000
 GROWTH_MB_MAX = 200
+LIVE_SHARE = 0.25  # of the time
 
 
 def resident_mb() -> float:
@@ -49,7 +52,7 @@ def main() -> int:
     failures: list[str] = []
     rounds: Counter[str] = Counter()
     grown_from = 0.0
-    deadline = time.monotonic() + options.seconds
+    deadline = time.monotonic() + options.seconds * (1 - LIVE_SHARE)
     for number in count():
         for target in TARGETS:
             found = run_round(target, options.seed + number)
@@ -61,6 +64,12 @@ def main() -> int:
         if time.monotonic() > deadline:
             break
     grown_mb = resident_mb() - grown_from
+    rounds["live"] += 1
+    try:
+        print(attack(options.seed, options.seconds * LIVE_SHARE), flush=True)
+    except Exception:
+        failures.append(traceback.format_exc())
+        print(failures[-1], flush=True)
     print(f"{dict(rounds)} rounds of {STEPS_A_ROUND} steps; memory grew by {grown_mb:.0f} MB")
     if grown_mb > GROWTH_MB_MAX:
         failures.append(f"memory grew by {grown_mb:.0f} MB, more than {GROWTH_MB_MAX}")
