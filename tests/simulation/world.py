@@ -54,6 +54,10 @@ class Setting:
     flushes: bool = False  # every append is flushed before it is answered: power may fail
     segment_bytes: int = 1_048_576
     transaction_timeout_ms: int = 4_000
+    transactions: str = "v1"  # v2, or mixed: every second life of a transactional id is v2
+
+    def is_v2(self, life: int) -> bool:
+        return self.transactions == "v2" or (self.transactions == "mixed" and life % 2 == 0)
 
 
 class _Scheduler:

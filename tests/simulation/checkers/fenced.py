@@ -18,6 +18,7 @@ PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMM
     28,
 )
 Owner = tuple[int, int]  # producer id and epoch
+Place = tuple[str, int]
 
 
 class Fenced(Checker):
@@ -27,9 +28,11 @@ class Fenced(Checker):
         super().__init__(world)
         self._owners: dict[str, Owner] = {}
         self._new_owners: set[Owner] = set()  # since the broker acted last
-        self._dethroned: dict[int, int] = {}  # producer id -> its last epoch that is no more
+        # Producer ids with their last epoch that is no more: for the coordinator, and for each
+        # partition, which learns it by the marker.
+        self._dethroned: dict[tuple[Place | None, int], int] = {}
         self._aborting: set[Owner] = set()
-        self._markers: dict[tuple[str, int], int] = {}
+        self._markers: dict[Place, int] = {}
 
     def asked(self, request: Request) -> None:
         given = request.given
@@ -40,30 +43,51 @@ class Fenced(Checker):
         if request.api_key == INIT_PRODUCER_ID:
             self._initialised(request, response)
             return
-        for transactional_id, owner in _succeeded(request, response):
-            newest = self._owners.get(transactional_id)
-            if newest is not None and newest != owner:
-                self.violated(
-                    f"{request.client_id}: API {request.api_key} of {transactional_id} as {owner} "
-                    f"succeeds, but the owner is {newest}"
-                )
-            if owner[1] <= self._dethroned.get(owner[0], -1):
-                self.violated(
-                    f"{request.client_id}: API {request.api_key} of {transactional_id} as {owner} "
-                    "succeeds after the coordinator has aborted its transaction"
-                )
+        for transactional_id, owner, place in _succeeded(request, response):
+            if request.api_key == END_TXN and request.version >= 5:
+                self._ended(request, response, transactional_id, owner)
+            else:
+                self._check(request, transactional_id, owner, place)
+            if request.api_key == ADD_PARTITIONS:
+                self._aborting.discard(owner)  # of the transaction before
+
+    def _ended(self, request: Request, response: Any, transactional_id: str, owner: Owner) -> None:
+        """In v2 the one who ends a transaction is followed by himself, one epoch up. He may ask
+        again; and to abort what was aborted for a time-out is to ask again."""
+        after = response.producer_id, response.producer_epoch
+        if after != self._owners.get(transactional_id):
+            if request.given["committed"] or self._dethroned.get((None, owner[0])) != owner[1]:
+                self._check(request, transactional_id, owner, None)
+            self._new_owners.add(after)
+            self._owners[transactional_id] = after
+
+    def _check(
+        self, request: Request, transactional_id: str, owner: Owner, place: Place | None
+    ) -> None:
+        newest = self._owners.get(transactional_id)
+        what = f"{request.client_id}: API {request.api_key} of {transactional_id} as {owner}"
+        if newest is not None and newest != owner:
+            self.violated(f"{what} succeeds, but the owner is {newest}")
+        if owner[1] <= self._dethroned.get((place, owner[0]), -1):
+            self.violated(f"{what} succeeds after the coordinator has aborted its transaction")
 
     def acted(self) -> None:
         """Find the markers of aborts that no owner had asked for."""
         owners = dict(self._owners.values())
         for place, truth in self.world.truths.items():
             for marker in truth.markers[self._markers.get(place, 0) :]:
-                epoch = owners.get(marker.producer_id, -1)
-                owner = marker.producer_id, epoch
-                # A new owner has the transaction of the one before aborted, and may get its epoch.
-                asked = owner in self._aborting or owner in self._new_owners
+                producer_id = marker.producer_id
+                epoch = owners.get(producer_id, -1)
+                # The marker of v2 is one epoch up. A new owner has the transaction of the one
+                # before aborted, and may get its epoch.
+                asked = (
+                    (producer_id, marker.epoch) in self._aborting
+                    or (producer_id, marker.epoch - 1) in self._aborting
+                    or (producer_id, epoch) in self._new_owners
+                )
                 if not marker.committed and not asked and marker.epoch >= epoch:
-                    self._dethroned[marker.producer_id] = epoch
+                    self._dethroned[place, producer_id] = epoch
+                    self._dethroned[None, producer_id] = epoch
             self._markers[place] = len(truth.markers)
         self._new_owners.clear()
 
@@ -87,27 +111,29 @@ class Fenced(Checker):
         self._new_owners.add(owner)
 
 
-def _succeeded(request: Request, response: Any) -> Iterator[tuple[str, Owner]]:
-    """What a transactional producer was granted, and as whom."""
+def _succeeded(request: Request, response: Any) -> Iterator[tuple[str, Owner, Place | None]]:
+    """What a transactional producer was granted, as whom, and where it is a write."""
     given = request.given
     match request.api_key:
         case api if api == PRODUCE:
-            found = response.responses[0].partition_responses[0]
+            [topic] = response.responses
+            [found] = topic.partition_responses
             if given["transactional_id"] is not None and found.error_code == 0:
-                yield given["transactional_id"], _written_by(given)
+                yield given["transactional_id"], _written_by(given), (topic.name, found.index)
         case api if api == ADD_PARTITIONS:
             [topic] = response.results_by_topic_v3_and_below
             if topic.results_by_partition[0].partition_error_code == 0:
-                yield (
-                    given["v3_and_below_transactional_id"],
-                    (given["v3_and_below_producer_id"], given["v3_and_below_producer_epoch"]),
-                )
+                identity = {
+                    name: given[f"v3_and_below_{name}"]
+                    for name in ("transactional_id", "producer_id", "producer_epoch")
+                }
+                yield *_identity(identity), None
         case api if api in (ADD_OFFSETS, END_TXN):
             if response.error_code == 0:
-                yield _identity(given)
+                yield *_identity(given), None
         case api if api == TXN_OFFSET_COMMIT:
             if response.topics[0].partitions[0].error_code == 0:
-                yield _identity(given)
+                yield *_identity(given), None
 
 
 def _identity(given: dict[str, Any]) -> tuple[str, Owner]:

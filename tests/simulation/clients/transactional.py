@@ -1,9 +1,11 @@
-"""A transactional producer as librdkafka is one (transactions v1): one life of a transactional id.
+"""A transactional producer: one life of a transactional id, as librdkafka leads it (transactions
+v1) or as the Java client does (v2, KIP-890).
 
 Each life begins with InitProducerId, which fences the one before. What a life does when it is
 refused follows the tables of the clients: a fenced one is over, an abortable error ends in an
 abort, and after an abort that left batches unanswered the epoch is raised (KIP-360), because they
-may still arrive.
+may still arrive. In v2 partitions are added by writing to them, and every end raises the epoch:
+whatever comes late, even an EndTxn, is told from what is meant now.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Life:
 
     def __init__(self, world: World, transactional_id: str, number: int, trouble: float) -> None:
         self.world = world
+        self.is_v2 = world.setting.is_v2(number)
         self.transactional_id = transactional_id
         self.is_over = False
         self.turn = asyncio.Lock()  # one transaction after the other
@@ -53,7 +56,8 @@ class Life:
     async def write(self, sent: SentTransaction, place: Place, values: Sequence[bytes]) -> None:
         """Fenced, Abortable, GaveUp."""
         delivery = self._owned()
-        if place not in self._registered:
+        self._has_begun = True
+        if place not in self._registered and not self.is_v2:
             await self._add_partition(place)
         sent.values += [(place, value) for value in values]
         self._is_unsure = True
@@ -65,8 +69,8 @@ class Life:
     async def stage(self, group_id: str, offsets: Mapping[Place, int]) -> None:
         """Fenced, Abortable, GaveUp."""
         delivery = self._owned()
-        if group_id not in self._registered:
-            self._has_begun = True
+        self._has_begun = True
+        if group_id not in self._registered and not self.is_v2:
             given = {**self._identity(), "group_id": group_id}
             _, code = await self._ask(ADD_OFFSETS, 3, given, lambda answer: answer.error_code)
             self._check(code)
@@ -94,7 +98,11 @@ class Life:
             ],
         }
         _, code = await self._ask(
-            TXN_OFFSET_COMMIT, 3, given, lambda answer: answer.topics[0].partitions[0].error_code
+            TXN_OFFSET_COMMIT,
+            5 if self.is_v2 else 3,
+            given,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+            may_be_late=self.is_v2,
         )
         self._check(code)
 
@@ -114,12 +122,12 @@ class Life:
 
     async def abort(self, *, bump: bool = False) -> None:
         """Fenced, GaveUp."""
-        delivery = self._owned()
         if self._has_begun:
             code = await self._end(committed=False)
             if code is not Code.INVALID_TXN_STATE:  # the coordinator knows of none
                 self._check(code)
-        if self._is_unsure or bump:
+        if (self._is_unsure and not self.is_v2) or bump:
+            delivery = self._owned()
             await self._init(delivery.producer_id, delivery.epoch)
 
     async def _init(self, producer_id: int, epoch: int) -> None:
@@ -133,12 +141,18 @@ class Life:
             INIT_PRODUCER_ID, 4, given, lambda answer: answer.error_code, may_be_late=True
         )
         self._check(code)
+        self._own(answer)
+
+    def _own(self, answer: Any) -> None:
         self._delivery = Delivery(
-            self.session, answer.producer_id, answer.producer_epoch, self.transactional_id
+            self.session,
+            answer.producer_id,
+            answer.producer_epoch,
+            self.transactional_id,
+            version=12 if self.is_v2 else 10,
         )
 
     async def _add_partition(self, place: Place) -> None:
-        self._has_begun = True
         topic, index = place
         identity = {f"v3_and_below_{name}": value for name, value in self._identity().items()}
         given = {**identity, "v3_and_below_topics": [{"name": topic, "partitions": [index]}]}
@@ -155,9 +169,17 @@ class Life:
         self._registered.add(place)
 
     async def _end(self, *, committed: bool) -> Code:
-        # Never late: version 1 can't tell the end of a transaction from the end of the one before.
+        # v1 can't tell the end of a transaction from the end of the one before: that is never late.
         given = {**self._identity(), "committed": committed}
-        _, code = await self._ask(END_TXN, 3, given, lambda answer: answer.error_code)
+        answer, code = await self._ask(
+            END_TXN,
+            5 if self.is_v2 else 3,
+            given,
+            lambda answer: answer.error_code,
+            may_be_late=self.is_v2,
+        )
+        if self.is_v2 and code is Code.NONE:
+            self._own(answer)
         return code
 
     async def _ask(self, *arguments: Any, may_be_late: bool = False) -> tuple[Any, Code]:
