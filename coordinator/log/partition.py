@@ -423,6 +423,7 @@ class Partition:
             self.end_offset = scan_on(segments, bases, end_offset, self._apply)
             self.start_offset = min(start_offset, self.end_offset)
             self._find_last_stable_offset()
+            segments.flush_found()
             for segment in segments.all:
                 if segment.base_offset == cleaned_offset:
                     segments.is_replaced_by(segment)

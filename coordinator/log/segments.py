@@ -138,9 +138,7 @@ class Segments:
                 self._flush(len(data))
                 self._flushed_offset = last_offset + 1
             elif self._flush_timer is None and self.settings.flush_ms < 2**62:
-                self._flush_timer = self.machine.scheduler.call_later(
-                    self.settings.flush_ms, self._flush_aside
-                )
+                self._flush_later()
         except OSError:
             segment.cut()
             raise
@@ -165,6 +163,24 @@ class Segments:
             segment.flushed_size = segment.size
         self._flush_names()
         self.all[-1].flushed_size += added
+
+    def flush_found(self) -> None:
+        """Flush what a broker before this one has written and perhaps not flushed: it is in the log
+        now, and a producer that asks again is told so."""
+        if not self._unflushed():
+            return
+        if self.settings.flush_messages < 2**62:
+            try:
+                self._flush(0)
+            except OSError as error:
+                self._flush_has_failed(error)
+        elif self.settings.flush_ms < 2**62:
+            self._flush_later()
+
+    def _flush_later(self) -> None:
+        self._flush_timer = self.machine.scheduler.call_later(
+            self.settings.flush_ms, self._flush_aside
+        )
 
     def _flush_names(self) -> None:
         """The directory with its segments, and the one that it is in. OSError."""

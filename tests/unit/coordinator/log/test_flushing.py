@@ -138,3 +138,20 @@ def test_a_full_disk_refuses_appends_until_there_is_room() -> None:
     log.save()
     assert not log.has_unsaved
     assert after_power_loss(disk) == 2
+
+
+def test_what_a_broker_finds_at_its_start_is_flushed_as_if_it_had_written_it() -> None:
+    """A broker that is killed between a write and its flush leaves a batch that a producer will ask
+    for again."""
+    disk = MemoryDisk()
+    clock = FakeClock()
+    partition(DIRECTORY, disk=disk).append(produced())
+    partition(DIRECTORY, disk=disk, clock=clock, flush_ms=500)
+    assert after_power_loss(disk) == 0
+    clock.advance(500)
+    assert after_power_loss(disk) == 1
+
+    disk = MemoryDisk()
+    partition(DIRECTORY, disk=disk).append(produced())
+    partition(DIRECTORY, disk=disk, flush_messages=1)
+    assert after_power_loss(disk) == 1
