@@ -38,7 +38,7 @@ from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
 from coordinator.log.upkeep import Upkeep
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.server import Server
+from coordinator.wire.server import Limits, Server
 
 log = logging.getLogger(__name__)
 
@@ -152,9 +152,16 @@ class Broker:
         self._stopping = asyncio.Event()
         self._server = Server(
             Router(self).dispatch,
-            config.socket_request_max_bytes,
-            config.queued_max_requests,
-            config.queued_max_request_bytes,
+            Limits(
+                frame_bytes_max=config.socket_request_max_bytes,
+                queue_max=config.queued_max_requests,
+                request_bytes_max=config.queued_max_request_bytes,
+                connections_max=config.max_connections,
+                connections_per_host_max=config.max_connections_per_ip,
+                idle_ms_max=config.connections_max_idle_ms,
+            ),
+            self.clock,
+            self.scheduler,
         )
 
     @property

@@ -66,10 +66,14 @@ class BrokerConfig:
     fetch_max_bytes: int = 57_671_680
     max_incremental_fetch_session_cache_slots: int = 1_000
     socket_request_max_bytes: int = 104_857_600
-    # Both are a connection's: beyond them nothing more is read from the client. Kafka has no limit
-    # on the bytes (-1), but reads one request of a connection and then none until it is answered.
+    # Of each connection: beyond it nothing more is read from the client. In Kafka it is for all of
+    # them, whose requests wait in one queue; here each waits in its connection's.
     queued_max_requests: int = 500
-    queued_max_request_bytes: int = 1_048_576
+    # Kafka has no limit (-1), and a heap that its requests have to find room in.
+    queued_max_request_bytes: int = 134_217_728
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = _INT32_MAX
+    max_connections_per_ip: int = _INT32_MAX
     producer_id_expiration_ms: int = _DAY_MS
     producer_id_expiration_check_interval_ms: int = 600_000
 
@@ -177,7 +181,10 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("max_incremental_fetch_session_cache_slots", 0, _INT32_MAX),
     ("socket_request_max_bytes", 1, _INT32_MAX),
     ("queued_max_requests", 1, _INT32_MAX),
-    ("queued_max_request_bytes", 1, _INT32_MAX),
+    ("queued_max_request_bytes", -1, _INT64_MAX),
+    ("connections_max_idle_ms", -1, _INT64_MAX),
+    ("max_connections", 0, _INT32_MAX),
+    ("max_connections_per_ip", 0, _INT32_MAX),
     ("producer_id_expiration_ms", 1, _INT32_MAX),
     ("producer_id_expiration_check_interval_ms", 1, _INT32_MAX),
     ("offsets_topic_num_partitions", 1, 10_000),

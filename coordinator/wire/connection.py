@@ -6,7 +6,7 @@ poll, a rebalance), what the client sends meanwhile waits in a queue.
 
 Back-pressure both ways: while the client doesn't read its answers, no request is taken up; while
 requests wait, nothing more is read from the socket, once there are `queue_max` of them or they have
-`queue_bytes_max` bytes.
+QUEUE_BYTES_MAX; nor while all clients together hold too much (see `intake`).
 Trace: wire/server -> here -> api/router.
 """
 
@@ -18,12 +18,20 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from coordinator.clock import Clock
 from coordinator.wire.codec import MalformedRequest
+from coordinator.wire.connections import Connections
 from coordinator.wire.frames import FrameReader, MalformedFrame
+from coordinator.wire.intake import Intake
 from coordinator.wire.outgoing import CHUNK_BYTES, Answer, Outgoing
 
 log = logging.getLogger(__name__)
 
+# Of requests that wait behind another one. Kafka reads none at all before that one is answered.
+QUEUE_BYTES_MAX = 1_048_576
+# Answers that go out in one piece: so many small ones, or one that isn't small.
+_READY_MAX = 16
+_LARGE_BYTES = 16_384
 # What is awaited comes later.
 Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
@@ -40,39 +48,51 @@ class Connection(asyncio.Protocol):
         dispatch: Dispatch,
         frame_bytes_max: int,
         queue_max: int,
-        queue_bytes_max: int,
-        connections: set[Connection],
+        connections: Connections,
+        intake: Intake,
+        clock: Clock,
     ) -> None:
         self._dispatch = dispatch
         self._frames = FrameReader(frame_bytes_max)
         self._queue: deque[bytes] = deque()
         self._queue_max = queue_max
         self._queue_bytes = 0
-        self._queue_bytes_max = queue_bytes_max
         self._connections = connections
+        self._intake = intake
+        self._clock = clock
         self._transport: asyncio.Transport
-        self._host = ""
+        self.host = ""
         self._port = 0
+        self.active_ms = clock.monotonic_ms()
         self._answering: asyncio.Future[Answer] | None = None
+        self._ready: list[bytes] = []
         self._outgoing = Outgoing()
         self._client_reads = True
         self._reading = True
+
+    @property
+    def is_waiting(self) -> bool:
+        """For an answer of ours."""
+        return self._answering is not None
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport.set_write_buffer_limits(high=CHUNK_BYTES)
-        self._host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
-        self._connections.add(self)
+        self.host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
+        if not self._connections.add(self):
+            self._close(Disconnect("too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
+        self._connections.remove(self)
         self._drop_queue()
+        self._intake.leave(self)
         if self._answering is not None:
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
+        self.active_ms = self._clock.monotonic_ms()
         try:
             for frame in self._frames.feed(data):
                 self._queue.append(frame)
@@ -86,9 +106,14 @@ class Connection(asyncio.Protocol):
         self._client_reads = False
 
     def resume_writing(self) -> None:
+        self.active_ms = self._clock.monotonic_ms()
         self._client_reads = True
         self._send()
         self._work()
+
+    def resume(self) -> None:
+        """There is room for more of its requests."""
+        self._throttle_reading()
 
     # Requests, one after the other
 
@@ -111,10 +136,14 @@ class Connection(asyncio.Protocol):
             frame = self._queue.popleft()
             self._queue_bytes -= len(frame)
             self._answer(frame)
+        self._flush()
         self._throttle_reading()
 
     def _throttle_reading(self) -> None:
-        wanted = len(self._queue) < self._queue_max and self._queue_bytes < self._queue_bytes_max
+        has_room = self._intake.hold(self, self._frames.held_bytes + self._queue_bytes)
+        wanted = (
+            has_room and len(self._queue) < self._queue_max and self._queue_bytes < QUEUE_BYTES_MAX
+        )
         if wanted != self._reading and not self._transport.is_closing():
             self._reading = wanted
             if wanted:
@@ -124,7 +153,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, frame: bytes) -> None:
         try:
-            answer = self._dispatch(frame, self._host)
+            answer = self._dispatch(frame, self.host)
         except (MalformedRequest, Disconnect) as error:
             self._close(error)
             return
@@ -146,11 +175,21 @@ class Connection(asyncio.Protocol):
         self._work()
 
     def _write(self, answer: Answer) -> None:
+        """Send an answer, or keep it for `_flush`: a call of the system for each of many small ones
+        costs as much as making them."""
         if isinstance(answer, bytes):
-            self._transport.write(answer)
+            self._ready.append(answer)
+            if len(self._ready) >= _READY_MAX or len(answer) >= _LARGE_BYTES:
+                self._flush()
         elif answer is not None:
+            self._flush()
             self._outgoing.add(answer)
             self._send()
+
+    def _flush(self) -> None:
+        if self._ready:
+            self._transport.write(b"".join(self._ready))
+            self._ready.clear()
 
     def _send(self) -> None:
         """As much of the answer as the transport has room for."""
@@ -161,7 +200,8 @@ class Connection(asyncio.Protocol):
                 self._close(error)
 
     def _close(self, error: BaseException) -> None:
-        log.warning("closing the connection of %s:%s: %s", self._host, self._port, error)
+        log.warning("closing the connection of %s:%s: %s", self.host, self._port, error)
+        self._flush()
         self._drop_queue()
         self._transport.close()
 

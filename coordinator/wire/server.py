@@ -5,28 +5,54 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
+from coordinator.clock import Clock, Scheduler, Timer
 from coordinator.wire.connection import Connection, Dispatch
+from coordinator.wire.connections import Connections
+from coordinator.wire.intake import Intake
 
 GRACE_S = 1.0
+_SWEEPS = 10  # looks at idle connections in the time that they may be idle
 
 
 class CannotListen(Exception):
     """The address can't be used; the message says why and what to do."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What clients may ask of a broker's sockets. Kafka's settings, some by shorter names."""
+
+    frame_bytes_max: int
+    queue_max: int  # requests of one connection that wait
+    request_bytes_max: int  # of all connections; -1: no limit
+    connections_max: int
+    connections_per_host_max: int
+    idle_ms_max: int  # -1: connections may be idle for ever
+
+
 class Server:
     """Listens once `start` has returned; `port` is the one it got."""
 
     def __init__(
-        self, dispatch: Dispatch, frame_bytes_max: int, queue_max: int, queue_bytes_max: int
+        self, dispatch: Dispatch, limits: Limits, clock: Clock, scheduler: Scheduler
     ) -> None:
-        """See `connection` for the limits: they are each connection's own."""
-        self._connections: set[Connection] = set()
+        self._connections = Connections(limits.connections_max, limits.connections_per_host_max)
         self._factory = partial(
-            Connection, dispatch, frame_bytes_max, queue_max, queue_bytes_max, self._connections
+            Connection,
+            dispatch,
+            limits.frame_bytes_max,
+            limits.queue_max,
+            self._connections,
+            Intake(limits.request_bytes_max),
+            clock,
         )
+        self._idle_ms_max = limits.idle_ms_max
+        self._clock = clock
+        self._scheduler = scheduler
+        self._sweep: Timer | None = None
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -42,6 +68,17 @@ class Server:
                 "stop what uses it, or choose another host or port (0: any free port)"
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
+        if self._idle_ms_max >= 0:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        self._sweep = self._scheduler.call_later(
+            max(1, self._idle_ms_max // _SWEEPS), self._close_idle
+        )
+
+    def _close_idle(self) -> None:
+        self._connections.close_idle(self._clock.monotonic_ms() - self._idle_ms_max)
+        self._sweep_later()
 
     async def stop(self) -> None:
         """Stop listening and close every connection; answers already written go out, unless their
@@ -49,12 +86,14 @@ class Server:
         if self._server is None:
             return
         self._server.close()
-        for connection in tuple(self._connections):
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in self._connections:
             connection.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_S):
-                while self._connections:
+                while len(self._connections):
                     await asyncio.sleep(0.001)
-        for connection in tuple(self._connections):
+        for connection in self._connections:
             connection.abort()
         await self._server.wait_closed()

@@ -8,8 +8,13 @@ from typing import cast
 import pytest
 
 from coordinator.wire.codec import MalformedRequest
-from coordinator.wire.connection import Connection, Disconnect
+from coordinator.wire.connection import QUEUE_BYTES_MAX, Connection, Disconnect
+from coordinator.wire.connections import Connections
+from coordinator.wire.intake import COUNTED_FROM_BYTES, Intake
 from coordinator.wire.outgoing import Answer
+from tests.unit.coordinator.fakes import FakeClock
+
+FRAME_BYTES_MAX = 10_000_000
 
 
 class FakeTransport:
@@ -46,6 +51,10 @@ class FakeTransport:
         self.closed = True
 
 
+def framed(*frames: bytes) -> bytes:
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
 class Client:
     """Sends frames of one byte to a connection; answers are what `handler` makes of the byte."""
 
@@ -53,9 +62,10 @@ class Client:
         self,
         handler: Callable[[bytes], Answer | Awaitable[Answer]],
         queue_max: int = 100,
-        queue_bytes_max: int = 1_000,
+        intake: Intake | None = None,
+        places: int = 10,
     ) -> None:
-        self.open: set[Connection] = set()
+        self.open = Connections(places, places)
         self.seen: list[bytes] = []
         self.transport = FakeTransport()
 
@@ -64,13 +74,23 @@ class Client:
             self.seen.append(frame)
             return handler(frame)
 
-        self.connection = Connection(dispatch, 1_000, queue_max, queue_bytes_max, self.open)
+        self.connection = Connection(
+            dispatch,
+            FRAME_BYTES_MAX,
+            queue_max,
+            self.open,
+            intake or Intake(-1),
+            FakeClock(),
+        )
         self.transport.pause_writing = self.connection.pause_writing
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
 
     def send(self, letters: bytes) -> None:
-        frames = (bytes([letter]) for letter in letters)
-        self.connection.data_received(b"".join(b"\0\0\0\x01" + frame for frame in frames))
+        self.receive(framed(*(bytes([letter]) for letter in letters)))
+
+    def receive(self, data: bytes) -> None:
+        """What a read of the socket brings."""
+        self.connection.data_received(data)
 
     @property
     def answers(self) -> bytes:
@@ -150,9 +170,8 @@ def test_a_piece_that_cannot_be_read_closes_the_connection() -> None:
     assert (client.answers, client.seen) == (b"a", [b"a"])
 
 
-@pytest.mark.parametrize("limits", [{"queue_max": 3}, {"queue_bytes_max": 3}])
-def test_nothing_is_read_while_too_many_requests_or_bytes_wait(limits: dict[str, int]) -> None:
-    client = Client(lambda frame: frame, **limits)
+def test_nothing_is_read_while_too_many_requests_wait() -> None:
+    client = Client(lambda frame: frame, queue_max=3)
     client.connection.pause_writing()
     client.send(b"ab")
     assert client.transport.reading
@@ -161,6 +180,63 @@ def test_nothing_is_read_while_too_many_requests_or_bytes_wait(limits: dict[str,
     client.connection.resume_writing()
     assert client.transport.reading
     assert client.answers == b"abc"
+
+
+def test_nothing_is_read_while_requests_of_too_many_bytes_wait() -> None:
+    client = Client(lambda frame: frame[:1])
+    client.connection.pause_writing()
+    for _ in range(2):
+        assert client.transport.reading
+        client.receive(framed(bytes(QUEUE_BYTES_MAX // 2)))
+    assert not client.transport.reading
+    client.connection.resume_writing()
+    assert client.transport.reading
+    assert client.answers == b"\0\0"
+
+
+def test_while_all_clients_hold_too_much_only_the_first_is_read_from() -> None:
+    size = 4 * COUNTED_FROM_BYTES
+    intake = Intake(size)
+    first, second = (Client(lambda frame: b"!", intake=intake) for _ in range(2))
+    data = framed(bytes(size))
+    half = len(data) // 2
+    first.receive(data[:half])
+    second.receive(data[:half])
+    third = data[half : half + COUNTED_FROM_BYTES]
+    first.receive(third)
+    second.receive(third)
+    assert (first.transport.reading, second.transport.reading) == (True, False)
+    first.receive(data[half + COUNTED_FROM_BYTES :])
+    assert first.answers == b"!"
+    assert second.transport.reading
+    second.receive(data[half + COUNTED_FROM_BYTES :])
+    assert second.answers == b"!"
+    assert intake.held_bytes == 0
+
+
+def test_a_client_that_goes_away_in_a_request_makes_room_for_the_others() -> None:
+    size = 4 * COUNTED_FROM_BYTES
+    intake = Intake(size // 2)
+    first, second = (Client(lambda frame: b"!", intake=intake) for _ in range(2))
+    for client in (first, second):
+        client.receive(framed(bytes(size))[:-1])
+    assert not second.transport.reading
+    first.connection.connection_lost(None)
+    assert second.transport.reading
+
+
+def test_small_answers_that_are_there_together_go_out_in_one_piece() -> None:
+    client = Client(bytes.upper)
+    client.send(b"abc")
+    assert client.transport.written == [b"ABC"]
+    client.send(b"d")
+    assert client.transport.written == [b"ABC", b"D"]
+
+
+def test_a_connection_too_many_is_closed() -> None:
+    client = Client(bytes.upper, places=0)
+    assert client.transport.closed
+    assert len(client.open) == 0
 
 
 @pytest.mark.parametrize("error", [MalformedRequest("what is this"), Disconnect("enough")])
@@ -199,7 +275,7 @@ def test_a_client_that_goes_away_takes_its_waiting_request_along() -> None:
         await settle()
         assert late.cancelled()
         assert client.seen == [b"a"]
-        assert client.open == set()
+        assert len(client.open) == 0
 
     asyncio.run(scenario())
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from coordinator.errors import Code
 from coordinator.log.batch import encode_batch
 from coordinator.wire.codec import build
 from coordinator.wire.connection import Connection
+from coordinator.wire.intake import COUNTED_FROM_BYTES
 from coordinator.wire.outgoing import CHUNK_BYTES
 from tests.processes import wait_until
 from tests.unit.coordinator.api.client import read_answer, request_bytes
@@ -118,14 +120,14 @@ def is_served(client: Client) -> bool:
     return bool(answer.topics[0].error_code == Code.NONE)
 
 
-def on_loop(broker: EmbeddedBroker, look: Callable[[set[Connection]], int]) -> int:
+def on_loop(broker: EmbeddedBroker, look: Callable[[list[Connection]], int]) -> int:
     """What `look` finds in the broker's connections, asked on the broker's own thread."""
     inside, loop = broker._broker, broker._loop
     assert inside is not None
     assert loop is not None
 
     async def answer() -> int:
-        return look(inside._server._connections)
+        return look([cast(Connection, each) for each in inside._server._connections])
 
     return asyncio.run_coroutine_threadsafe(answer(), loop).result(PATIENCE_S)
 
@@ -241,8 +243,8 @@ def test_frames_that_are_announced_and_never_come_take_no_memory(
         connect().socket.sendall((100_000_000).to_bytes(4, "big"))
     assert is_served(other)
     wait_until(lambda: on_loop(running, len) == 101, timeout_s=PATIENCE_S, what="all are connected")
-    held = on_loop(running, lambda open_: sum(len(c._frames._buffer) for c in open_))
-    assert held <= 4 * 101
+    held = on_loop(running, lambda open_: sum(c._frames.held_bytes for c in open_))
+    assert held == 0
 
 
 def test_a_client_that_does_not_read_is_held_a_piece_of_one_answer_for_and_no_more(
@@ -290,3 +292,67 @@ def test_a_client_that_does_not_read_does_not_keep_the_broker_from_stopping(
         slow.send(FETCH, 12, **fetch())
         wait_until(lambda: unsent_bytes(broker) > 0, timeout_s=PATIENCE_S, what="an answer waits")
     slow.socket.close()
+
+
+def test_requests_that_are_half_there_are_held_up_to_a_limit_and_all_answered(
+    tmp_path: Path,
+) -> None:
+    """20 clients send 20 MB each, first a half of it, then the rest; 64 MB may be held."""
+    limit, size, count = 64_000_000, 20_000_000, 20
+    settings = {"queued.max.request.bytes": limit}
+    with (
+        EmbeddedBroker(tmp_path, topics={"t": 1}, settings=settings) as broker,
+        contextlib.ExitStack() as exits,
+    ):
+        clients = [Client(broker.bootstrap_servers) for _ in range(count)]
+        for client in clients:
+            exits.callback(client.socket.close)
+        frame = framed(PRODUCE, 10, **produce(PARTITIONS, bytes(size)))
+        senders = [
+            threading.Thread(target=client.socket.sendall, args=(frame,), daemon=True)
+            for client in clients
+        ]
+        for sender in senders:
+            sender.start()
+        most = 0
+        while any(sender.is_alive() for sender in senders):
+            most = max(most, on_loop(broker, held_bytes))
+        for client in clients:
+            [answer] = client.receive(PRODUCE, 10).responses[0].partition_responses
+            assert answer.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+        assert most <= limit + size + count * COUNTED_FROM_BYTES
+        assert on_loop(broker, held_bytes) == 0
+
+
+def held_bytes(connections: list[Connection]) -> int:
+    return sum(c._frames.held_bytes + c._queue_bytes for c in connections)
+
+
+def test_a_client_that_says_nothing_for_too_long_is_cut_off_and_one_that_waits_is_not(
+    tmp_path: Path,
+) -> None:
+    settings = {"connections.max.idle.ms": 200}
+    with EmbeddedBroker(tmp_path, topics={"t": PARTITIONS}, settings=settings) as broker:
+        silent, waiting = Client(broker.bootstrap_servers), Client(broker.bootstrap_servers)
+        waiting.send(FETCH, 12, **fetch(max_wait_ms=1_000))
+        assert silent.is_cut_off()
+        assert len(waiting.receive(FETCH, 12).responses[0].partitions) == PARTITIONS
+        for client in (silent, waiting):
+            client.socket.close()
+
+
+@pytest.mark.parametrize("setting", ["max.connections", "max.connections.per.ip"])
+def test_a_connection_too_many_is_cut_off_and_its_place_taken_when_another_has_gone(
+    tmp_path: Path, setting: str
+) -> None:
+    with EmbeddedBroker(tmp_path, topics={"t": 1}, settings={setting: 2}) as broker:
+        first, second, third = (Client(broker.bootstrap_servers) for _ in range(3))
+        assert third.is_cut_off()
+        assert is_served(first)
+        assert is_served(second)
+        second.socket.close()
+        wait_until(lambda: on_loop(broker, len) == 1, timeout_s=PATIENCE_S, what="one has gone")
+        fourth = Client(broker.bootstrap_servers)
+        assert is_served(fourth)
+        for client in (first, third, fourth):
+            client.socket.close()
