@@ -43,6 +43,16 @@ def test_little_pieces_are_not_counted() -> None:
     assert intake.held_bytes == 0
 
 
+def test_when_one_holds_less_again_the_others_go_on() -> None:
+    intake = Intake(LIMIT)
+    one, two = FakeReader(intake), FakeReader(intake)
+    one.hold(LIMIT)
+    two.hold(LIMIT // 2)
+    assert not two.may_read
+    one.hold(LIMIT // 2)
+    assert two.may_read
+
+
 @given(
     st.lists(
         st.tuples(
