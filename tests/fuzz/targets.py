@@ -77,8 +77,8 @@ def frames() -> Iterator[Step]:
                 for frame in reader.feed(data[:piece]):
                     assert len(frame) <= _FRAME_BYTES_MAX
                 data = data[piece:]
-                if len(reader._buffer) > _FRAME_BYTES_MAX + 4:
-                    raise Found(f"{len(reader._buffer)} bytes held for frames of {sizes}")
+                if reader.held_bytes > _FRAME_BYTES_MAX:
+                    raise Found(f"{reader.held_bytes} bytes held for frames of {sizes}")
 
     yield step
 
