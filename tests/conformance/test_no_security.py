@@ -148,3 +148,38 @@ def test_credentials_that_would_not_be_asked_for_are_refused(
     )
     [result] = answer.results
     assert (result.user, result.error_code) == ("x", Code.UNSUPPORTED_SASL_MECHANISM)
+
+
+def raw(client: Client, api: Api, version: int, **fields: Any) -> bytes:
+    """An answer as it came, without its header: kio reads no time before 1970, as -1 is."""
+    number = client.post(api, version, **fields)
+    client.forget(number)
+    flexible = version >= 2
+    return client.read_frame()[5 if flexible else 4 :]
+
+
+NOT_ALLOWED = Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.to_bytes(2, "big")
+NEVER, NO_THROTTLE = b"\xff" * 8, bytes(4)
+
+
+def test_over_a_connection_without_authentication_there_are_no_tokens(client: Client) -> None:
+    compact, plain_text = b"\x05User\x0aANONYMOUS", b"\0\x04User\0\x09ANONYMOUS"
+    wanted = {"renewers": [], "max_lifetime": 1_000}
+    for version, owner, ending in (
+        (1, plain_text, bytes(6) + NO_THROTTLE),
+        (2, compact, b"\x01\x01" + NO_THROTTLE + b"\0"),
+        (3, compact + compact, b"\x01\x01" + NO_THROTTLE + b"\0"),
+    ):
+        answer = raw(client, Api.CREATE_DELEGATION_TOKEN, version, **wanted)
+        assert answer == NOT_ALLOWED + owner + 3 * NEVER + ending
+    for version in (1, 2):
+        expected = NOT_ALLOWED + NEVER + NO_THROTTLE + (b"\0" if version == 2 else b"")
+        renew = raw(client, Api.RENEW_DELEGATION_TOKEN, version, hmac=b"x", renew_period=9)
+        expire = raw(client, Api.EXPIRE_DELEGATION_TOKEN, version, hmac=b"x", expiry_time_period=9)
+        assert (renew, expire) == (expected, expected)
+    for version in (1, 2, 3):
+        described = client.send(Api.DESCRIBE_DELEGATION_TOKEN, version, owners=None)
+        assert plain(described) == {
+            "error_code": Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            "tokens": [],
+        }

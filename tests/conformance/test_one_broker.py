@@ -267,3 +267,10 @@ def test_only_brokers_are_told_about(client: Client, kind: int, code: Code, mess
         "brokers": [],
         "cluster_authorized_operations": NOT_ASKED_FOR,
     }
+
+
+def test_a_broker_that_there_isn_t_can_t_be_forgotten(client: Client) -> None:
+    assert plain(client.send(Api.UNREGISTER_BROKER, 0, broker_id=7)) == {
+        "error_code": Code.BROKER_ID_NOT_REGISTERED,
+        "error_message": "Broker ID 7 is not currently registered",
+    }

@@ -13,6 +13,8 @@ Same = Callable[[str], str]
 def test_the_cluster_is_one_broker(same: Same) -> None:
     assert same("kafka-cluster cluster-id --bootstrap-server {}") == "Cluster ID: ID\n"
     endpoints = same("kafka-cluster list-endpoints --bootstrap-server {}")
+    unknown = same("kafka-cluster unregister --bootstrap-server {} --id 7")
+    assert "Broker ID 7 is not currently registered" in unknown
     assert re.search(r"^1 +ADDRESS +null +unfenced +broker", endpoints, re.MULTILINE)
 
 

@@ -1,0 +1,40 @@
+"""CreateDelegationToken: a secret in the place of a password. Over a connection without one it is
+not to be had: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+
+Behaviour: as said; the owner told is the user of every connection, `User:ANONYMOUS`.
+Versions: 2 flexible, 3 the owner in the request (KIP-373).
+Simplifications: none, for there is no authentication.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 38
+VERSIONS = range(1, 4)
+
+# How Kafka writes a time that there isn't: -1 ms.
+NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+
+
+def handle(request: Any, context: Context) -> Any:
+    return refuse(request, context, Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(
+        error_code=code,
+        principal_type="User",
+        principal_name="ANONYMOUS",
+        token_requester_principal_type="User",
+        token_requester_principal_name="ANONYMOUS",
+        issue_timestamp=NEVER,
+        expiry_timestamp=NEVER,
+        max_timestamp=NEVER,
+        token_id="",
+        hmac=b"",
+    )

@@ -1,0 +1,29 @@
+"""UnregisterBroker: forget a broker that is gone for good (KIP-500).
+
+Behaviour: BROKER_ID_NOT_REGISTERED for any but this one, which can't go while it answers:
+INVALID_REQUEST.
+Versions: 0.
+Simplifications: Kafka forgets a broker that runs, and registers it again when it asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 64
+VERSIONS = range(1)
+
+
+def handle(request: Any, context: Context) -> Any:
+    if request.broker_id == context.broker.config.node_id:
+        message = f"Broker ID {request.broker_id} is this broker, the only one"
+        return context.reply(error_code=Code.INVALID_REQUEST, error_message=message)
+    message = f"Broker ID {request.broker_id} is not currently registered"
+    return context.reply(error_code=Code.BROKER_ID_NOT_REGISTERED, error_message=message)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message=None)
