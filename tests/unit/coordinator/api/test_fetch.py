@@ -180,6 +180,68 @@ def test_a_fetch_waits_until_it_has_min_bytes(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_more_bytes_than_an_answer_may_have_are_not_waited_for(tmp_path: Path) -> None:
+    size = len(batch(b"a"))
+
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        client.produce("t", batch(b"a"))
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=10_000, max_bytes=size)
+        assert values(client.ask(1, 12, **request)) == [[b"a"]]
+
+    run(scenario())
+
+
+def test_what_lies_in_a_full_segment_is_given_without_waiting_for_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t", segment_bytes="100")
+        for value in (b"a", b"b"):
+            client.produce("t", batch(value))
+        request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=10_000)
+        assert values(client.ask(1, 12, **request)) == [[b"a"]]
+
+    run(scenario())
+
+
+def test_a_partition_that_is_not_there_ends_no_wait_and_is_told_with_the_others(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        waiting = await poll(client, wanted(0, 7), wanted(0, 0))
+        client.produce("t", batch(b"a"))
+        answered = (await waiting).responses[0].partitions
+        assert [(one.partition_index, one.error_code) for one in answered] == [
+            (0, Code.NONE),
+            (7, Code.UNKNOWN_TOPIC_OR_PARTITION),
+        ]
+
+    run(scenario())
+
+
+def test_in_a_session_an_answer_has_what_is_new(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t", 2)
+        first = client.ask(1, 12, **fetch(wanted(0, 0), wanted(0, 1), session_epoch=0))
+        assert values(first) == [[], []]
+        nothing = {**fetch(), "topics": ()}
+        in_session = {"session_id": first.session_id, "max_wait": MAX_WAIT_MS}
+        request = {**nothing, **in_session, "session_epoch": 1}
+        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
+        await asyncio.sleep(0)
+        client.produce("t", batch(b"a"), partition=1)
+        answer = await waiting
+        assert values(answer) == [[b"a"]]
+        assert answer.responses[0].partitions[0].partition_index == 1
+        assert answer.session_id == first.session_id
+
+    run(scenario())
+
+
 def test_when_time_is_up_a_fetch_returns_what_there_is(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
