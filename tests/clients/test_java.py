@@ -13,23 +13,11 @@ from tests.clients.programs import PATIENCE_S, Program, run
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 
-# Scenarios of what is not served yet.
-AWAITED: frozenset[str] = frozenset(
-    {
-        "configs_are_described_and_altered",
-        "partitions_are_added",
-        "records_are_deleted",
-        "log_directories_are_described",
-    }
-)
-
 
 def test_every_scenario_passes(broker: Broker, java: list[str], subtests: pytest.Subtests) -> None:
     for line in run([*java, "Scenarios", broker.bootstrap_servers]).splitlines():
         name, _, outcome = line.partition("\t")
         with subtests.test(name):
-            if outcome != "passed" and broker.kind == "embedded" and name in AWAITED:
-                pytest.skip("not served yet")
             assert outcome == "passed", outcome.replace("\t", "\n")
 
 

@@ -37,6 +37,7 @@ final class Administration {
         all.put("a_hanging_transaction_is_aborted", Administration::abort);
         all.put("log_directories_are_described", Administration::logDirs);
         all.put("transaction_version_2_is_finalised", Administration::features);
+        all.put("each_transaction_has_an_epoch_of_its_own", Administration::epochs);
     }
 
     private static void topics(Cluster cluster) throws Exception {
@@ -190,6 +191,27 @@ final class Administration {
                 .map(each -> each.replicaInfos().get(new TopicPartition(topic, 0)))
                 .mapToLong(each -> each == null ? 0 : each.size()).sum();
         Cluster.check(size > 1_000, true, "the size of the log, " + size);
+    }
+
+    /** Transactions v2: each end raises the epoch, so that a late write of the last one is refused. */
+    private static void epochs(Cluster cluster) throws Exception {
+        String topic = cluster.topic("topic", 1);
+        String id = cluster.unique("id");
+        KafkaProducer<String, String> producer = cluster.transactional(id);
+        List<Integer> found = new ArrayList<>();
+        for (boolean commit : List.of(true, false, true)) {
+            producer.beginTransaction();
+            Cluster.send(producer, topic, 0, List.of("value"));
+            found.add(cluster.admin.describeTransactions(List.of(id)).description(id).get()
+                    .producerEpoch());
+            if (commit) {
+                producer.commitTransaction();
+            } else {
+                producer.abortTransaction();
+            }
+        }
+        int first = found.get(0);
+        Cluster.check(found, List.of(first, first + 1, first + 2), "epochs");
     }
 
     private static void features(Cluster cluster) throws Exception {
