@@ -56,6 +56,13 @@ class Options(argparse.ArgumentParser):
             help="a broker setting of Kafka's, such as num.partitions=4; may be repeated",
         )
         self.add_argument(
+            "--metrics-port",
+            type=int,
+            default=argparse.SUPPRESS,
+            metavar="PORT",
+            help="answer Prometheus on this port of this machine; the same as --set metrics.port",
+        )
+        self.add_argument(
             "--faults",
             type=Path,
             metavar="FILE",
@@ -73,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = Options().parse_args(arguments)
         settings = _pairs(getattr(options, "settings", ()))
+        if "metrics_port" in options:
+            settings["metrics.port"] = options.metrics_port
         config = BrokerConfig.from_settings(
             options.data, settings, host=options.host, port=options.port
         )

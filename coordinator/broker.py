@@ -38,7 +38,7 @@ from coordinator.log.storage import Storage
 from coordinator.log.topics import Topics
 from coordinator.log.upkeep import Upkeep
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.server import Limits, Server
+from coordinator.wire.server import CannotListen, Limits, Server
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +139,7 @@ class Broker:
         self.failure: BaseException | None = None
         self.host = config.host
         self.port = config.port
+        self.metrics_port = -1  # none
         self.cluster_id = ""
         self.dynamic: DynamicConfigs
         self.topics: Topics
@@ -175,10 +176,23 @@ class Broker:
         self.load()
         try:
             await self._server.start(self.config.host, self.config.port)
+            self._serve_metrics()
         except BaseException:
             self.close()
             raise
         self.port = self._server.port
+
+    def _serve_metrics(self) -> None:
+        if self.config.metrics_port < 0:
+            return
+        from coordinator.metrics import ADDRESS, serve  # only who asks for metrics pays for them
+
+        try:
+            self.metrics_port, stop = serve(self.coordinators, self.config.metrics_port)
+        except OSError as error:
+            where = f"{ADDRESS}:{self.config.metrics_port}"
+            raise CannotListen(f"can't serve metrics on {where} ({error.strerror})") from error
+        self._closing.callback(stop)
 
     def load(self) -> None:
         """Everything but listening. UnusableDataDirectory, CorruptLog."""

@@ -86,6 +86,7 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
 
+    metrics_port: int = -1  # of the endpoint for Prometheus; 0: any free one; -1: there is none
     transaction_version: int = 2  # in Kafka a feature, chosen when the storage is formatted
     transaction_state_log_num_partitions: int = 50
     transaction_max_timeout_ms: int = 900_000
@@ -193,6 +194,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("group_min_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_size", 1, _INT32_MAX),
+    ("metrics_port", -1, 65_535),
     ("transaction_version", 0, 2),
     ("transaction_state_log_num_partitions", 1, 10_000),
     ("transaction_max_timeout_ms", 1, _INT32_MAX),

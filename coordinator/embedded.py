@@ -61,6 +61,13 @@ class EmbeddedBroker:
             raise RuntimeError("the broker isn't running: use it as `with EmbeddedBroker() as ...`")
         return f"{self._broker.host}:{self._broker.port}"
 
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus may ask for figures, if `metrics.port` is set (0: any free port)."""
+        if self._broker is None or self._broker.metrics_port < 0:
+            raise RuntimeError('no metrics: use EmbeddedBroker(settings={"metrics.port": 0})')
+        return f"http://127.0.0.1:{self._broker.metrics_port}/metrics"
+
     def __enter__(self) -> Self:
         with ExitStack() as exits:
             directory = self._data_dir

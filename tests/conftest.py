@@ -26,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="embedded|kafka|both|HOST:PORT",
         help="the broker to test against; default: both, real Kafka where Java and Maven are",
     )
+    parser.addoption(
+        "--histories",
+        type=int,
+        default=3,
+        metavar="N",
+        help="how many random histories of transactions are compared between brokers",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

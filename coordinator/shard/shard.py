@@ -67,14 +67,15 @@ class ShardCounters:
     """What a shard has done. The clock counts whole milliseconds: of a short append its share of
     one, so that sums are right though single values are not."""
 
-    loaded: int = 0  # records and markers
+    loaded: int = 0  # records and markers, when the log was replayed
     load_ms: int = 0
+    appended: int = 0  # records and markers, since then
     appends: int = 0
     append_ms: int = 0
     append_ms_max: int = 0
 
-    def appended(self, begin_ms: int, end_ms: int) -> None:
-        took_ms = end_ms - begin_ms
+    def count_append(self, records: int, took_ms: int) -> None:
+        self.appended += records
         self.appends += 1
         self.append_ms += took_ms
         if took_ms > self.append_ms_max:
@@ -124,7 +125,7 @@ class Shard(Generic[R]):
         )
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
-        self.counters.appended(begin_ms, self._clock.monotonic_ms())
+        self.counters.count_append(len(encoded), self._clock.monotonic_ms() - begin_ms)
         producer_id = -1 if producer is None else producer.producer_id
         for i, record in enumerate(decision.records):
             self._make_true(record, Origin(base_offset + i, producer_id))
@@ -142,7 +143,7 @@ class Shard(Generic[R]):
             ended.coordinator_epoch,
             ended.transaction_version,
         )
-        self.counters.appended(begin_ms, self._clock.monotonic_ms())
+        self.counters.count_append(1, self._clock.monotonic_ms() - begin_ms)
         self._make_true(ended, Origin(offset, ended.producer_id))
 
     # Life
@@ -178,6 +179,11 @@ class Shard(Generic[R]):
             return False
         self._live(Life.ACTIVE)
         return True
+
+    @property
+    def records_left(self) -> int:
+        """Offsets of the log that are still to be replayed."""
+        return self._log.end_offset - self._load_offset if self.life is Life.LOADING else 0
 
     def resign(self) -> None:
         """Serve no more. Whoever owns the state forgets it."""

@@ -126,7 +126,7 @@ class MarkerChannel:
     @property
     def length(self) -> int:
         """Markers that aren't settled yet."""
-        return sum(len(pending.left) for pending in self._pending.values())
+        return sum(len(pending.left) for pending in tuple(self._pending.values()))
 
     def close(self) -> None:
         self._pending.clear()

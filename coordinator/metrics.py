@@ -1,0 +1,131 @@
+"""The broker's figures, for Prometheus: read from plain counters when somebody asks, and only then.
+
+`prometheus_client` is imported when figures are first asked for; until then they cost no more than
+the integers that are counted anyway. The endpoint is an HTTP server of its own, on this machine
+only. It reads on a thread of its own: whole values, copied before they are looked at.
+
+    millrace_shard_active                    1 or 0, of each shard of both coordinators
+    millrace_shard_load_seconds              how long its log took to replay
+    millrace_shard_events_queued             records of its log that aren't replayed yet
+    millrace_shard_events_processed_total    records and markers replayed or appended
+    millrace_shard_append_seconds            count and sum of its appends
+    millrace_shard_append_seconds_max
+    millrace_transactions                    by shard and state
+    millrace_transactions_ended_total        by outcome and cause: client, init or timeout
+    millrace_markers_queued                  partitions that wait for a marker
+    millrace_markers_total                   by outcome: written, retried or given_up
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from coordinator.coordinators import Coordinators
+from coordinator.shard.life import Life
+from coordinator.shard.shard import Shard
+from coordinator.transactions.service import TransactionService
+from coordinator.transactions.state import STATUS_NAMES
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+ADDRESS = "127.0.0.1"
+
+
+class CoordinatorCollector:
+    """What prometheus_client asks for metrics."""
+
+    def __init__(self, coordinators: Coordinators) -> None:
+        self._coordinators = coordinators
+
+    def collect(self) -> Iterator[Metric]:
+        groups, transactions = self._coordinators.groups, self._coordinators.transactions
+        logs: list[Shard[Any]] = [shard.log for shard in groups.shards]
+        logs += [shard.log for shard in transactions.shards]
+        yield from _of_shards(logs)
+        yield from _of_transactions(transactions)
+
+
+def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        SummaryMetricFamily,
+    )
+
+    active = GaugeMetricFamily("millrace_shard_active", "Whether it answers.", labels=["shard"])
+    load = GaugeMetricFamily(
+        "millrace_shard_load_seconds", "Time that its log took to replay.", labels=["shard"]
+    )
+    queued = GaugeMetricFamily(
+        "millrace_shard_events_queued", "Records that aren't replayed yet.", labels=["shard"]
+    )
+    processed = CounterMetricFamily(
+        "millrace_shard_events_processed", "Records replayed or appended.", labels=["shard"]
+    )
+    append = SummaryMetricFamily(
+        "millrace_shard_append_seconds", "Time that appends took.", labels=["shard"]
+    )
+    append_max = GaugeMetricFamily(
+        "millrace_shard_append_seconds_max", "Time that the longest took.", labels=["shard"]
+    )
+    for shard in shards:
+        labels, counters = [shard.name], shard.counters
+        active.add_metric(labels, float(shard.life is Life.ACTIVE))
+        load.add_metric(labels, counters.load_ms / 1_000)
+        queued.add_metric(labels, shard.records_left)
+        processed.add_metric(labels, counters.loaded + counters.appended)
+        append.add_metric(labels, counters.appends, counters.append_ms / 1_000)
+        append_max.add_metric(labels, counters.append_ms_max / 1_000)
+    yield from (active, load, queued, processed, append, append_max)
+
+
+def _of_transactions(service: TransactionService) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    by_state = GaugeMetricFamily(
+        "millrace_transactions", "Transactional ids by state.", labels=["shard", "state"]
+    )
+    for shard in service.shards:
+        found = Counter(known.status for known in tuple(shard.state.transactions.values()))
+        for status, count in sorted(found.items()):
+            by_state.add_metric([shard.log.name, STATUS_NAMES[status]], count)
+    yield by_state
+    ended = CounterMetricFamily(
+        "millrace_transactions_ended", "Decided transactions.", labels=["outcome", "cause"]
+    )
+    counters = service.counters
+    ended.add_metric(["commit", "client"], counters.commits)
+    ended.add_metric(["abort", "client"], counters.aborts_by_client)
+    ended.add_metric(["abort", "init"], counters.aborts_by_init)
+    ended.add_metric(["abort", "timeout"], counters.aborts_by_timeout)
+    yield ended
+    yield GaugeMetricFamily(
+        "millrace_markers_queued", "Partitions waiting for a marker.", value=service.markers.length
+    )
+    markers = CounterMetricFamily("millrace_markers", "Markers by outcome.", labels=["outcome"])
+    markers.add_metric(["written"], service.markers.counters.written)
+    markers.add_metric(["retried"], service.markers.counters.retried)
+    markers.add_metric(["given_up"], service.markers.counters.given_up)
+    yield markers
+
+
+def serve(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None]]:
+    """Answer scrapes on this port of this machine; 0: any free one. The port, and how to stop.
+
+    OSError if the port is taken.
+    """
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(CoordinatorCollector(coordinators))
+    server, thread = start_http_server(port, ADDRESS, registry)
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return server.server_port, stop

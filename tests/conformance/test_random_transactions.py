@@ -1,0 +1,130 @@
+"""Random transaction calls, the same for every broker, and the same answers from each.
+
+Two transactional ids, two producers of each, versions 1 and 2 of transactions mixed as they come:
+commits, aborts, inits with the right epoch, a stale one or none, writes and offsets. After each
+call the coordinator is asked what it knows; nothing is called while a transaction is completed.
+A history is told by its seed. `--histories=N` runs more of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.errors import Code
+from tests.brokers import Broker
+from tests.conformance.calls import create_topic
+from tests.conformance.producers import Producer, init_producer_id
+from tests.conformance.transactions import describe
+from tests.conformance.wire import Client
+from tests.processes import wait_until
+
+STEPS = 60
+_TOLD: dict[int, list[str]] = {}  # by seed, what the first broker answered
+
+
+class History:
+    """One seed's calls, and a line for each with what came of it."""
+
+    def __init__(self, client: Client, seed: int, names: tuple[str, str], topic: str) -> None:
+        self.client = client
+        self.topic = topic
+        self.lines: list[str] = []
+        self._rng = random.Random(seed)
+        self._names = names
+        self._producer_ids: dict[int, int] = {}  # by value, in the order in which they came up
+        self._producers = {
+            (name, turn): Producer(client, name, -1, -1) for name in names for turn in (0, 1)
+        }
+
+    def run(self) -> None:
+        for name in self._names:
+            self._init(self._producers[name, 0], version=4, producer_id=-1, epoch=-1)
+        for _ in range(STEPS):
+            producer = self._rng.choice(list(self._producers.values()))
+            if producer.producer_id < 0:
+                self._init(producer, version=self._rng.randrange(6), producer_id=-1, epoch=-1)
+            else:
+                self._call(producer)
+
+    def _call(self, producer: Producer) -> None:
+        rng = self._rng
+        match rng.choice(["init", "bump", "add", "write", "write", "offsets", "end", "end"]):
+            case "init":
+                self._init(producer, version=rng.randrange(6), producer_id=-1, epoch=-1)
+            case "bump":
+                epoch = max(0, producer.epoch + rng.choice([0, 0, 0, -1, 1]))
+                version = rng.choice([3, 4, 5])
+                self._init(producer, version=version, producer_id=producer.producer_id, epoch=epoch)
+            case "add":
+                version = rng.randrange(4)
+                codes = producer.add_partitions(self.topic, version=version)
+                self._tell(producer, f"add v{version}", codes[self.topic])
+            case "write":
+                version = rng.choice([10, 11, 12, 12])
+                code = producer.write(self.topic, b"x", version=version).error_code
+                self._tell(producer, f"write v{version}", code)
+            case "offsets":
+                version = rng.choice([3, 4, 5])
+                if version < 5 and rng.random() < 0.7:
+                    self._tell(producer, "add offsets", producer.add_offsets("g", version=version))
+                code = producer.stage_offset("g", self.topic, 5, version=version)
+                self._tell(producer, f"offsets v{version}", code)
+            case "end":
+                version = rng.choice([0, 1, 2, 3, 4, 5, 5, 5, 5])
+                committed = rng.random() < 0.6
+                code = producer.end(committed, version=version)
+                self._tell(producer, f"end v{version} {committed=}", code)
+
+    def _init(self, producer: Producer, *, version: int, producer_id: int, epoch: int) -> None:
+        answer = init_producer_id(
+            self.client,
+            producer.transactional_id,
+            producer_id=producer_id,
+            epoch=epoch,
+            version=version,
+        )
+        if answer.error_code == Code.NONE:
+            producer.take(answer)
+        self._tell(producer, f"init v{version} {epoch=}", answer.error_code)
+
+    def _tell(self, producer: Producer, what: str, code: Any) -> None:
+        name = producer.transactional_id
+        wait_until(
+            lambda: not describe(self.client, name).state.startswith("Prepare"),
+            timeout_s=10,
+            what=f"{name} isn't completed",
+        )
+        known = describe(self.client, name)
+        self.lines.append(
+            f"{self._names.index(name)} {what}: {Code(code).name}, "
+            f"producer {self._number(producer.producer_id)}/{producer.epoch}; "
+            f"{known.state} of {self._number(known.producer_id)}/{known.epoch}, "
+            f"{len(known.partitions)} partitions, {known.started=}"
+        )
+
+    def _number(self, producer_id: int) -> int:
+        """Brokers give other ids, but should give a new one at the same time."""
+        return self._producer_ids.setdefault(producer_id, len(self._producer_ids))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--histories")))
+
+
+def test_a_random_history_has_the_same_answers_from_each_broker(
+    broker: Broker, connect: Callable[[], Client], unique: Callable[[str], str], seed: int
+) -> None:
+    client = connect()
+    topic = unique("topic")
+    create_topic(client, topic)
+    history = History(client, seed, (unique("txn"), unique("txn")), topic)
+    history.run()
+    told = _TOLD.setdefault(seed, history.lines)
+    for step, (one, other) in enumerate(zip(told, history.lines, strict=True)):
+        before = "\n".join(history.lines[:step])
+        assert other == one, f"{seed=} {step=} of {broker.kind}, after:\n{before}"
