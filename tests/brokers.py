@@ -27,6 +27,7 @@ SETTINGS: Mapping[str, str] = {
     "group.min.session.timeout.ms": "500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "auto.create.topics.enable": "true",
+    "log.cleaner.backoff.ms": "100",
 }
 _LISTENING = re.compile(r"^listening on (\S+):(\d+)$", re.MULTILINE)
 _ADDRESS = re.compile(r"[^\s:,]+:\d+(,[^\s:,]+:\d+)*")
