@@ -25,14 +25,19 @@ def by_timestamp(
     return None
 
 
-def with_max_timestamp(segments: Segments) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record that has the largest timestamp. Damaged."""
-    newest = max(segments.all, key=lambda segment: segment.max_timestamp_ms, default=None)
-    batch = newest.batch_with_max_timestamp() if newest else None
+def with_max_timestamp(segments: Segments, start_offset: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record from `start_offset` on that has the largest timestamp
+    of these. Damaged."""
+    first, *rest = segments.all[segments.with_offset(start_offset) :] or (None,)
+    batch = first.batch_with_max_timestamp(start_offset) if first else None
+    newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
+    if newest and newest.max_timestamp_ms > (batch.max_timestamp_ms if batch else -1):
+        batch = newest.batch_with_max_timestamp(start_offset)
     if batch is None:
         return None
     whole = (batch.last_offset, batch.max_timestamp_ms)
-    return next((p for p in _places(batch) if p[1] == batch.max_timestamp_ms), whole)
+    places = (p for p in _places(batch) if p[0] >= start_offset)
+    return max(places, key=lambda place: place[1], default=whole)
 
 
 def _places(batch: Batch) -> Iterator[tuple[int, int]]:

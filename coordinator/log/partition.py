@@ -22,13 +22,12 @@ from coordinator.errors import Code, Refused
 from coordinator.log import lookup
 from coordinator.log.aborted import AbortedTransaction
 from coordinator.log.batch import Batch, encode_marker, parse_header, rewritten
-from coordinator.log.checkpoint import read_start_offset, write_start_offset
+from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
-from coordinator.log.recovery import CorruptLog, obsolete, restore, scan_on, tidied
-from coordinator.log.replacing import finish
+from coordinator.log.recovery import CorruptLog, open_saved, scan_on
 from coordinator.log.retention import expired
-from coordinator.log.segment import Damaged, Segment, file_name
+from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
 from coordinator.log.settings import LogSettings
 from coordinator.log.slice import Slice
@@ -243,12 +242,16 @@ class Partition:
             upper = min(upper, found.segment.offset_at(found.stop))
         elif found.is_older_segment:
             upper = min(upper, self._segments.end_of(found.at, self.end_offset))
-        return self.aborted_in(offset, upper)
+        return self._aborted_from(found.at, offset, upper)
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with data in [offset, upper_offset), as they were completed."""
+        segments = self._segments
+        return self._aborted_from(segments.with_offset(offset), offset, upper_offset)
+
+    def _aborted_from(self, at: int, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         aborted: list[AbortedTransaction] = []
-        for segment in self._segments.all[self._segments.with_offset(offset) :]:
+        for segment in self._segments.all[at:]:
             if segment.aborted:
                 touching, is_all = segment.aborted.touching(offset, upper_offset)
                 aborted += touching
@@ -291,7 +294,7 @@ class Partition:
         """(offset, timestamp) of the first record that has the largest timestamp.
         Refused(CORRUPT_MESSAGE)."""
         try:
-            return lookup.with_max_timestamp(self._segments)
+            return lookup.with_max_timestamp(self._segments, self.start_offset)
         except Damaged as error:
             raise _damage(error) from error
 
@@ -379,7 +382,8 @@ class Partition:
 
     def cleaned(self, base_offset: int) -> Segment:
         """An empty segment beside the log, to be filled with what is left of a run of segments that
-        begins at this offset: `append`, and `aborted.add`. OSError."""
+        begins at this offset: `append`, and `aborted.add`. The last batch of the run stays, if only
+        as an empty one: a segment begins where the one before it ends. OSError."""
         return self._segments.cleaned(base_offset)
 
     def discard_cleaned(self, segment: Segment) -> None:
@@ -405,35 +409,26 @@ class Partition:
         """Open what is in the directory, reading what no checkpoint vouches for. CorruptLog if
         acknowledged data is damaged; a torn tail is cut."""
         segments = self._segments
-        disk = self._machine.disk
-        cleaned_offset = finish(disk, self.directory, segments.topic_id)
-        segments.has_gaps = cleaned_offset is not None
-        bases, left = tidied(disk, self.directory)
-        if bases:
-            restored = restore(segments, bases)
-            asked = read_start_offset(disk, self.directory, segments.topic_id)
-            start_offset = max(bases[0], asked)
-            end_offset = bases[0]
-            if restored is not None:
-                checkpoint, self.producers = restored
-                start_offset = max(checkpoint.start_offset, asked)
-                end_offset = checkpoint.recovery_point
-            self.start_offset = start_offset
-            self.end_offset = end_offset
-            self.end_offset = scan_on(segments, bases, end_offset, self._apply)
-            self.start_offset = min(start_offset, self.end_offset)
-            self._find_last_stable_offset()
-            segments.flush_found()
-            for segment in segments.all:
-                if segment.base_offset == cleaned_offset:
-                    segments.is_replaced_by(segment)
-            for base_offset in obsolete(bases, self.start_offset):
-                left += [
-                    self.directory / file_name(base_offset, suffix)
-                    for suffix in ("log", "index", "timeindex", "txnindex")
-                    if base_offset < segments.all[0].base_offset
-                ]
-        segments.remove_later(left)
+        opened = open_saved(segments)
+        self.producers = opened.producers
+        self.start_offset = opened.start_offset
+        self.end_offset = opened.end_offset
+        self.end_offset = scan_on(segments, opened, self._apply)
+        for segment in segments.all:
+            if segment.base_offset == opened.cleaned_offset:
+                segments.is_replaced_by(segment)
+        if self.start_offset > self.end_offset:
+            self._skip_to(self.start_offset)
+        self._find_last_stable_offset()
+        segments.flush_found()
+        segments.remove_later(opened.left)
+
+    def _skip_to(self, offset: int) -> None:
+        """Records were deleted up to here, and power was lost before the last ones were flushed:
+        their offsets aren't given again."""
+        self._segments.forget(self._segments.all)
+        self._segments.roll(offset)
+        self.end_offset = offset
 
     def _apply(self, segment: Segment, batch: Batch) -> None:
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, Batch, parse_header, size_at
-from coordinator.log.checkpoint import Checkpoint, read_checkpoint
+from coordinator.log.checkpoint import Checkpoint, read_checkpoint, read_start_offset
 from coordinator.log.disk import Disk
 from coordinator.log.producers import Producers
-from coordinator.log.segment import Saved, Segment
+from coordinator.log.replacing import finish
+from coordinator.log.segment import Saved, Segment, file_name
 from coordinator.log.segments import Segments
 from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
 
@@ -57,7 +58,43 @@ class MissingSegment(CorruptLog):
         )
 
 
-def restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers] | None:
+class Opened(NamedTuple):
+    """A log as its checkpoint has it, and where the segments are that are still to be read."""
+
+    start_offset: int
+    end_offset: int
+    producers: Producers
+    bases: list[int]
+    left: list[Path]  # files of removed segments
+    cleaned_offset: int | None  # where one begins that has just replaced a run
+
+
+def open_saved(segments: Segments) -> Opened:
+    """Finish what a broker left half done, and open what a checkpoint vouches for. OSError."""
+    disk, directory = segments.machine.disk, segments.directory
+    cleaned_offset = finish(disk, directory, segments.topic_id)
+    segments.has_gaps = cleaned_offset is not None
+    names = disk.names(directory)
+    left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
+    found = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
+    start_offset = read_start_offset(disk, directory, segments.topic_id)
+    restored = _restore(segments, found)
+    if restored is not None:
+        checkpoint, producers = restored
+        start_offset = max(start_offset, checkpoint.start_offset)
+        end_offset = checkpoint.recovery_point
+        first = segments.all[0].base_offset
+    else:
+        producers = Producers()
+        first = end_offset = found[0] if found else 0
+        start_offset = max(start_offset, first)
+    left += [path for base in found if base < first for path in segments.paths_of(base)]
+    return Opened(
+        start_offset, end_offset, producers, [b for b in found if b >= first], left, cleaned_offset
+    )
+
+
+def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers] | None:
     """Open the segments that the partition's checkpoint has, none of which is read; None, and
     nothing is open, if it can't be believed. `bases`: the segments there are."""
     disk = segments.machine.disk
@@ -109,42 +146,39 @@ def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
     return segment.read_aborted()
 
 
-def obsolete(bases: list[int], start_offset: int) -> list[int]:
-    """Those of the segments that have nothing from the start offset on."""
-    return [base for base, end in pairwise(bases) if end <= start_offset]
-
-
-def scan_on(
-    segments: Segments, bases: list[int], end_offset: int, apply: Callable[[Segment, Batch], None]
-) -> int:
+def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch], None]) -> int:
     """Read what is behind that which is open, and apply each batch. The end offset. CorruptLog; a
-    torn tail is cut."""
-    may_miss = segments.has_gaps or segments.settings.is_compacted
+    torn tail is cut.
 
-    def read(segment: Segment) -> None:
-        nonlocal end_offset
-        is_last = segment.base_offset == bases[-1]
+    A segment begins where the one before it ends, compacted or not, if anything between is still in
+    the log. If only empty ones begin later, power was lost before the end of the last one with
+    batches was flushed: they go.
+    """
+    disk, directory = segments.machine.disk, segments.directory
+    may_miss = segments.has_gaps or segments.settings.is_compacted
+    end_offset = opened.end_offset
+    tail = segments.all[-1:]
+    bases = [base for base in opened.bases if not tail or base >= tail[0].base_offset]
+    filled = [base for base in bases if disk.size(directory / file_name(base, "log"))]
+    for base_offset in bases:
+        if tail:
+            segment = tail.pop()
+        else:
+            path = directory / file_name(base_offset, "log")
+            if segments.all and base_offset != end_offset:
+                if not filled or base_offset > filled[-1]:
+                    disk.remove(path)
+                    continue
+                if base_offset > opened.start_offset:
+                    raise MissingSegment(path, end_offset)
+            segment = segments.open(Saved(base_offset))
+            segments.all.append(segment)
+            end_offset = base_offset
+        is_last = not filled or base_offset >= filled[-1]
         for batch in scan(segment, end_offset, is_last=is_last, may_miss=may_miss):
             apply(segment, batch)
             segments.count_unsaved(batch.size)
             end_offset = batch.last_offset + 1
-
-    opened = segments.all[-1].base_offset if segments.all else -1
-    if segments.all:
-        read(segments.all[-1])
-    for base_offset in bases:
-        if base_offset <= opened:
-            continue
-        segment = segments.open(Saved(base_offset))
-        if (
-            segments.all
-            and base_offset != end_offset
-            and not (may_miss and base_offset > end_offset)
-        ):
-            raise MissingSegment(segment.path, end_offset)
-        segments.all.append(segment)
-        end_offset = base_offset
-        read(segment)
     return end_offset
 
 
@@ -201,11 +235,3 @@ def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
                 return True
         found = rest.find(_LANDMARK, found + 1)
     return False
-
-
-def tidied(disk: Disk, directory: Path) -> tuple[list[int], list[Path]]:
-    """Where the segments of a directory begin, and the files that are left to be removed."""
-    names = disk.names(directory)
-    left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
-    bases = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
-    return bases, left

@@ -14,6 +14,7 @@ Offsets grow from batch to batch, with gaps where a compaction has taken records
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -21,11 +22,12 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from coordinator.log.aborted import AbortedTransactions
-from coordinator.log.batch import HEADER_BYTES, Batch, batches, parse_header, size_at
+from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, Batch, batches, parse_header, size_at
 from coordinator.log.disk import Disk, File
 from coordinator.log.index import SparseIndex, decode
 
 _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to find an offset
+_LENGTH_MIN = HEADER_BYTES - PREFIX_BYTES
 _WINDOW_BYTES = 8_192
 _WRITE_AGAIN_BYTES = 1 << 20
 _POSITION_MAX = 2**31 - 1
@@ -93,32 +95,25 @@ class Segment:
         self.aborted = AbortedTransactions()
         self._max_timestamp_offset = saved.max_timestamp_offset
         self._disk = disk
-        self._file: File | None = None
-        self._index = SparseIndex(saved.base_offset) if saved.size == 0 else None
         self._checked = (saved.size, saved.size)  # what of the first `saved.size` bytes was read
         self._unchecked_end = saved.size
-        self._first_timestamp_ms: int | None = None
 
-    @property
+    @cached_property
     def file(self) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self.path)
-        return self._file
+        """Opened when it is first needed. OSError."""
+        return self._disk.open(self.path)
 
-    @property
+    @cached_property
     def index(self) -> SparseIndex:
-        if self._index is None:
-            self._index = self._read_index() or self._rebuilt_index()
-        return self._index
+        """Read when it is first needed. OSError, Damaged."""
+        if self.saved.size == 0:
+            return SparseIndex(self.base_offset)
+        return self._read_index() or self._rebuilt_index()
 
-    @property
+    @cached_property
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch; -1 if there is none."""
-        if self._first_timestamp_ms is None:
-            if self.size == 0:
-                return -1
-            self._first_timestamp_ms = self.header_at(0).max_timestamp_ms
-        return self._first_timestamp_ms
+        """The largest timestamp of the first batch. There must be one."""
+        return self.header_at(0).max_timestamp_ms
 
     def has_room(self, size: int, offset: int, segment_bytes: int) -> bool:
         """Whether a batch of this size that ends with `offset` may still go here."""
@@ -129,14 +124,14 @@ class Segment:
 
     # Writing
 
+    def write(self, data: bytes | bytearray) -> None:
+        """Batches behind the end, which stays where it is until they are noted. OSError."""
+        self.file.write(data, self.size)
+
     def append(self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
-        """Write batches to a segment that is no part of a log yet, one at a time. OSError."""
+        """Write a batch to a segment that is no part of a log yet. OSError."""
         self.write(data)
         self.noted(len(data), last_offset, max_timestamp_ms)
-
-    def write(self, data: bytes | bytearray) -> None:
-        """Bytes behind the end, which stays where it is. OSError: `cut` then."""
-        self.file.write(data, self.size)
 
     def write_again(self, start: int) -> None:
         """Write what is there from this position on once more. OSError, Damaged."""
@@ -215,10 +210,10 @@ class Segment:
             at = position - start
             if at + _STEP.size > len(window):
                 window, start, at = self.file.read(_WINDOW_BYTES, position), position, 0
-            if _STEP.size > len(window):
-                raise Damaged(self.path, position)
+                if _STEP.size > len(window):
+                    raise Damaged(self.path, position)
             base_offset, length, last_offset_delta = _STEP.unpack_from(window, at)
-            if length < HEADER_BYTES - 12 or position + length + 12 > self.size:
+            if length < _LENGTH_MIN:
                 raise Damaged(self.path, position)
             yield position, length + 12, base_offset + last_offset_delta
             position += length + 12
@@ -264,11 +259,18 @@ class Segment:
             if self.header_at(position).max_timestamp_ms >= timestamp_ms:
                 yield self.batch_at(position)
 
-    def batch_with_max_timestamp(self) -> Batch | None:
-        """The first one that has the segment's largest timestamp."""
+    def batch_with_max_timestamp(self, offset: int) -> Batch | None:
+        """The first one that has the largest timestamp from this offset on. Damaged."""
         if self.max_timestamp_ms < 0:
             return None
-        return self.batch_at(self.position_of(self._max_timestamp_offset))
+        if self._max_timestamp_offset >= offset:
+            return self.batch_at(self.position_of(self._max_timestamp_offset))
+        largest, at = -1, -1
+        for position, _, _ in self._steps(self.position_of(offset)):
+            timestamp_ms = self.header_at(position).max_timestamp_ms
+            if timestamp_ms > largest:
+                largest, at = timestamp_ms, position
+        return self.batch_at(at) if at >= 0 else None
 
     # Indexes on disk
 
@@ -352,6 +354,6 @@ class Segment:
         return index
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if "file" in self.__dict__:
+            self.file.close()
+            del self.file

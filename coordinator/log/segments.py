@@ -30,7 +30,7 @@ from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
 from coordinator.log.replacing import JOURNAL, SUFFIXES, write_journal
 from coordinator.log.segment import CLEANED, Damaged, Saved, Segment, file_name
-from coordinator.log.settings import LogSettings
+from coordinator.log.settings import NEVER, LogSettings
 from coordinator.log.snapshot import encode_snapshot
 from coordinator.log.storage import write_partition_metadata
 
@@ -61,8 +61,8 @@ class Segments:
         self.is_replacing = False  # until a checkpoint has the outcome
         self._newly_cleaned: Segment | None = None
         self.recovery_point = 0
-        self._unsaved_bytes = 0  # these two since the last attempt to save
-        self._unsaved_batches = 0
+        self._unsaved_bytes = 0  # since the last attempt to save
+        self._appended_at_save = 0
         self._appended = 0
         self._appended_saved = 0
         self._is_saving = False
@@ -85,6 +85,9 @@ class Segments:
 
     def with_offset(self, offset: int) -> int:
         """The place of the segment that has this offset, if any has; at least 0."""
+        last = len(self.all) - 1
+        if last < 0 or offset >= self.all[last].base_offset:
+            return max(0, last)
         return max(0, bisect_right(self.all, offset, key=lambda each: each.base_offset) - 1)
 
     def end_of(self, at: int, end_offset: int) -> int:
@@ -132,23 +135,26 @@ class Segments:
         changed then, but that a failed flush leaves the log closed to appends (see above)."""
         if self._failed_flush:
             self._heal()
+        settings = self.settings
         try:
-            segment.write(data)
-            if last_offset - self._flushed_offset >= self.settings.flush_messages - 1:
+            segment.file.write(data, segment.size)
+            if last_offset - self._flushed_offset >= settings.flush_messages - 1:
                 self._flush(len(data))
                 self._flushed_offset = last_offset + 1
-            elif self._flush_timer is None and self.settings.flush_ms < 2**62:
+            elif self._flush_timer is None and settings.flush_ms < NEVER:
                 self._flush_later()
         except OSError:
             segment.cut()
             raise
-        segment.noted(len(data), last_offset, timestamp_ms)
-        self.count_unsaved(len(data))
-
-    def count_unsaved(self, size: int) -> None:
+        size = len(data)
+        segment.noted(size, last_offset, timestamp_ms)
         self._appended += 1
         self._unsaved_bytes += size
-        self._unsaved_batches += 1
+
+    def count_unsaved(self, size: int) -> None:
+        """A batch was found that no checkpoint has."""
+        self._appended += 1
+        self._unsaved_bytes += size
 
     # Flushing
 
@@ -194,7 +200,7 @@ class Segments:
                 raise
 
     def _unflushed(self, added: int = 0) -> list[Segment]:
-        active = self.all[-1]
+        active = self.all[-1] if self.all else None
         return [
             segment
             for segment in self.all
@@ -248,7 +254,10 @@ class Segments:
 
     @property
     def is_save_due(self) -> bool:
-        return self._unsaved_bytes >= SAVE_BYTES or self._unsaved_batches >= SAVE_BATCHES
+        return (
+            self._unsaved_bytes >= SAVE_BYTES
+            or self._appended - self._appended_at_save >= SAVE_BATCHES
+        )
 
     @property
     def has_unsaved(self) -> bool:
@@ -291,7 +300,8 @@ class Segments:
             states.append((segment, state))
             pieces += added
         snapshot = encode_snapshot(producers)
-        self._unsaved_bytes = self._unsaved_batches = 0
+        self._unsaved_bytes = 0
+        self._appended_at_save = self._appended
         checkpoint = Checkpoint(
             topic_id=self.topic_id,
             start_offset=start_offset,
@@ -345,7 +355,8 @@ class Segments:
         self.recovery_point = saving.checkpoint.recovery_point
         self._drop_snapshot(self._snapshot)
         self._snapshot = self.directory / saving.checkpoint.snapshot_name
-        if any(segment is self._newly_cleaned for segment, _ in states):
+        new = self._newly_cleaned
+        if new and (new not in self.all or any(segment is new for segment, _ in states)):
             self._drop_journal()
         for segment in removed:
             self._remove(segment)
@@ -459,6 +470,10 @@ class Segments:
                 continue
             gone.append(after)
         self.remove_later(gone, segment)
+
+    def paths_of(self, base_offset: int) -> list[Path]:
+        """Every file that a segment may have."""
+        return [self.directory / file_name(base_offset, suffix) for suffix in SUFFIXES]
 
     def remove_later(self, paths: list[Path], segment: Segment | None = None) -> None:
         """Unlink files after `file.delete.delay.ms`, on another thread."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from coordinator.clock import Clock
+from coordinator.clock import Background, Clock
 from coordinator.log.batch import Batch, encode_batch
 from coordinator.log.disk import Disk, File, SystemDisk
 from coordinator.log.machine import Machine
@@ -77,10 +77,13 @@ class _FullFile:
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def machine(disk: Disk | None = None, clock: Clock | None = None) -> Machine:
-    """One whose background work is done at once, and whose timers never ring."""
+def machine(
+    disk: Disk | None = None, clock: Clock | None = None, background: Background | None = None
+) -> Machine:
+    """One whose background work is done at once unless another is given, and whose timers never
+    ring unless the clock is one that can be moved."""
     scheduler = clock if isinstance(clock, FakeClock) else FakeClock()
-    return Machine(disk or SystemDisk(), clock or StillClock(), scheduler, AtOnce())
+    return Machine(disk or SystemDisk(), clock or StillClock(), scheduler, background or AtOnce())
 
 
 def partition(
@@ -88,6 +91,7 @@ def partition(
     *,
     disk: Disk | None = None,
     clock: Clock | None = None,
+    background: Background | None = None,
     segment_bytes: int = 1 << 30,
     index_interval_bytes: int = 4_096,
     log_append_time: bool = False,
@@ -100,7 +104,9 @@ def partition(
         log_append_time=log_append_time,
         **others,
     )
-    made = Partition("t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock))
+    made = Partition(
+        "t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock, background)
+    )
     made.load()
     return made
 
