@@ -115,7 +115,7 @@ class BrokerConfig:
     ) -> BrokerConfig:
         """A configuration with the settings, by dotted name, over what is given by field name."""
         values: dict[str, Any] = dict(given)
-        for name, value in settings.items():
+        for name, value in _in_milliseconds(settings).items():
             field = name.strip().replace(".", "_")
             if field not in _SETTABLE:
                 near = difflib.get_close_matches(name, map(_dotted, _SETTABLE), n=1, cutoff=0.5)
@@ -209,6 +209,28 @@ _WORDS: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     "log_message_timestamp_type": (Kind.STRING, ("CreateTime", "LogAppendTime")),
 }
 _KINDS = {"bool": Kind.BOOLEAN, "float": Kind.DOUBLE, "str": Kind.STRING, "int": Kind.INT}
+
+
+# Kafka's other names for a setting in milliseconds; where several are given, the finest counts.
+_IN_OTHER_UNITS = {
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+    "log.roll.jitter.hours": ("log.roll.jitter.ms", 3_600_000),
+}
+
+
+def _in_milliseconds(settings: Mapping[str, object]) -> dict[str, object]:
+    """The same, without other units. A negative number has none. WrongSetting."""
+    found = {name: value for name, value in settings.items() if name not in _IN_OTHER_UNITS}
+    for name, (in_ms, unit_ms) in _IN_OTHER_UNITS.items():
+        if name in settings:
+            try:
+                number = int(str(settings[name]))
+            except ValueError:
+                raise WrongSetting(f"{name}={settings[name]}: must be a whole number") from None
+            found.setdefault(in_ms, number * unit_ms if number >= 0 else number)
+    return found
 
 
 def _setting(name: str, annotation: str, default: object) -> Setting:

@@ -151,7 +151,8 @@ class Topics:
         return topic
 
     def delete(self, topic: Topic) -> None:
-        """Remove a topic and its logs. Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
+        """Remove a topic and its logs: at once for everybody, the files a little later.
+        Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
         names = self._storage.names()
         renames = {
             f"{topic.name}-{i}": f"{topic.name}-{i}.{to_base64(topic.id)}-delete"
@@ -167,10 +168,22 @@ class Topics:
         # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
         for old, new in renames.items():
             self._storage.rename(old, new)
-            self._storage.remove(new)
-        self._leftovers = [name for name in self._leftovers if name not in renames.values()]
+        self._remove_aside(list(renames.values()))
         for callback in self.when_deleted:
             callback(topic)
+
+    def _remove_aside(self, directories: list[str]) -> None:
+        """On another thread: unlinking a gigabyte takes long."""
+
+        def remove() -> None:
+            for name in directories:
+                self._storage.remove(name)
+
+        def done(error: Exception | None) -> None:
+            if error is None:  # else the next start tries again
+                self._leftovers = [name for name in self._leftovers if name not in directories]
+
+        self._machine.background.run(remove, done)
 
     def load(self) -> None:
         """Open what is on disk. CorruptLog, UnusableDataDirectory."""

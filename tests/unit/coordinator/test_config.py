@@ -39,3 +39,19 @@ def test_a_wrong_setting_is_said_with_its_value_and_what_to_do(
 ) -> None:
     with pytest.raises(WrongSetting, match=message):
         BrokerConfig.from_settings(HERE, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "retention_ms"),
+    [
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": 2, "log.retention.minutes": 3}, 180_000),
+        ({"log.retention.hours": 2, "log.retention.ms": 5, "log.retention.minutes": 3}, 5),
+        ({"log.retention.hours": "-1"}, -1),
+    ],
+)
+def test_the_finest_unit_of_a_setting_counts(
+    settings: dict[str, object], retention_ms: int
+) -> None:
+    config = BrokerConfig.from_settings(HERE, settings)
+    assert config.log_retention_ms == retention_ms
