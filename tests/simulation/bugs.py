@@ -135,10 +135,10 @@ def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManage
     """Recovery drops the last whole batch of a log that ends in a torn one."""
 
     def make(original: Any) -> Any:
-        def scan_on(segments: Any, bases: Any, end_offset: int, apply: Any) -> int:
+        def scan_on(segments: Any, opened: Any, apply: Any) -> int:
             found: list[tuple[Any, Any]] = []
             result: int = original(
-                segments, bases, end_offset, lambda segment, batch: found.append((segment, batch))
+                segments, opened, lambda segment, batch: found.append((segment, batch))
             )
             if found and found[-1][0] is segments.all[-1] and len(found) > 1:
                 segment, batch = found.pop()

@@ -11,7 +11,9 @@ from coordinator.errors import Code, Refused
 from coordinator.log.batch import Batch, batches
 from coordinator.log.disk import File
 from coordinator.log.partition import Partition
+from coordinator.log.producers import Producers
 from coordinator.log.recovery import CorruptLog
+from coordinator.log.snapshot import encode_snapshot
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.logs import partition, produced
 from tests.unit.coordinator.log.test_recovery import summary
@@ -210,6 +212,18 @@ def test_a_damaged_file_beside_the_log_is_never_believed(
         assert next(batches(again.read(offset, 0))).base_offset == offset
     again.close()
     assert summary(opened(disk, segment_bytes=segment_bytes)) == before
+
+
+def test_a_snapshot_of_another_moment_is_not_believed() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 4)
+    before = summary(log)
+    log.close()
+    for path, inode in disk.files.items():
+        if path.suffix == ".snapshot":
+            inode.content[:] = encode_snapshot(Producers())
+    assert summary(opened(disk)) == before
 
 
 def test_a_checkpoint_of_another_log_is_not_believed() -> None:
