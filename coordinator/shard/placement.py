@@ -7,8 +7,10 @@ none), modulo the number of partitions.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 
+@lru_cache(maxsize=4_096)  # every request asks, most of them for the same few names
 def shard_of(name: str, partitions: int) -> int:
     """The partition of the internal topic with `partitions` partitions that `name` lives in."""
     encoded = name.encode("utf-16-be", "surrogatepass")

@@ -9,6 +9,7 @@ Source: Kafka's message schemas (`common/message/*.json` of its coordinators).
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 
 class Writer:
@@ -32,6 +33,10 @@ class Writer:
 
     def int64(self, value: int) -> None:
         self._buffer += struct.pack(">q", value)
+
+    def fixed(self, layout: str, *values: int) -> None:
+        """Several fields of fixed size at once, as in `struct`."""
+        self._buffer += struct.pack(layout, *values)
 
     def uvarint(self, value: int) -> None:
         while value > 0x7F:
@@ -127,6 +132,10 @@ class Reader:
         if not self.flexible:
             return {}
         return {self.uvarint(): self._take(self.uvarint()) for _ in range(self.uvarint())}
+
+    def fixed(self, layout: str) -> tuple[Any, ...]:
+        """Several fields of fixed size at once, as in `struct`."""
+        return struct.unpack(layout, self._take(struct.calcsize(layout)))
 
     def _take(self, count: int) -> bytes:
         end = self._at + count

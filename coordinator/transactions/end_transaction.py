@@ -130,19 +130,20 @@ def prepare(
 
     `next_producer_id`: a new one if `takes_producer_id`, else -1.
     """
+    bumped: dict[str, int] = {}
+    if version >= V2:
+        bumped = {
+            "producer_epoch": min(EPOCH_MAX, known.producer_epoch + 1),
+            "last_producer_epoch": known.producer_epoch,
+            "next_producer_id": next_producer_id,
+        }
     saved = known.followed_by(
         status=Status.PREPARE_COMMIT if committed else Status.PREPARE_ABORT,
         client_version=version,
         update_ms=now_ms,
         start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
+        **bumped,
     )
-    if version >= V2:
-        saved = replace(
-            saved,
-            producer_epoch=min(EPOCH_MAX, known.producer_epoch + 1),
-            last_producer_epoch=known.producer_epoch,
-            next_producer_id=next_producer_id,
-        )
     return Decision((TransactionSaved(saved),), saved.owner_afterwards)
 
 

@@ -61,16 +61,18 @@ def _key(transactional_id: str) -> bytes:
 
 def _value(transaction: Transaction, version: int) -> bytes:
     writer = Writer(version, flexible=version >= 1)
-    writer.int64(transaction.producer_id)
-    writer.int16(transaction.producer_epoch)
-    writer.int32(transaction.timeout_ms)
-    writer.int8(transaction.status)
+    writer.fixed(
+        ">qhib",
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.timeout_ms,
+        transaction.status,
+    )
     if transaction.status is Status.EMPTY:
         writer.array(None)
     else:
         _partitions(writer, transaction)
-    writer.int64(transaction.update_ms)
-    writer.int64(transaction.start_ms)
+    writer.fixed(">qq", transaction.update_ms, transaction.start_ms)
     writer.tags(_tagged(transaction))
     return writer.done()
 
@@ -103,24 +105,20 @@ def _tagged(transaction: Transaction) -> dict[int, bytes]:
 
 def _transaction(transactional_id: str, value: bytes) -> Transaction:
     reader, _ = value_reader(value, newest=1, first_flexible=1)
-    producer_id = reader.int64()
-    producer_epoch = reader.int16()
-    timeout_ms = reader.int32()
-    status = Status(reader.int8())
+    producer_id, producer_epoch, timeout_ms, status = reader.fixed(">qhib")
     partitions: set[TopicPartition] = set()
     for _ in range(reader.array()):
         topic = reader.string()
         partitions.update((topic, reader.int32()) for _ in range(reader.array()))
         reader.tags()
-    update_ms = reader.int64()
-    start_ms = reader.int64()
+    update_ms, start_ms = reader.fixed(">qq")
     tagged = {tag: int.from_bytes(data, "big", signed=True) for tag, data in reader.tags().items()}
     return Transaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         timeout_ms=timeout_ms,
-        status=status,
+        status=Status(status),
         update_ms=update_ms,
         start_ms=start_ms,
         partitions=frozenset(partitions),
