@@ -28,6 +28,7 @@ from benchmarks.broker_load import VALUE, Load, command
 from benchmarks.broker_rivals import (
     JVM_FLAGS,
     Rival,
+    cpu_s,
     create_topic,
     delete_topic,
     end_offsets,
@@ -39,6 +40,7 @@ from tests.kafka.server import missing
 
 KINDS = ("embedded", "kafka")
 RATE, LATENCY, SECONDS, MEMORY = "/s", "ms", "s", "MB"
+CPU = "s a million"
 IDLE_S = 2.0
 LOAD_TIMEOUT_S = 600.0
 LOG_PARTITIONS = 4
@@ -104,9 +106,13 @@ def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
                         partitions=partitions,
                         count=size.records,
                     )
+                    before_s = cpu_s(broker)
                     rate = measured(load)["records_per_s"]
+                    used = (cpu_s(broker) - before_s) * 1_000_000 / size.records
                     if number:
-                        figures.add(f"{what}, {_partitions(partitions)}", RATE, broker.kind, rate)
+                        line = f"{what}, {_partitions(partitions)}"
+                        figures.add(line, RATE, broker.kind, rate)
+                        figures.add(f"{line}: broker's CPU", CPU, broker.kind, used)
                 delete_topic(broker, topic)
 
 
@@ -212,7 +218,7 @@ def _ratio(medians: dict[str, float], unit: str) -> str:
 
 
 def _written(value: float, unit: str) -> str:
-    return f"{value:,.2f}" if unit in (LATENCY, SECONDS) else f"{value:,.0f}"
+    return f"{value:,.2f}" if unit in (LATENCY, SECONDS, CPU) else f"{value:,.0f}"
 
 
 def bench(

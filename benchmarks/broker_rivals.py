@@ -7,6 +7,7 @@ long to wait for other nodes is short, as in the tests, since a single node has 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -95,6 +96,12 @@ def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
         what=lambda: f"{end_offsets(broker, topic, len(expected))} and not {expected}",
     )
     return time.perf_counter() - begin
+
+
+def cpu_s(broker: Rival) -> float:
+    """Processor time of the process so far: what else the machine does hardly counts in it."""
+    fields = Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mb(broker: Rival, *, peak: bool = False) -> float:
