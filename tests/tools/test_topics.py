@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,10 +64,11 @@ def test_a_topic_that_can_t_be_is_refused_in_kafka_s_words(same: Same) -> None:
 
 
 def write(bootstrap_servers: str, topic: str, count: int) -> None:
-    """Records of one byte into partition 0."""
+    """Records of one byte into partition 0, each a millisecond younger than the one before it."""
+    begin_ms = time.time_ns() // 1_000_000
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
-    for _ in range(count):
-        producer.produce(topic, b"x", partition=0)
+    for number in range(count):
+        producer.produce(topic, b"x", partition=0, timestamp=begin_ms + number)
     assert producer.flush(20) == 0
 
 
@@ -82,7 +84,8 @@ def test_offsets_are_told_and_records_deleted(pair: Pair, same: Same, tmp_path: 
     delete = f"kafka-delete-records --bootstrap-server {{}} --offset-json-file {asked}"
     assert "partition: counted-0\tlow_watermark: 3" in same(delete)
     assert same(f"{offsets} --time earliest") == "counted:0:3\ncounted:1:0\n"
-    assert same("kafka-get-offsets --bootstrap-server {} --topic counted --time max-timestamp")
+    youngest = same("kafka-get-offsets --bootstrap-server {} --topic counted --time max-timestamp")
+    assert youngest == "counted:0:4\n"
     nothing = same("kafka-get-offsets --bootstrap-server {} --topic nope")
     assert "Could not match any topic-partitions" in nothing
 
