@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -273,7 +273,7 @@ class Segments:
             return
         self._is_saving = True
         saving, states = self._captured(start_offset, end_offset, producers)
-        removed, self._removed = self._removed, []
+        removed = tuple(self._removed)
         self.machine.background.run(
             saving.write, partial(self._saved, saving, states, removed, self._appended)
         )
@@ -284,8 +284,7 @@ class Segments:
             return
         saving, states = self._captured(start_offset, end_offset, producers)
         saving.write()
-        removed, self._removed = self._removed, []
-        self._saved(saving, states, removed, self._appended, None)
+        self._saved(saving, states, tuple(self._removed), self._appended, None)
 
     def _captured(
         self, start_offset: int, end_offset: int, producers: Producers
@@ -321,7 +320,7 @@ class Segments:
         self,
         saving: Saving,
         states: Iterable[tuple[Segment, Saved]],
-        removed: list[Segment],
+        removed: Sequence[Segment],
         appended: int,
         error: Exception | None,
     ) -> None:
@@ -337,12 +336,11 @@ class Segments:
         self,
         saving: Saving,
         states: Iterable[tuple[Segment, Saved]],
-        removed: list[Segment],
+        removed: Sequence[Segment],
         appended: int,
         error: Exception | None,
     ) -> None:
         if error is not None:
-            self._removed = [*removed, *self._removed]
             if saving.flush_failed and isinstance(error, OSError):
                 self._flush_has_failed(error)
             else:
@@ -355,11 +353,13 @@ class Segments:
         self.recovery_point = saving.checkpoint.recovery_point
         self._drop_snapshot(self._snapshot)
         self._snapshot = self.directory / saving.checkpoint.snapshot_name
+        gone = {segment for segment in removed if self._remove(segment)}
+        self._removed = [segment for segment in self._removed if segment not in gone]
+        # The journal goes last: without it what is left of a replaced run would be part of the log.
         new = self._newly_cleaned
-        if new and (new not in self.all or any(segment is new for segment, _ in states)):
+        is_saved = new is not None and (new not in self.all or any(new is s for s, _ in states))
+        if is_saved and len(gone) == len(removed):
             self._drop_journal()
-        for segment in removed:
-            self._remove(segment)
 
     def _drop_journal(self) -> None:
         try:
@@ -454,9 +454,11 @@ class Segments:
         self.all = [segment for segment in self.all if segment not in gone]
         self._removed += segments
 
-    def _remove(self, segment: Segment) -> None:
+    def _remove(self, segment: Segment) -> bool:
+        """Whether no file of it is in the log's way any more."""
         disk = self.machine.disk
         gone = []
+        stays = False
         is_replaced = any(each.base_offset == segment.base_offset for each in self.all)
         for suffix in () if is_replaced else SUFFIXES:
             path = segment.path_of(suffix)
@@ -467,9 +469,11 @@ class Segments:
                 continue
             except OSError as error:
                 logger.warning("%s stays: %s", path, error)
+                stays = True
                 continue
             gone.append(after)
-        self.remove_later(gone, segment)
+        self.remove_later(gone, None if stays else segment)
+        return not stays
 
     def paths_of(self, base_offset: int) -> list[Path]:
         """Every file that a segment may have."""

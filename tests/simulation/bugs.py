@@ -15,11 +15,12 @@ from typing import Any
 from coordinator.errors import Code
 from coordinator.groups.service import GroupService, GroupShard
 from coordinator.local_markers import LocalMarkers
-from coordinator.log import partition as partition_module
+from coordinator.log import recovery
 from coordinator.log.aborted import AbortedTransactions
 from coordinator.log.disk import File
 from coordinator.log.partition import Partition
 from coordinator.log.producers import Producers
+from coordinator.log.segment import Segment
 from coordinator.shard.decision import Origin, TransactionEnded
 from coordinator.transactions import producer_ids, service
 from coordinator.transactions.service import TransactionService
@@ -132,26 +133,19 @@ def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
 
 
 def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManager[None]:
-    """Recovery drops the last whole batch of a log that ends in a torn one."""
+    """Recovery drops the last whole batch of what it reads of a log."""
 
     def make(original: Any) -> Any:
-        def scan_on(segments: Any, opened: Any, apply: Any) -> int:
-            found: list[tuple[Any, Any]] = []
-            result: int = original(
-                segments, opened, lambda segment, batch: found.append((segment, batch))
-            )
-            if found and found[-1][0] is segments.all[-1] and len(found) > 1:
-                segment, batch = found.pop()
-                segment.size -= batch.size
+        def scan(segment: Segment, *rest: Any, **named: Any) -> Iterator[Any]:
+            found = list(original(segment, *rest, **named))
+            if named["is_last"] and len(found) > 1:
+                segment.size -= found.pop().size
                 segment.file.truncate(segment.size)
-                result = batch.base_offset
-            for segment, batch in found:
-                apply(segment, batch)
-            return result
+            yield from found
 
-        return scan_on
+        return scan
 
-    return replaced(partition_module, "scan_on", make)
+    return replaced(recovery, "scan", make)
 
 
 def aborted_transactions_forgotten_on_restart(world: World) -> AbstractContextManager[None]:

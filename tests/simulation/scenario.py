@@ -125,6 +125,7 @@ def scenario(seed: int, length: int = 60) -> Scenario:
     setting = Setting(
         trouble=random.choice((0.0, 0.03, 0.1, 0.2)),
         flushes=random.random() < 0.25,
+        compacts=random.random() < 0.5,
         segment_bytes=random.choice((700, 2_000, 1_048_576)),
         transaction_timeout_ms=random.choice((1_500, 4_000)),
         transactions=random.choice(("v1", "v2", "mixed")),

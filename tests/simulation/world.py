@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 
 DATA_DIR = Path("/data")
 TOPICS = {"input": 2, "output": 2, "table": 2}
-FOR_EVER_MS = 1e15
+COMPACTED_SOON = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "500",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "500",
+    "file.delete.delay.ms": "300",
+}
 
 
 class Violation(AssertionError):
@@ -53,6 +59,7 @@ class Setting:
     trouble: float = 0.0  # the probability that the network mistreats a request
     flushes: bool = False  # every append is flushed before it is answered: power may fail
     segment_bytes: int = 1_048_576
+    compacts: bool = False  # what the coordinators keep is compacted as soon as it can be
     transaction_timeout_ms: int = 4_000
     transactions: str = "v1"  # v2, or mixed: every second life of a transactional id is v2
 
@@ -140,7 +147,7 @@ class World:
         self.log("start", self.life)
         try:
             broker.load()
-            broker.ensure_topics(TOPICS)
+            self._make_topics(broker)
         except Crashed:
             self._gone()
             return
@@ -175,6 +182,11 @@ class World:
 
     def _gone(self) -> None:
         was_listening, self.is_listening = self.is_listening, False
+        if was_listening:
+            with suppress(
+                Crashed
+            ):  # so that no half of a cleaning is left to the garbage collector
+                self.broker.cleaner.close()
         self.life += 1
         self.log("gone")
         for connection in tuple(self.connections):
@@ -210,6 +222,13 @@ class World:
         broker.load()
         return broker
 
+    def _make_topics(self, broker: Broker) -> None:
+        broker.ensure_topics(TOPICS)
+        for name in ("__consumer_offsets", "__transaction_state"):
+            topic = broker.topics.own(name)
+            if self.setting.compacts and topic and topic.configs != COMPACTED_SOON:
+                broker.topics.alter(name, COMPACTED_SOON)
+
     def _config(self) -> BrokerConfig:
         setting = self.setting
         flushing: dict[str, Any] = {"log_flush_interval_messages": 1} if setting.flushes else {}
@@ -219,6 +238,7 @@ class World:
             transaction_state_log_num_partitions=2,
             log_segment_bytes=setting.segment_bytes,
             log_index_interval_bytes=200,
+            log_cleaner_backoff_ms=250,
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             **flushing,
         )

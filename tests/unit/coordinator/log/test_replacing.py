@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,27 @@ def test_a_replacement_that_fails_or_is_killed_anywhere_is_whole_or_has_not_been
             again.close()
             assert offsets(opened(crashed)) == found
     assert seen == {6, 12}
+
+
+def test_a_broker_that_stops_while_a_checkpoint_waits_leaves_nothing_of_the_old_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The journal goes with the checkpoint that is made on closing, and the old files before it."""
+    disk = MemoryDisk()
+    log = filled(disk)
+    begun: list[Callable[[], None]] = []
+
+    def decide_only(work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        begun.append(work)
+        if len(begun) == 1:
+            work()
+            done(None)
+
+    monkeypatch.setattr(log._machine.background, "run", decide_only)
+    replace(log, {5, 9})
+    assert len(begun) == 2
+    log.close()
+    assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 9, 12, 13]
 
 
 def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last() -> None:
