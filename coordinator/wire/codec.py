@@ -21,11 +21,12 @@ from kio.index import (
     load_response_schema,
 )
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from coordinator.wire.lengths import ELEMENTS_MAX, inner_type, walk_of
 from coordinator.wire.outgoing import Pieces, Slice, joined
 from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
+from coordinator.wire.writing import writer_of
 
 _ABSENT = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -129,7 +130,8 @@ def encode(correlation_id: int, response: Any) -> bytes | Pieces:
     pieces.append(correlation_id.to_bytes(4, "big", signed=True))
     if response.__header_schema__.__flexible__:
         pieces.append(b"\0")  # no tagged fields in the header
-    entity_writer(type(response))(pieces, response)
+    response_type: Any = type(response)
+    writer_of(response_type)(pieces, response)
     size = sum(map(len, pieces))
     pieces[0] = size.to_bytes(4, "big")
     try:
