@@ -48,6 +48,8 @@ class Pieces(Protocol):
     def write(self, piece: Any, /) -> None: ...
 
 
+_BYTES = ("string", "bytes", "records")
+
 # Writes a value: an entity, or what is in a field of one.
 Write = Callable[[Pieces, Any], None]
 
@@ -134,7 +136,10 @@ def _value_writer(field: Field[Any], flexible: bool) -> Write:
         if is_array:
             return _array_writer(one, flexible)
         return _nullable(one) if _is_optional(field) else one
-    one = _primitive_writer(field.metadata["kafka_type"], flexible)
+    kind = field.metadata["kafka_type"]
+    one = _primitive_writer(kind, flexible)
+    if kind in _BYTES and (is_array or not _is_optional(field)):
+        one = _never_null(one, field.name)
     return _array_writer(one, flexible) if is_array else one
 
 
@@ -146,13 +151,22 @@ def _is_optional(field: Field[Any]) -> bool:
     return get_origin(field.type) is UnionType and NoneType in get_args(field.type)
 
 
+def _never_null(one: Write, name: str) -> Write:
+    def write(pieces: Pieces, value: Any) -> None:
+        if value is None:
+            raise TypeError(f"{name} is None, which it can't be")
+        one(pieces, value)
+
+    return write
+
+
 def _primitive_writer(kind: str, flexible: bool) -> Write:
     if kind in _FORMATS:
         pack = Struct(">" + _FORMATS[kind]).pack
         return lambda pieces, value: pieces.append(pack(value))
     if kind == "string" and not flexible:
         return _write_string
-    if kind in ("bytes", "records") and not flexible:
+    if kind in _BYTES and not flexible:
         return _write_bytes
     return _PRIMITIVES[kind]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType, UnionType
@@ -13,6 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
 from coordinator.api.router import APIS
+from coordinator.wire.codec import build
 from coordinator.wire.writing import writer_of
 
 SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
@@ -66,7 +68,7 @@ def values(field: Any) -> st.SearchStrategy[Any]:
 def test_every_response_is_written_as_kio_writes_it(api_key: int, version: int) -> None:
     response_type: Any = load_response_schema(api_key, version)
 
-    @settings(max_examples=8, database=None)
+    @settings(max_examples=5, database=None)
     @given(entities(response_type))
     def check(response: Any) -> None:
         by_kio: Any = Pieces()
@@ -76,3 +78,20 @@ def test_every_response_is_written_as_kio_writes_it(api_key: int, version: int) 
         assert b"".join(ours) == b"".join(by_kio)
 
     check()
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "given"),
+    [
+        (3, 9, {"brokers": [{"node_id": 1, "host": None, "port": 1}], "topics": []}),
+        (3, 0, {"brokers": [{"node_id": 1, "host": None, "port": 1}], "topics": []}),
+        (3, 0, {"brokers": [{"node_id": 1 << 31, "host": "h", "port": 1}], "topics": []}),
+    ],
+)
+def test_what_no_client_could_read_is_not_written(
+    api_key: int, version: int, given: dict[str, Any]
+) -> None:
+    response_type: Any = load_response_schema(api_key, version)
+    response = build(response_type, given)
+    with pytest.raises((TypeError, struct.error)):
+        writer_of(response_type)(Pieces(), response)
