@@ -114,14 +114,15 @@ class Saving:
             self.flush_failed = True
             raise
         self.flush_names()
-        for path, at, data in self.pieces:
+        snapshot = (self.directory / self.checkpoint.snapshot_name, 0, self.snapshot)
+        for path, at, data in (*self.pieces, snapshot):
             file = self.disk.open(path)
             try:
                 file.truncate(at)
                 file.write(data, at)
-                file.flush()
+                if data:
+                    file.flush()
             finally:
                 file.close()
-        self.disk.replace(self.directory / self.checkpoint.snapshot_name, self.snapshot)
         self.disk.flush_directory(self.directory)
         self.disk.replace(self.directory / _CHECKPOINT, encode_checkpoint(self.checkpoint))

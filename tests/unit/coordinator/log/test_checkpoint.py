@@ -214,6 +214,20 @@ def test_a_damaged_file_beside_the_log_is_never_believed(
     assert summary(opened(disk, segment_bytes=segment_bytes)) == before
 
 
+def test_a_checkpoint_with_one_wrong_digit_is_not_believed() -> None:
+    disk = MemoryDisk()
+    log = opened(disk, segment_bytes=1_000)
+    write(log, 0, 8)
+    before = summary(log)
+    log.close()
+    content = disk.files[DIRECTORY / "t-0" / "checkpoint"].content
+    for at in range(content.index(b"\n"), len(content)):
+        if chr(content[at]).isdigit():
+            content[at] ^= 1
+            assert summary(opened(disk, segment_bytes=1_000)) == before, content[at - 20 : at + 20]
+            content[at] ^= 1
+
+
 def test_a_snapshot_of_another_moment_is_not_believed() -> None:
     disk = MemoryDisk()
     log = opened(disk)
