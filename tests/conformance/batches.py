@@ -36,6 +36,8 @@ class Batch:
     base_sequence: int
     records: tuple[tuple[bytes | None, bytes | None], ...]
     size: int
+    last_offset: int
+    offsets: tuple[int, ...]  # of the records: a compaction leaves gaps
 
     @property
     def is_control(self) -> bool:
@@ -101,7 +103,8 @@ def _decode(data: bytes) -> Iterator[Batch]:
         assert crc == crc32c(body), f"checksum of the batch at {base_offset}"
         attributes, last, first_ms, max_ms, pid, epoch, sequence, count = _BODY.unpack_from(body)
         assert attributes & 7 == 0, "compressed"
-        records = tuple(_records(body, _BODY.size, count))
+        found = tuple(_records(body, _BODY.size, count))
+        records = tuple(pair for _, pair in found)
         assert last >= count - 1
         yield Batch(
             base_offset=base_offset,
@@ -114,6 +117,8 @@ def _decode(data: bytes) -> Iterator[Batch]:
             base_sequence=sequence,
             records=records,
             size=end - position,
+            last_offset=base_offset + last,
+            offsets=tuple(base_offset + delta for delta, _ in found),
         )
         position = end
 
@@ -154,16 +159,19 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
             return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
-def _records(body: bytes, position: int, count: int) -> Iterator[tuple[bytes | None, bytes | None]]:
+def _records(
+    body: bytes, position: int, count: int
+) -> Iterator[tuple[int, tuple[bytes | None, bytes | None]]]:
+    """(offset delta, (key, value)) of each."""
     for _ in range(count):
         size, position = _read_varint(body, position)
         end = position + size
         _, position = _read_varint(body, position + 1)  # after the attributes: time delta
-        _, position = _read_varint(body, position)  # offset delta
+        delta, position = _read_varint(body, position)
         pair: list[bytes | None] = []
         for _ in range(2):
             length, position = _read_varint(body, position)
             pair.append(None if length < 0 else body[position : position + length])
             position += max(length, 0)
-        yield pair[0], pair[1]
+        yield delta, (pair[0], pair[1])
         position = end

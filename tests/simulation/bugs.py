@@ -17,6 +17,7 @@ from coordinator.groups.service import GroupService, GroupShard
 from coordinator.local_markers import LocalMarkers
 from coordinator.log import recovery
 from coordinator.log.aborted import AbortedTransactions
+from coordinator.log.cleaner.transactions import CleanedTransactions
 from coordinator.log.disk import File
 from coordinator.log.partition import Partition
 from coordinator.log.producers import Producers
@@ -29,6 +30,7 @@ from tests.simulation.checkers import (
     AbortedHidden,
     Acknowledged,
     Checker,
+    Compacted,
     ExactlyOnce,
     Fenced,
     GroupOffsets,
@@ -281,6 +283,11 @@ def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None
     return replaced(Partition, "fetch", make)
 
 
+def compaction_believes_what_was_aborted(world: World) -> AbstractContextManager[None]:
+    """A record of an aborted transaction takes the place of the one that was committed."""
+    return replaced(CleanedTransactions, "is_aborted", lambda _: lambda self, batch: False)
+
+
 # Each with the checkers that have to see it, one without the other.
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     marker_answered_before_offsets_are_materialised: (GroupOffsets, Reload),
@@ -296,4 +303,5 @@ BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     what_was_decided_is_not_carried_out_after_a_crash: (ExactlyOnce,),
     one_partition_gets_no_marker: (ExactlyOnce,),
     read_committed_reads_to_the_end: (AbortedHidden,),
+    compaction_believes_what_was_aborted: (Compacted,),
 }

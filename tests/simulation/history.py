@@ -29,7 +29,7 @@ from tests.simulation.scenario import (
     TakeOver,
     Transact,
 )
-from tests.simulation.world import TOPICS, Violation, World, quiet
+from tests.simulation.world import COMPACTED, TOPICS, Violation, World, quiet
 
 Bug = Callable[[World], AbstractContextManager[None]]
 
@@ -109,7 +109,12 @@ class History:
         for connection in tuple(world.connections):
             connection.cut()
         self._advance(REST_MS)
-        for reader in self._readers:
+        compacted = [
+            Reader(world, f"reader-{name}", (name, index), True)
+            for name, count in COMPACTED.items()
+            for index in range(count)
+        ]
+        for reader in (*self._readers, *compacted):
             self._do(reader, reader.catch_up())
         self._advance(WORK_MS, lambda: not world.is_busy)
         if world.loop.failures:

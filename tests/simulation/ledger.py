@@ -53,6 +53,7 @@ class Ledger:
     transactions: list[SentTransaction] = field(default_factory=list)
     acknowledged: list[Acknowledged] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    seen_compacted: list[Seen] = field(default_factory=list)  # from the beginning, at the end
     numbers: dict[str, int] = field(default_factory=dict)
 
     def next_number(self, name: str) -> int:

@@ -22,7 +22,7 @@ def test_every_law_holds_in_the_history_of_a_seed(seed: int) -> None:
 
 def test_histories_are_about_something() -> None:
     """What the laws are about does happen: crashes, commits, aborts, unknown outcomes, retries."""
-    histories = [History(scenario(seed)) for seed in range(5)]
+    histories = [History(scenario(seed)) for seed in range(10)]
     for history in histories:
         assert history.run() is None
     transactions = [t for h in histories for t in h.world.ledger.transactions]

@@ -18,6 +18,7 @@ class Entry:
     offset: int
     producer_id: int
     epoch: int
+    key: bytes | None
     value: bytes
     committed: bool | None
 
@@ -43,6 +44,7 @@ class Truth:
     def feed(self, data: bytes) -> None:
         """Whole batches from `end_offset` on."""
         for batch in decode(data):
+            self.end_offset = batch.last_offset + 1
             if batch.is_control:
                 committed = batch.marker == "commit"
                 marker = Marker(
@@ -51,13 +53,13 @@ class Truth:
                 self.markers.append(marker)
                 for entry in self.open.pop(batch.producer_id, ()):
                     entry.committed = committed
-                self.end_offset = batch.base_offset + 1
                 continue
-            for number, (_, value) in enumerate(batch.records):
+            for offset, (key, value) in zip(batch.offsets, batch.records, strict=True):
                 entry = Entry(
-                    batch.base_offset + number,
+                    offset,
                     batch.producer_id,
                     batch.producer_epoch,
+                    key,
                     value or b"",
                     None if batch.is_transactional else True,
                 )
@@ -65,7 +67,6 @@ class Truth:
                 self.by_offset[entry.offset] = entry
                 if batch.is_transactional:
                     self.open.setdefault(batch.producer_id, []).append(entry)
-            self.end_offset = batch.base_offset + len(batch.records)
 
     @property
     def stable_offset(self) -> int:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 DATA_DIR = Path("/data")
 TOPICS = {"input": 2, "output": 2, "table": 2}
+COMPACTED = {"latest": 1}
 COMPACTED_SOON = {
     "cleanup.policy": "compact",
     "segment.bytes": "500",
@@ -224,6 +225,9 @@ class World:
 
     def _make_topics(self, broker: Broker) -> None:
         broker.ensure_topics(TOPICS)
+        for name, count in COMPACTED.items():
+            if broker.topics.get(name) is None:
+                broker.topics.create(name, count, COMPACTED_SOON)
         for name in ("__consumer_offsets", "__transaction_state"):
             topic = broker.topics.own(name)
             if self.setting.compacts and topic and topic.configs != COMPACTED_SOON:
@@ -306,7 +310,7 @@ class World:
     # What is in the logs
 
     def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
-        for name in TOPICS:
+        for name in (*TOPICS, *COMPACTED):
             topic = self.broker.topics.get(name)
             for index, partition in enumerate(topic.partitions if topic else ()):
                 yield (name, index), partition
@@ -322,7 +326,9 @@ class World:
 
     def _read_again(self) -> None:
         for key, partition in self.partitions():
-            self.truths[key] = Truth(end_offset=partition.start_offset)
+            # Of a compacted topic it is known only as long as nobody forgets it.
+            if key[0] not in COMPACTED or key not in self.truths:
+                self.truths[key] = Truth(end_offset=partition.start_offset)
         self._read_on()
 
     # Clients

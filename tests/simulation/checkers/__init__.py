@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.simulation.checkers.aborted import AbortedHidden
 from tests.simulation.checkers.acknowledged import Acknowledged
 from tests.simulation.checkers.checker import Checker
+from tests.simulation.checkers.compacted import Compacted
 from tests.simulation.checkers.exactly_once import ExactlyOnce
 from tests.simulation.checkers.fenced import Fenced
 from tests.simulation.checkers.group_offsets import GroupOffsets
@@ -20,6 +21,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Reload,
     GroupOffsets,
     AbortedHidden,
+    Compacted,
     ExactlyOnce,
 )
 
@@ -28,6 +30,7 @@ __all__ = [
     "AbortedHidden",
     "Acknowledged",
     "Checker",
+    "Compacted",
     "ExactlyOnce",
     "Fenced",
     "GroupOffsets",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from coordinator.errors import Code
 from tests.conformance.batches import encode
@@ -20,7 +21,7 @@ from tests.simulation.clients.session import (
 )
 from tests.simulation.ledger import Acknowledged, Place
 from tests.simulation.loop import Unanswered
-from tests.simulation.world import Violation
+from tests.simulation.world import COMPACTED, Violation
 
 PRODUCE = 0
 IN_FLIGHT = 5
@@ -28,6 +29,11 @@ TAKEN = frozenset({Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER})
 ABORTABLE = frozenset(
     {Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.OUT_OF_ORDER_SEQUENCE_NUMBER}
 )
+
+
+def key_of(value: bytes) -> bytes:
+    """One of a few keys."""
+    return b"key-%d" % (crc32(value) % 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +108,14 @@ class Delivery:
 
     def _send(self, batch: Batch) -> Any:
         topic, index = batch.place
+        values = batch.values
         records = encode(
-            *batch.values,
+            *([(key_of(value), value) for value in values] if topic in COMPACTED else values),
             producer_id=self.producer_id,
             epoch=self.epoch,
             sequence=batch.sequence,
             transactional=self._transactional_id is not None,
-            timestamps_ms=[self._session.world.loop.now_ms()] * len(batch.values),
+            timestamps_ms=[self._session.world.loop.now_ms()] * len(values),
         )
         given = {
             "transactional_id": self._transactional_id,

@@ -12,13 +12,16 @@ from tests.simulation.clients.copier import FETCH, fetch_request
 from tests.simulation.clients.session import Session
 from tests.simulation.ledger import Place, Seen
 from tests.simulation.loop import Unanswered
-from tests.simulation.world import Violation, World
+from tests.simulation.world import COMPACTED, Violation, World
 
 
 class Reader:
     def __init__(self, world: World, name: str, place: Place, committed: bool) -> None:
         self.seen = Seen(place, committed)
-        world.ledger.seen.append(self.seen)
+        if place[0] in COMPACTED:
+            world.ledger.seen_compacted.append(self.seen)
+        else:
+            world.ledger.seen.append(self.seen)
         self._session = Session(world, name, Random(name), 0.0)
 
     async def read(self, max_wait_ms: int, seed: int) -> None:
@@ -59,14 +62,12 @@ class Reader:
         )
         aborted: set[int] = set()
         for batch in decode(found.records):
-            last_offset = batch.base_offset + max(len(batch.records), 1) - 1
-            while first_offsets and first_offsets[0][0] <= last_offset:
+            while first_offsets and first_offsets[0][0] <= batch.last_offset:
                 aborted.add(first_offsets.pop(0)[1])
             if batch.is_control:
                 aborted.discard(batch.producer_id)
             elif not (batch.is_transactional and batch.producer_id in aborted):
-                for number, (_, value) in enumerate(batch.records):
-                    offset = batch.base_offset + number
+                for offset, (_, value) in zip(batch.offsets, batch.records, strict=True):
                     if offset >= seen.position:
                         seen.values.append((offset, value or b""))
-            seen.position = last_offset + 1
+            seen.position = batch.last_offset + 1

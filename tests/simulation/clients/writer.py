@@ -1,4 +1,4 @@
-"""Transactions over several partitions of `table`: all of one, or nothing of it."""
+"""Transactions over `latest` and the partitions of `table`: all of one, or nothing of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Writer:
                 await life.abort()
 
     async def _write(self, life: Life, sent: SentTransaction, number: int, random: Random) -> None:
-        place = ("table", random.randint(0, 1))
+        place = random.choice((("table", 0), ("table", 1), ("latest", 0)))
         values = [
             b"%s|%d|%d" % (life.name, sent.number, number * 10 + each)
             for each in range(random.randint(1, 4))
