@@ -13,6 +13,7 @@ from coordinator.log.partition import Partition
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
+from tests.unit.coordinator.log.test_any_history import Queue
 
 DIRECTORY = Path("/data")
 LOG = DIRECTORY / "t-0" / f"{0:020}.log"
@@ -57,6 +58,18 @@ def test_flush_messages_bounds_what_a_loss_of_power_takes(
     for _ in range(7):
         log.append(produced())
     assert after_power_loss(disk) == durable
+
+
+def test_a_new_segment_is_found_after_a_loss_of_power() -> None:
+    disk = MemoryDisk()
+    never = Queue()  # no checkpoint is ever written
+    size = produced().size
+    log = partition(
+        DIRECTORY, disk=disk, background=never, flush_messages=1, segment_bytes=2 * size
+    )
+    for _ in range(7):
+        log.append(produced())
+    assert after_power_loss(disk) == 7
 
 
 def test_flush_ms_bounds_for_how_long_a_batch_is_not_flushed() -> None:

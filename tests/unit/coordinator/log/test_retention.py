@@ -13,6 +13,7 @@ from coordinator.log.partition import Partition
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
+from tests.unit.coordinator.log.test_any_history import Queue
 
 DIRECTORY = Path("/data")
 SIZE = produced([b"v"]).size
@@ -187,3 +188,19 @@ def test_a_segment_is_followed_by_another_when_it_spans_more_than_segment_ms() -
         clock.advance(HOUR_MS)
     log.append(produced(timestamp_ms=clock.now_ms()))
     assert [int(path.stem) for path, _ in log.segments()] == [0, 2]
+
+
+def test_offsets_of_deleted_records_are_not_given_again_after_a_loss_of_power() -> None:
+    """Or what is written next would be hidden by the start offset, which is on the disk."""
+    disk = MemoryDisk()
+    log = opened(disk, background=Queue())  # no checkpoint is written
+    for _ in range(3):
+        log.append(produced())
+    log.delete_records_before(-1)
+    after = disk.lose_power()
+    log = opened(after)
+    assert (log.start_offset, log.end_offset) == (3, 3)
+    assert log.append(produced()).base_offset == 3
+    again = opened(after.kill())
+    assert (again.start_offset, again.end_offset) == (3, 4)
+    assert offsets(again) == [3]
