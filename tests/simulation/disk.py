@@ -26,6 +26,27 @@ class Crashed(BaseException):
 class Inode:
     content: bytearray = field(default_factory=bytearray)
     flushed: bytes = b""
+    # What a failed flush has left behind: the system takes it for written, and no later flush
+    # brings it to the platter, unless it is written again.
+    forgotten: range = range(0)
+
+    def flush(self) -> None:
+        flushed = bytearray(self.content)
+        flushed[self.forgotten.start : self.forgotten.stop] = bytes(len(self.forgotten))
+        self.flushed = bytes(flushed)
+
+    def fail_to_flush(self) -> None:
+        start = self.forgotten.start if self.forgotten else len(self.flushed)
+        self.forgotten = range(start, max(start, len(self.content)))
+
+    def written(self, start: int, end: int) -> None:
+        forgotten = self.forgotten
+        if forgotten and start <= forgotten.start < end:
+            self.forgotten = range(min(end, forgotten.stop), forgotten.stop)
+
+    def truncated(self) -> None:
+        end = len(self.content)
+        self.forgotten = range(min(self.forgotten.start, end), min(self.forgotten.stop, end))
 
 
 class Platter:
@@ -55,6 +76,7 @@ class Platter:
         for inode in dict.fromkeys(found.values()):
             inode.content = bytearray(_survived(inode, random))
             inode.flushed = bytes(inode.content)
+            inode.forgotten = range(0)
         self.files = found
         self.flushed_names = {
             directory: {p: inode for p, inode in found.items() if p.parent == directory}
@@ -223,6 +245,7 @@ class _AttachedFile:
         if at > len(content):
             content += bytes(at - len(content))
         content[at : at + len(data)] = data
+        self._inode.written(at, at + len(data))
 
     def read(self, count: int, at: int) -> bytes:
         self._disk.check()
@@ -238,11 +261,15 @@ class _AttachedFile:
         content = self._inode.content
         del content[size:]
         content += bytes(size - len(content))
+        self._inode.truncated()
 
     def flush(self) -> None:
         if self._disk.change():
             raise self._disk.crash()
-        self._inode.flushed = bytes(self._inode.content)
+        if self._is_log and self._disk.fails():
+            self._inode.fail_to_flush()
+            raise OSError(errno.EIO, "not flushed")
+        self._inode.flush()
 
     def close(self) -> None:
         pass

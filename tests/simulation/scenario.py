@@ -80,7 +80,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class BadDisk:
-    """Of the next writes to logs some fail, a part of each perhaps written."""
+    """Of the next writes to logs, and their flushes, some fail, a part perhaps written."""
 
     writes: int
 
