@@ -32,10 +32,10 @@ from coordinator.log.topics import Topic, Topics
 
 logger = logging.getLogger(__name__)
 
-SLICE_MS = 2
+SLICE_MS = 1
 _REST_MS = 2
 # Where time stands still (a simulation), a slice ends after so many steps.
-_STEPS_A_SLICE = 8
+_STEPS_A_SLICE = 16
 _PARTITIONS_A_STEP = 64
 
 

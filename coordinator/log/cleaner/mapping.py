@@ -13,6 +13,8 @@ from coordinator.log.cleaner.records import opened
 from coordinator.log.cleaner.steps import Steps
 from coordinator.log.cleaner.transactions import CleanedTransactions
 
+_RECORDS_A_STEP = 512
+
 
 def take_up(
     batch: Batch, offsets: OffsetMap, transactions: CleanedTransactions, first_dirty_offset: int
@@ -24,12 +26,14 @@ def take_up(
     elif not transactions.is_aborted(batch) and batch.record_count:
         _, spans = yield from opened(batch)
         put = offsets.put
-        for span in spans:
-            offset = batch.base_offset + span.offset_delta
-            if span.key is None or offset < first_dirty_offset:
-                continue
-            if not put(span.key, offset):
-                offsets.end_offset = offset
-                return False
+        for start in range(0, len(spans), _RECORDS_A_STEP):
+            for span in spans[start : start + _RECORDS_A_STEP]:
+                offset = batch.base_offset + span.offset_delta
+                if span.key is None or offset < first_dirty_offset:
+                    continue
+                if not put(span.key, offset):
+                    offsets.end_offset = offset
+                    return False
+            yield None
     offsets.end_offset = batch.last_offset + 1
     return True

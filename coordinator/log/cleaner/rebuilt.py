@@ -20,7 +20,7 @@ from coordinator.log.cleaner.records import Span, moved
 from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
 from coordinator.log.compression import Bytes, compress
 
-_RECORDS_A_STEP = 256
+_RECORDS_A_STEP = 128
 _PREFIX_BYTES = 12
 _CRC = Struct(">I")
 _CRC_AT = 17

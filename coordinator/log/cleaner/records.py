@@ -13,7 +13,7 @@ from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
 from coordinator.log.compression import decompress
 from coordinator.log.varint import read_varint, write_varint
 
-_RECORDS_A_STEP = 512
+_RECORDS_A_STEP = 256
 
 
 class Span(NamedTuple):

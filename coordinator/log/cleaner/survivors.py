@@ -32,7 +32,7 @@ from coordinator.log.cleaner.records import opened
 from coordinator.log.cleaner.steps import Steps
 from coordinator.log.cleaner.transactions import CleanedTransactions
 
-_RECORDS_A_STEP = 1_024
+_RECORDS_A_STEP = 512
 
 
 class LastOfProducer(NamedTuple):
