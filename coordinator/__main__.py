@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import coordinator.lean  # noqa: F401 - first of all
 from coordinator.broker import serve
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault

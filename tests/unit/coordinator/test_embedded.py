@@ -72,6 +72,16 @@ def test_importing_the_package_starts_nothing_heavy() -> None:
     assert found.stdout.split() == ["False", "False"]
 
 
+def test_the_broker_process_imports_nothing_that_it_has_no_use_for_yet() -> None:
+    rare = ("hypothesis", "cramjam", "prometheus_client", "re2", "typer", "rich")
+    code = (
+        "import sys, coordinator.__main__\n"
+        f"print([name for name in {rare} if sys.modules.get(name)], 'kio' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[] True"
+
+
 def test_what_a_person_can_put_right_is_one_line_and_status_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
