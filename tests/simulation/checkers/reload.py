@@ -23,7 +23,18 @@ class Reload(Checker):
             for transaction in shard.state.transactions.values()
         ):
             return
-        self._compare(facts_of(live), facts_of(self.world.twin()))
+        loaded = facts_of(self.world.twin())
+        # A compaction that is decided, and not yet carried out, is carried out by loading.
+        replacing = {
+            f"{topic.name}-{partition.index}"
+            for topic in live.topics
+            for partition in topic.partitions
+            if partition.is_replacing
+        }
+        self._compare(
+            {name: fact for name, fact in facts_of(live).items() if name not in replacing},
+            {name: fact for name, fact in loaded.items() if name not in replacing},
+        )
 
     def ended(self) -> None:
         self.looked_at()
