@@ -63,6 +63,7 @@ def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int)
             producers=_last_of_producers(partition),
         )
         yield from _replace(partition, run, cleaning, transactions)
+    yield from offsets.emptied()
     return offsets.end_offset
 
 
@@ -166,6 +167,7 @@ def _copy(
                     headers.append(parse_header(kept))
                     out += kept
                 if len(out) >= _WRITE_BYTES:
+                    yield None
                     write()
                 if at % _BATCHES_A_STEP == 0:
                     yield None

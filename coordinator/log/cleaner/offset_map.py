@@ -4,14 +4,18 @@ Kafka keeps 24 bytes a key, a hash and an offset. Here it is a dictionary of the
 never a mistaken key, and as fast as Python gets, for about five times the memory. What an entry
 costs is counted with it. When the room is used up the map is full: the log is cleaned up to the
 offset that the map has reached, and the rest of the dirty section with another map, after that.
+It is divided by the keys' hashes, since a dictionary that grows, or goes, does so at one stroke.
 Source: SkimpyOffsetMap, Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations
 
+from coordinator.log.cleaner.steps import Steps
+
 # *Measured* on CPython 3.11: a bytes object (33 and its length, rounded up), an int (32), and the
 # entry in a dictionary that grows by doubling, which takes most room just after it has grown.
 ENTRY_BYTES = 170
+_PARTS = 256
 
 
 class OffsetMap:
@@ -19,24 +23,32 @@ class OffsetMap:
 
     def __init__(self, bytes_max: int) -> None:
         self.end_offset = 0  # what is below has been taken up
-        self._offsets: dict[bytes, int] = {}
+        self._parts: list[dict[bytes, int]] = [{} for _ in range(_PARTS)]
+        self._count = 0
         self._room = bytes_max
 
     def put(self, key: bytes, offset: int) -> bool:
         """Note that the key was written at this offset, a later one than any before. False, and
         nothing has changed, if the map is full."""
-        offsets = self._offsets
+        offsets = self._parts[hash(key) % _PARTS]
         if key not in offsets:
             size = ENTRY_BYTES + len(key)
-            if size > self._room and offsets:
+            if size > self._room and self._count:
                 return False
             self._room -= size
+            self._count += 1
         offsets[key] = offset
         return True
 
     def is_replaced(self, key: bytes, offset: int) -> bool:
         """Whether the key was written again, after this offset."""
-        return self._offsets.get(key, -1) > offset
+        return self._parts[hash(key) % _PARTS].get(key, -1) > offset
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return self._count
+
+    def emptied(self) -> Steps[None]:
+        """Give the room back, which takes as long as it took to fill it."""
+        for part in self._parts:
+            part.clear()
+            yield None

@@ -94,6 +94,7 @@ def _part(
     if sequence >= 0:
         sequence = (sequence + first_delta) % _SEQUENCES
     body: Bytes = b"".join(records)
+    yield None
     codec = head.attributes & COMPRESSION_MASK
     if codec and len(body) >= ASIDE_BYTES:
         body = yield from aside(lambda: compress(codec, body))

@@ -1,0 +1,77 @@
+"""What may be cleaned of a log, whether it is worth it, and which segments become one."""
+
+from __future__ import annotations
+
+from coordinator.log.batch import encode_batch, parse_header
+from coordinator.log.cleaner.section import Section, runs, section_of
+from coordinator.log.partition import Partition
+from coordinator.log.settings import LogSettings
+from tests.unit.coordinator.disks import MemoryDisk
+from tests.unit.coordinator.log.cleaner.test_cleaner import World
+from tests.unit.coordinator.log.logs import NOW_MS
+
+MINUTE_MS = 60_000
+
+
+def log_of(ages_min: list[int], **configs: str) -> Partition:
+    """One batch a segment, so many minutes old; the last one is active."""
+    log = World(MemoryDisk()).create(configs={"segment.bytes": "80", **configs})
+    for age in ages_min:
+        data = encode_batch([(b"k", b"v")], timestamp_ms=NOW_MS - age * MINUTE_MS)
+        log.append(parse_header(data))
+    return log
+
+
+def section(log: Partition, cleaned_offset: int | None = None) -> Section:
+    return section_of(log, cleaned_offset, NOW_MS)
+
+
+def test_the_active_segment_is_never_in_the_section() -> None:
+    found = section(log_of([5, 4, 3]))
+    assert [each.base_offset for each in found.segments] == [0, 1]
+    assert (found.first_dirty_offset, found.end_offset) == (0, 2)
+    assert section(log_of([])).dirty_bytes == 0
+    assert section(log_of([5])).dirty_bytes == 0
+
+
+def test_what_was_cleaned_before_is_clean_and_counts_for_the_ratio() -> None:
+    log = log_of([5, 4, 3, 2, 1])
+    found = section(log, cleaned_offset=3)
+    assert (found.first_dirty_offset, found.end_offset) == (3, 4)
+    assert found.ratio == 0.25
+    assert not found.is_worth_it(LogSettings(min_cleanable_dirty_ratio=0.25))
+    assert found.is_worth_it(LogSettings(min_cleanable_dirty_ratio=0.24))
+    assert section(log, cleaned_offset=4).dirty_bytes == 0
+
+
+def test_a_checkpoint_that_is_not_of_this_log_counts_for_nothing() -> None:
+    assert section(log_of([5, 4, 3]), cleaned_offset=99).first_dirty_offset == 0
+
+
+def test_records_younger_than_the_minimal_lag_and_what_follows_are_left() -> None:
+    log = log_of([50, 5, 40, 1], **{"min.compaction.lag.ms": str(10 * MINUTE_MS)})
+    assert section(log).end_offset == 1
+
+
+def test_records_older_than_the_maximal_lag_are_cleaned_whatever_the_ratio() -> None:
+    configs = {"min.cleanable.dirty.ratio": "1", "max.compaction.lag.ms": str(10 * MINUTE_MS)}
+    for oldest, is_worth_it in ((9, False), (11, True)):
+        log = log_of([oldest, 5, 1], **configs)
+        assert section(log).is_worth_it(log.settings) is is_worth_it
+
+
+def test_segments_that_fit_together_become_one() -> None:
+    log = log_of([9, 8, 7, 6, 5, 4])
+    segments = log.closed_segments()
+    size = segments[0].size
+    for room, expected in ((1, [1] * 5), (2, [2, 2, 1]), (3, [3, 2]), (9, [5])):
+        found = runs(segments, 5, LogSettings(segment_bytes=room * size))
+        assert [len(run) for run in found] == expected
+        assert [each for run in found for each in run] == segments
+
+
+def test_no_run_spans_more_offsets_than_an_index_can_tell() -> None:
+    segments = log_of([9, 8, 7, 6]).closed_segments()
+    settings = LogSettings(segment_bytes=1 << 30)
+    assert [len(run) for run in runs(segments, 2**31, settings)] == [3]
+    assert [len(run) for run in runs(segments, 2**31 + 1, settings)] == [2, 1]
