@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from coordinator.errors import Code
+from tests.answers import codes
 from tests.brokers import Broker
 from tests.clients.programs import PATIENCE_S, Program
 from tests.conformance.calls import create_topic
-from tests.conformance.wire import Api, Client, codes
+from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
 
 PARTITIONS = 2

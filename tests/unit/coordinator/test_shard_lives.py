@@ -24,7 +24,7 @@ from coordinator.api import (
 from coordinator.coordinators import GROUP_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.shard.placement import shard_of
-from tests.conformance.wire import codes
+from tests.answers import codes
 from tests.unit.coordinator.apis import FakeBroker, commit, fetch
 
 PRODUCER: dict[str, Any] = {"transactional_id": "app", "producer_id": 0, "producer_epoch": 0}
