@@ -7,7 +7,7 @@ There is one replica, so the high watermark is the end offset. What is stable en
 offset of the oldest open transaction; `read_committed` consumers see no further.
 
 The directory is made with the first append: a partition nobody has written to costs nothing.
-Trace: api/produce -> append -> segment; api/fetch -> read -> segment.
+Trace: api/produce -> append -> segments -> segment; api/fetch -> fetch -> reading -> segment.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from coordinator.log.batch import Batch, encode_marker, parse_header, rewritten
 from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
+from coordinator.log.reading import Fetched, aborted_from, fetch, read
 from coordinator.log.recovery import CorruptLog, open_saved, scan_on
 from coordinator.log.retention import expired
 from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
 from coordinator.log.settings import LogSettings
-from coordinator.log.slice import Slice
 from coordinator.log.timestamps import check_timestamps
 
 logger = logging.getLogger(__name__)
@@ -41,30 +41,6 @@ class Appended(NamedTuple):
 
     base_offset: int
     log_append_time_ms: int  # -1: the producer's timestamps stand
-
-
-class Fetched(NamedTuple):
-    """Whole batches, and the aborted transactions that touch them (None: not asked for)."""
-
-    records: Slice | bytes
-    aborted: list[AbortedTransaction] | None
-    available: int  # bytes that may be seen in this segment, whatever the limit
-    is_older_segment: bool  # more may be seen in the next one
-
-
-class _Located(NamedTuple):
-    """Whole batches in one segment, from `start` to `stop`."""
-
-    segment: Segment
-    start: int
-    stop: int
-    end: int  # where what may be seen ends in this segment
-    is_older_segment: bool
-    at: int  # the segment's place
-
-    @property
-    def slice(self) -> Slice:
-        return Slice(self.segment.file, self.start, self.stop - self.start)
 
 
 class Partition:
@@ -95,9 +71,8 @@ class Partition:
 
     def reconfigure(self, settings: LogSettings) -> None:
         """These hold from now on."""
-        self.settings = self._segments.settings = settings
-        for segment in self._segments.all:
-            segment.index_interval_bytes = settings.index_interval_bytes
+        self.settings = settings
+        self._segments.reconfigure(settings)
 
     # Writing
 
@@ -205,13 +180,10 @@ class Partition:
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one with `offset` on, or from the next one that there is, at least
         one; b"" at the end. CorruptLog."""
-        if offset >= self.end_offset:
-            return b""
         try:
-            found = self._locate(offset, self.end_offset, max_bytes, at_least_one=True)
+            return read(self._segments, self.end_offset, offset, max_bytes)
         except Damaged as error:
             raise CorruptLog(error.path, error.position) from error
-        return bytes(found.slice) if found else b""
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
         """What a consumer may see from `offset` on. Refused: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE
@@ -223,62 +195,23 @@ class Partition:
                 f"{offset} is not in {self.start_offset}..{self.end_offset}",
             )
         upper = self.last_stable_offset if committed else self.end_offset
-        if offset >= upper:
-            return _NOTHING_COMMITTED if committed else _NOTHING
         try:
-            found = self._locate(offset, upper, max_bytes, at_least_one)
+            return fetch(
+                self._segments,
+                self.end_offset,
+                offset,
+                upper,
+                max_bytes,
+                committed=committed,
+                at_least_one=at_least_one,
+            )
         except Damaged as error:
             raise _damage(error) from error
-        if found is None:
-            return _NOTHING_COMMITTED if committed else _NOTHING
-        aborted = self._aborted(offset, upper, found) if committed else None
-        available = found.end - found.start
-        return Fetched(found.slice, aborted, available, found.is_older_segment)
-
-    def _aborted(self, offset: int, upper: int, found: _Located) -> list[AbortedTransaction]:
-        if found.stop == found.start:
-            return []
-        if found.stop < found.segment.size:
-            upper = min(upper, found.segment.offset_at(found.stop))
-        elif found.is_older_segment:
-            upper = min(upper, self._segments.end_of(found.at, self.end_offset))
-        return self._aborted_from(found.at, offset, upper)
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with data in [offset, upper_offset), as they were completed."""
         segments = self._segments
-        return self._aborted_from(segments.with_offset(offset), offset, upper_offset)
-
-    def _aborted_from(self, at: int, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        aborted: list[AbortedTransaction] = []
-        for segment in self._segments.all[at:]:
-            if segment.aborted:
-                touching, is_all = segment.aborted.touching(offset, upper_offset)
-                aborted += touching
-                if is_all:
-                    break
-        return aborted
-
-    def _locate(
-        self, offset: int, upper: int, max_bytes: int, at_least_one: bool
-    ) -> _Located | None:
-        """Batches below `upper`, which is above `offset`, from one segment; None if there are none.
-        Damaged."""
-        segments = self._segments
-        at = segments.with_offset(offset)
-        segment = segments.all[at]
-        start = segment.position_of(offset)
-        while start == segment.size:  # what was here is gone
-            at += 1
-            if at == len(segments.all) or segments.all[at].base_offset >= upper:
-                return None
-            segment, start = segments.all[at], 0
-        segment_end = segments.end_of(at, self.end_offset)
-        end = segment.size if upper >= segment_end else segment.position_of(upper)
-        stop = segment.whole_batches_end(start, end, max_bytes, at_least_one)
-        if stop > start:
-            stop = segment.intact_end(start, stop)
-        return _Located(segment, start, stop, end, upper > segment_end, at)
+        return aborted_from(segments, segments.with_offset(offset), offset, upper_offset)
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
@@ -323,10 +256,7 @@ class Partition:
         offset, which stays where it is if it is higher. Refused: OFFSET_OUT_OF_RANGE beyond the
         high watermark, POLICY_VIOLATION for a topic that is only compacted, KAFKA_STORAGE_ERROR."""
         if self.settings.is_compacted and not self.settings.is_deleted:
-            raise Refused(
-                Code.POLICY_VIOLATION,
-                f"{self.topic} is compacted: its records stay",
-            )
+            raise Refused(Code.POLICY_VIOLATION, f"{self.topic} is compacted: its records stay")
         if offset == -1:
             offset = self.end_offset
         if not 0 <= offset <= self.end_offset:
@@ -420,7 +350,7 @@ class Partition:
         if self.start_offset > self.end_offset:
             self._skip_to(self.start_offset)
         self._find_last_stable_offset()
-        segments.flush_found()
+        segments.flushing.flush_found()
         segments.remove_later(opened.left)
 
     def _skip_to(self, offset: int) -> None:
@@ -466,7 +396,3 @@ class Partition:
 def _damage(error: Damaged) -> Refused:
     logger.error("%s", error)
     return Refused(Code.CORRUPT_MESSAGE, str(error))
-
-
-_NOTHING = Fetched(b"", None, 0, False)
-_NOTHING_COMMITTED = Fetched(b"", [], 0, False)

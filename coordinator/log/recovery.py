@@ -123,7 +123,7 @@ def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producer
             logger.warning("%s: not as its checkpoint has it, so the log is read", segment.path)
             return None
         opened.append(segment)
-    segments.all = opened
+    segments.all[:] = opened
     segments.restored(checkpoint)
     return checkpoint, producers
 

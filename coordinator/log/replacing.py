@@ -21,10 +21,9 @@ from uuid import UUID
 
 from coordinator.log.disk import Disk
 from coordinator.log.sealed import sealed, unsealed
-from coordinator.log.segment import CLEANED, file_name
+from coordinator.log.segment import CLEANED, SUFFIXES, file_name
 
 JOURNAL = "replacing"
-SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 
 
 def write_journal(disk: Disk, directory: Path, topic_id: UUID, bases: Sequence[int]) -> None:

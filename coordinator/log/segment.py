@@ -32,7 +32,7 @@ _WINDOW_BYTES = 8_192
 _WRITE_AGAIN_BYTES = 1 << 20
 _POSITION_MAX = 2**31 - 1
 
-
+SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 CLEANED = ".cleaned"
 
 

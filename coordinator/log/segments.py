@@ -1,16 +1,10 @@
 """The segments of a partition: which there are, and what is done to their files beside appending.
 
-    rolled     a full segment is followed by an empty one that begins at the end of the log
-    flushed    every `flush.messages`, `flush.ms` after the first batch that isn't, and when saved
-    saved      after SAVE_BYTES or SAVE_BATCHES, at a roll and when closed: flush, indexes,
-               producers, checkpoint (see `checkpoint`); on another thread, but when closed
-    removed    forgotten at once, and when a checkpoint says so renamed to `.deleted`; its file is
-               closed and unlinked after `file.delete.delay.ms`, so that what is being sent is sent
-
-A flush that failed can't be tried again: the system may have marked as clean what it couldn't
-write. All that came since the last good one is suspect then, and no append is taken. Before the
-next one the suspect bytes are read, their checksums tested, written once more and flushed; if that
-goes well, the log is whole again, and if not, the append is refused and so is the next.
+rolled     a full segment is followed by an empty one that begins at the end of the log
+flushed    when the topic's configuration says so (see `flushing`), and when saved
+saved      after SAVE_BYTES or SAVE_BATCHES, at a roll and when closed: flush, indexes,
+           producers, checkpoint (see `checkpoint`); on another thread, but when closed
+removed    forgotten at once; the files go when a checkpoint says so (see `removal`)
 """
 
 from __future__ import annotations
@@ -24,13 +18,14 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from coordinator.clock import Timer
 from coordinator.log.checkpoint import Checkpoint, Saving
+from coordinator.log.flushing import Flushing
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
-from coordinator.log.replacing import JOURNAL, SUFFIXES, write_journal
-from coordinator.log.segment import CLEANED, Damaged, Saved, Segment, file_name
-from coordinator.log.settings import NEVER, LogSettings
+from coordinator.log.removal import Removal
+from coordinator.log.replacing import JOURNAL, write_journal
+from coordinator.log.segment import CLEANED, SUFFIXES, Saved, Segment, file_name
+from coordinator.log.settings import LogSettings
 from coordinator.log.snapshot import encode_snapshot
 from coordinator.log.storage import write_partition_metadata
 
@@ -39,15 +34,13 @@ logger = logging.getLogger(__name__)
 # What a start after a kill has to read of a partition at most, but for what came in meanwhile.
 SAVE_BYTES = 32 << 20
 SAVE_BATCHES = 16_384
-_HEAL_INTERVAL_MS = 1_000
-
-
-class FlushFailed(OSError):
-    """Bytes were written, but are not known to be on the disk."""
 
 
 class Segments:
-    """Oldest first; the last one is the active one. The directory is made with the first."""
+    """Oldest first; the last one is the active one. The directory is made with the first.
+
+    `all` is one list for life: whoever was given it sees what is added and taken away.
+    """
 
     def __init__(
         self, directory: Path, topic_id: UUID, settings: LogSettings, machine: Machine
@@ -57,6 +50,8 @@ class Segments:
         self.settings = settings
         self.machine = machine
         self.all: list[Segment] = []
+        self.flushing = Flushing(directory, self.all, settings, machine)
+        self.removal = Removal(machine)
         self.has_gaps = False  # a compaction has taken offsets away
         self.is_replacing = False  # until a checkpoint has the outcome
         self._newly_cleaned: Segment | None = None
@@ -71,15 +66,15 @@ class Segments:
         self._is_closed = False
         self._snapshot: Path | None = None
         self._removed: list[Segment] = []  # forgotten, and in no checkpoint yet
-        self._timers: set[Timer] = set()
-        self._flush_timer: Timer | None = None
-        self._flushed_offset = 0
-        self._are_names_flushed = False
-        self._failed_flush = ""
-        self._heal_from_ms = 0
 
     def __bool__(self) -> bool:
         return bool(self.all)
+
+    def reconfigure(self, settings: LogSettings) -> None:
+        """These hold from now on."""
+        self.settings = self.flushing.settings = settings
+        for segment in self.all:
+            segment.index_interval_bytes = settings.index_interval_bytes
 
     # Finding
 
@@ -119,7 +114,7 @@ class Segments:
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
-        self._are_names_flushed = False
+        self.flushing.names_have_changed()
         segment = self.open(Saved(base_offset))
         _ = segment.file  # on disk before anything rests on it
         self.all.append(segment)
@@ -132,21 +127,16 @@ class Segments:
         self, segment: Segment, data: bytes | bytearray, last_offset: int, timestamp_ms: int
     ) -> None:
         """Write a batch to the active segment, and flush if it is time. OSError: nothing has
-        changed then, but that a failed flush leaves the log closed to appends (see above)."""
-        if self._failed_flush:
-            self._heal()
-        settings = self.settings
+        changed then, but that a failed flush leaves the log closed to appends (see `flushing`).
+        """
+        size = len(data)
+        self.flushing.check()
         try:
             segment.file.write(data, segment.size)
-            if last_offset - self._flushed_offset >= settings.flush_messages - 1:
-                self._flush(len(data))
-                self._flushed_offset = last_offset + 1
-            elif self._flush_timer is None and settings.flush_ms < NEVER:
-                self._flush_later()
+            self.flushing.written(size, last_offset)
         except OSError:
             segment.cut()
             raise
-        size = len(data)
         segment.noted(size, last_offset, timestamp_ms)
         self._appended += 1
         self._unsaved_bytes += size
@@ -155,100 +145,6 @@ class Segments:
         """A batch was found that no checkpoint has."""
         self._appended += 1
         self._unsaved_bytes += size
-
-    # Flushing
-
-    def _flush(self, added: int) -> None:
-        """Now. `added` bytes are behind the end of the active segment."""
-        for segment in self._unflushed(added):
-            try:
-                segment.file.flush()
-            except OSError as error:
-                self._flush_has_failed(error)
-                raise FlushFailed(error.errno, f"flush: {error.strerror}") from error
-            segment.flushed_size = segment.size
-        self._flush_names()
-        self.all[-1].flushed_size += added
-
-    def flush_found(self) -> None:
-        """Flush what a broker before this one has written and perhaps not flushed: it is in the log
-        now, and a producer that asks again is told so."""
-        if not self._unflushed():
-            return
-        if self.settings.flush_messages < 2**62:
-            try:
-                self._flush(0)
-            except OSError as error:
-                self._flush_has_failed(error)
-        elif self.settings.flush_ms < 2**62:
-            self._flush_later()
-
-    def _flush_later(self) -> None:
-        self._flush_timer = self.machine.scheduler.call_later(
-            self.settings.flush_ms, self._flush_aside
-        )
-
-    def _flush_names(self) -> None:
-        """The directory with its segments, and the one that it is in. OSError."""
-        if not self._are_names_flushed:
-            self._are_names_flushed = True
-            try:
-                for directory in (self.directory, self.directory.parent):
-                    self.machine.disk.flush_directory(directory)
-            except OSError:
-                self._are_names_flushed = False
-                raise
-
-    def _unflushed(self, added: int = 0) -> list[Segment]:
-        active = self.all[-1] if self.all else None
-        return [
-            segment
-            for segment in self.all
-            if segment.flushed_size < segment.size or (added and segment is active)
-        ]
-
-    def _flush_aside(self) -> None:
-        """On another thread, for `flush.ms`."""
-        self._flush_timer = None
-        segments = [(segment, segment.file, segment.size) for segment in self._unflushed()]
-        if not segments:
-            return
-
-        def flush() -> None:
-            for _, file, _ in segments:
-                file.flush()
-            self._flush_names()
-
-        def done(error: Exception | None) -> None:
-            if isinstance(error, OSError):
-                self._flush_has_failed(error)
-                return
-            for segment, _, size in segments:
-                segment.flushed_size = max(segment.flushed_size, size)
-
-        self.machine.background.run(flush, done)
-
-    def _flush_has_failed(self, error: OSError) -> None:
-        logger.error("%s: a flush failed, nothing is appended: %s", self.directory, error)
-        self._failed_flush = str(error)
-
-    def _heal(self) -> None:
-        """Write the suspect bytes again and flush them. OSError if that doesn't go well either."""
-        now_ms = self.machine.clock.monotonic_ms()
-        if now_ms < self._heal_from_ms:
-            raise FlushFailed(f"not flushed: {self._failed_flush}")
-        self._heal_from_ms = now_ms + _HEAL_INTERVAL_MS
-        for segment in self._unflushed():
-            try:
-                segment.write_again(segment.flushed_size)
-                segment.file.flush()
-            except Damaged as error:
-                raise FlushFailed(f"{error}, after a failed flush") from error
-            segment.flushed_size = segment.size
-        self._flush_names()
-        logger.warning("%s: what was not flushed was written again", self.directory)
-        self._failed_flush = ""
-        self._heal_from_ms = 0
 
     # Saving
 
@@ -269,7 +165,7 @@ class Segments:
         if self._is_saving:
             self._is_save_wanted = True
             return
-        if self._failed_flush or not self.all:
+        if self.flushing.has_failed or not self.all:
             return
         self._is_saving = True
         saving, states = self._captured(start_offset, end_offset, producers)
@@ -280,7 +176,7 @@ class Segments:
 
     def save_now(self, start_offset: int, end_offset: int, producers: Producers) -> None:
         """The same on this thread. OSError."""
-        if not self.all or self._failed_flush:
+        if self.flushing.has_failed or not self.all:
             return
         saving, states = self._captured(start_offset, end_offset, producers)
         saving.write()
@@ -312,7 +208,7 @@ class Segments:
         flushes = [segment.file for segment in self.all if not segment.is_saved]
         disk = self.machine.disk
         saving = Saving(
-            disk, self.directory, flushes, self._flush_names, pieces, snapshot, checkpoint
+            disk, self.directory, flushes, self.flushing.flush_names, pieces, snapshot, checkpoint
         )
         return saving, states
 
@@ -342,7 +238,7 @@ class Segments:
     ) -> None:
         if error is not None:
             if saving.flush_failed and isinstance(error, OSError):
-                self._flush_has_failed(error)
+                self.flushing.note_failed(error)
             else:
                 logger.error("%s: no checkpoint: %s", self.directory, error)
             return
@@ -353,7 +249,7 @@ class Segments:
         self.recovery_point = saving.checkpoint.recovery_point
         self._drop_snapshot(self._snapshot)
         self._snapshot = self.directory / saving.checkpoint.snapshot_name
-        gone = {segment for segment in removed if self._remove(segment)}
+        gone = {segment for segment in removed if self._set_aside(segment)}
         self._removed = [segment for segment in self._removed if segment not in gone]
         # The journal goes last: without it what is left of a replaced run would be part of the log.
         new = self._newly_cleaned
@@ -383,7 +279,8 @@ class Segments:
 
     def restored(self, checkpoint: Checkpoint) -> None:
         """The segments are as this checkpoint has them."""
-        self.recovery_point = self._flushed_offset = checkpoint.recovery_point
+        self.recovery_point = checkpoint.recovery_point
+        self.flushing.is_flushed_to(checkpoint.recovery_point)
         self._snapshot = self.directory / checkpoint.snapshot_name
 
     # Replacing
@@ -450,62 +347,28 @@ class Segments:
 
     def forget(self, segments: list[Segment]) -> None:
         """These are no longer in the log; their files go after the next checkpoint."""
-        gone = set(segments)
-        self.all = [segment for segment in self.all if segment not in gone]
         self._removed += segments
+        gone = set(segments)
+        self.all[:] = [segment for segment in self.all if segment not in gone]
 
-    def _remove(self, segment: Segment) -> bool:
+    def _set_aside(self, segment: Segment) -> bool:
         """Whether no file of it is in the log's way any more."""
-        disk = self.machine.disk
-        gone = []
-        stays = False
-        is_replaced = any(each.base_offset == segment.base_offset for each in self.all)
-        for suffix in () if is_replaced else SUFFIXES:
-            path = segment.path_of(suffix)
-            after = path.with_name(f"{path.name}.deleted")
-            try:
-                disk.rename(path, after)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                logger.warning("%s stays: %s", path, error)
-                stays = True
-                continue
-            gone.append(after)
-        self.remove_later(gone, None if stays else segment)
-        return not stays
+        has_successor = any(each.base_offset == segment.base_offset for each in self.all)
+        return self.removal.set_aside(segment, has_successor, self.settings.file_delete_delay_ms)
 
     def paths_of(self, base_offset: int) -> list[Path]:
         """Every file that a segment may have."""
         return [self.directory / file_name(base_offset, suffix) for suffix in SUFFIXES]
 
-    def remove_later(self, paths: list[Path], segment: Segment | None = None) -> None:
-        """Unlink files after `file.delete.delay.ms`, on another thread."""
-        if not paths and segment is None:
-            return
-        disk = self.machine.disk
-
-        def unlink() -> None:
-            for path in paths:
-                disk.remove(path)
-
-        def remove() -> None:
-            self._timers.discard(timer)
-            if segment is not None:
-                segment.close()
-            self.machine.background.run(unlink, _log_if_failed)
-
-        timer = self.machine.scheduler.call_later(self.settings.file_delete_delay_ms, remove)
-        self._timers.add(timer)
+    def remove_later(self, paths: list[Path]) -> None:
+        """Unlink files that are in nobody's way, after `file.delete.delay.ms`."""
+        self.removal.unlink_later(paths, self.settings.file_delete_delay_ms)
 
     def close(self) -> None:
         """Nothing more is done to the files."""
         self._is_closed = True
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
+        self.removal.close()
+        self.flushing.close()
         for segment in (*self.all, *self._removed):
             segment.close()
         self.all.clear()
@@ -513,8 +376,3 @@ class Segments:
 
 def _nothing() -> None:
     pass
-
-
-def _log_if_failed(error: Exception | None) -> None:
-    if error is not None:
-        logger.warning("a deleted segment's file stays: %s", error)

@@ -1,0 +1,124 @@
+"""Finding what a reader may see in the segments of a log: whole batches, and what was aborted.
+
+A place is `at`, the number of a segment among `segments.all`, and a position in its file. `upper`
+is the offset that the reader may not reach. Nothing here copies a batch: a `Slice` is sent by
+whoever answers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.log.aborted import AbortedTransaction
+from coordinator.log.segment import Segment
+from coordinator.log.segments import Segments
+from coordinator.log.slice import Slice
+
+
+class Fetched(NamedTuple):
+    """Whole batches, and the aborted transactions that touch them (None: not asked for)."""
+
+    records: Slice | bytes
+    aborted: list[AbortedTransaction] | None
+    available: int  # bytes that may be seen in this segment, whatever the limit
+    is_older_segment: bool  # more may be seen in the next one
+
+
+_NOTHING = Fetched(b"", None, 0, False)
+_NOTHING_COMMITTED = Fetched(b"", [], 0, False)
+
+
+class _Located(NamedTuple):
+    """Whole batches in one segment, from `start` to `stop`."""
+
+    segment: Segment
+    start: int
+    stop: int
+    end: int  # where what may be seen ends in this segment
+    is_older_segment: bool
+    at: int  # the segment's place
+
+    @property
+    def slice(self) -> Slice:
+        return Slice(self.segment.file, self.start, self.stop - self.start)
+
+
+def read(segments: Segments, end_offset: int, offset: int, max_bytes: int) -> bytes:
+    """Batches from the one with `offset` on, or from the next one that there is, at least one; b""
+    at the end. Damaged."""
+    if offset >= end_offset:
+        return b""
+    found = _locate(segments, end_offset, offset, end_offset, max_bytes, True)
+    return bytes(found.slice) if found else b""
+
+
+def fetch(
+    segments: Segments,
+    end_offset: int,
+    offset: int,
+    upper: int,
+    max_bytes: int,
+    *,
+    committed: bool,
+    at_least_one: bool,
+) -> Fetched:
+    """What a consumer may see from `offset` on and below `upper`. Damaged."""
+    nothing = _NOTHING_COMMITTED if committed else _NOTHING
+    if offset >= upper:
+        return nothing
+    found = _locate(segments, end_offset, offset, upper, max_bytes, at_least_one)
+    if found is None:
+        return nothing
+    aborted = _aborted_in(segments, end_offset, offset, upper, found) if committed else None
+    return Fetched(found.slice, aborted, found.end - found.start, found.is_older_segment)
+
+
+def _locate(
+    segments: Segments,
+    end_offset: int,
+    offset: int,
+    upper: int,
+    max_bytes: int,
+    at_least_one: bool,
+) -> _Located | None:
+    """Batches from `offset` on and below `upper`, which is above it, from one segment; None if
+    there are none. Damaged."""
+    at = segments.with_offset(offset)
+    segment = segments.all[at]
+    start = segment.position_of(offset)
+    while start == segment.size:  # what was here is gone
+        at += 1
+        if at == len(segments.all) or segments.all[at].base_offset >= upper:
+            return None
+        segment, start = segments.all[at], 0
+    segment_end = segments.end_of(at, end_offset)
+    end = segment.size if upper >= segment_end else segment.position_of(upper)
+    stop = segment.whole_batches_end(start, end, max_bytes, at_least_one)
+    if stop > start:
+        stop = segment.intact_end(start, stop)
+    return _Located(segment, start, stop, end, upper > segment_end, at)
+
+
+def _aborted_in(
+    segments: Segments, end_offset: int, offset: int, upper: int, found: _Located
+) -> list[AbortedTransaction]:
+    """The aborted transactions that touch what was found from `offset` on."""
+    if found.stop == found.start:
+        return []
+    if found.stop < found.segment.size:
+        upper = min(upper, found.segment.offset_at(found.stop))
+    elif found.is_older_segment:
+        upper = min(upper, segments.end_of(found.at, end_offset))
+    return aborted_from(segments, found.at, offset, upper)
+
+
+def aborted_from(segments: Segments, at: int, offset: int, upper: int) -> list[AbortedTransaction]:
+    """Those with data in [offset, upper), as they were completed, from the segment at `at` on."""
+    aborted: list[AbortedTransaction] = []
+    for segment in segments.all[at:]:
+        if segment.aborted:
+            touching, is_all = segment.aborted.touching(offset, upper)
+            aborted += touching
+            if is_all:
+                break
+    return aborted
