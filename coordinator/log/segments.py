@@ -257,14 +257,16 @@ class Segments:
         if is_saved and len(gone) == len(removed):
             self._drop_journal()
 
-    def _drop_journal(self) -> None:
+    def _drop_journal(self) -> bool:
+        """Whether there is none any more."""
         try:
             self.machine.disk.remove(self.directory / JOURNAL)
         except OSError as error:
             logger.warning("%s: the journal stays: %s", self.directory, error)
-            return
+            return False
         self.is_replacing = False
         self._newly_cleaned = None
+        return True
 
     def _drop_snapshot(self, path: Path | None) -> None:
         """One that no segment begins with is of no use when there is a newer one."""
@@ -305,7 +307,8 @@ class Segments:
         self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
     ) -> None:
         """Put `cleaned` in the place of a run of closed segments (see `replacing`), and call `done`
-        when that is so, or with what came between: the log is as it was then. One at a time."""
+        when that is so, or with what came between: the log is as it was then, and `cleaned` is
+        gone. One at a time."""
         if self.is_replacing:
             raise ValueError(f"{self.directory}: another run is being replaced")
         self.is_replacing = True
@@ -318,11 +321,16 @@ class Segments:
             write_journal(disk, self.directory, self.topic_id, bases)
 
         def swap(error: Exception | None) -> None:
-            if error is None and not self._is_closed:
-                error = self._swap(run, cleaned)
-            if error is not None or self._is_closed:
+            if self._is_closed:  # the next start does what the journal says, if there is one
                 cleaned.close()
-                self._drop_journal()
+                done(error or OSError(f"{self.directory}: the log is closed"))
+                return
+            if error is None:
+                error = self._swap(run, cleaned)
+            # Never without its file: what a journal names is taken for put in place then. If the
+            # journal stays, so does the file, and the next start puts it in place.
+            if error is not None and self._drop_journal():
+                self.discard_cleaned(cleaned)
             done(error)
 
         self.machine.background.run(decide, swap)

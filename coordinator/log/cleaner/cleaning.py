@@ -123,7 +123,7 @@ def _replace(
     else:
         raise NotNow(f"{partition.directory}: no checkpoint has the run that was replaced last")
     new = partition.cleaned(run[0].base_offset)
-    is_in_place = False
+    is_handed_over = False
     try:
         yield from _copy(partition, run, new, cleaning, transactions)
         for each in transactions.take_kept():
@@ -133,10 +133,11 @@ def _replace(
         def start(done: Callable[[Exception | None], None]) -> None:
             partition.replace(run, new, done)
 
+        # From here on a journal may name it: dropping these steps must not remove it.
+        is_handed_over = True
         yield Started(start)
-        is_in_place = True
     finally:
-        if not is_in_place:
+        if not is_handed_over:
             partition.discard_cleaned(new)
 
 

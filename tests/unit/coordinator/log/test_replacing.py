@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,29 @@ def test_a_replacement_that_fails_or_is_killed_anywhere_is_whole_or_has_not_been
             again.close()
             assert offsets(opened(crashed)) == found
     assert seen == {6, 12}
+
+
+class WithoutRenaming(MemoryDisk):
+    """Cleaned files can't be put in place, and journals stay."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        if old.suffix == ".cleaned":
+            raise OSError(errno.EIO, "no")
+        super().rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        if path.name == "replacing":
+            raise OSError(errno.EIO, "no")
+        super().remove(path)
+
+
+def test_a_cleaned_file_stays_as_long_as_a_journal_names_it() -> None:
+    disk = WithoutRenaming()
+    log = filled(disk)
+    with pytest.raises(OSError, match="no"):
+        replace(log, {5, 11})
+    assert offsets(log) == list(range(14))
+    assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 11, 12, 13]
 
 
 def test_a_broker_that_stops_while_a_checkpoint_waits_leaves_nothing_of_the_old_run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.clock import Background
 from coordinator.config import BrokerConfig
 from coordinator.log.batch import batches, encode_batch, parse_header
 from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned
@@ -35,10 +36,16 @@ PID = 7
 class World:
     """The topics of a broker and its cleaner."""
 
-    def __init__(self, disk: Disk, clock: FakeClock | None = None, **configs: Any) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        clock: FakeClock | None = None,
+        background: Background | None = None,
+        **configs: Any,
+    ) -> None:
         self.disk = disk
         self.clock = clock or FakeClock()
-        machine = Machine(disk, self.clock, self.clock, AtOnce())
+        machine = Machine(disk, self.clock, self.clock, background or AtOnce())
         self.config = BrokerConfig(data_dir=DATA, **configs)
         storage = Storage(DATA, 1, UUID(int=1), disk)
         ids = iter(range(100, 200))
@@ -163,6 +170,49 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_is_dropped() -> None:
     again = filled(world)
     world.clock.advance(1_000)
     assert read_cleaned(world.disk, DATA) == {("t", 0): again.active_offset}
+
+
+class OneAtATime:
+    """A thread for long calls: what it is at goes on to its end when the broker stops, what waits
+    behind that is never begun, and nobody is told how it went."""
+
+    def __init__(self) -> None:
+        self.at: tuple[Callable[[], None], Callable[[Exception | None], None]] | None = None
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        if self.at is None:
+            self.at = work, done
+
+    def go_on(self) -> None:
+        if self.at is not None:
+            (work, done), self.at = self.at, None
+            work()
+            done(None)
+
+    def close(self) -> None:
+        if self.at is not None:
+            self.at[0]()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_broker_that_stops_while_a_replacement_is_decided_loses_nothing(is_killed: bool) -> None:
+    background = OneAtATime()
+    disk = MemoryDisk()
+    world = World(disk, background=background, log_cleaner_backoff_ms=0)
+    log = filled(world, keys=7)
+    while background.at is not None:
+        background.go_on()
+    expected = values(log)
+    world.cleaner.start()
+    while not log.is_replacing:
+        world.clock.advance(1)
+    world.cleaner.close()
+    background.close()
+    if not is_killed:
+        world.topics.close()
+    again = World(disk.kill()).log
+    assert values(again) == expected
+    assert again.end_offset == 50
 
 
 def test_segments_that_go_while_they_are_cleaned_stop_the_cleaning() -> None:
