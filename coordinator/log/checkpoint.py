@@ -15,13 +15,17 @@ is read (see `recovery`). The file is replaced after all that it speaks of was f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
+from crc32c import crc32c
+
 from coordinator.log.disk import Disk, File
+from coordinator.log.producers import Producer
 from coordinator.log.sealed import sealed, unsealed
 from coordinator.log.segment import Saved, SavedFile, file_name
+from coordinator.log.snapshot import encode_snapshot
 
 _CHECKPOINT = "checkpoint"
 _START_OFFSET = "start-offset"
@@ -35,8 +39,8 @@ class Checkpoint:
     start_offset: int
     recovery_point: int
     has_gaps: bool  # a compaction has taken batches away
-    snapshot_crc: int
     segments: Sequence[Saved]  # oldest first; those that the recovery point is behind
+    snapshot_crc: int = 0  # worked out by the thread that writes it
 
     @property
     def snapshot_name(self) -> str:
@@ -101,7 +105,7 @@ class Saving:
     flushes: Iterable[File]
     flush_names: Callable[[], None]
     pieces: Iterable[tuple[Path, int, bytes]]  # of index files: file, from this byte on, bytes
-    snapshot: bytes
+    producers: Sequence[tuple[int, Producer, int]]
     checkpoint: Checkpoint
     flush_failed: bool = False
 
@@ -114,8 +118,10 @@ class Saving:
             self.flush_failed = True
             raise
         self.flush_names()
-        snapshot = (self.directory / self.checkpoint.snapshot_name, 0, self.snapshot)
-        for path, at, data in (*self.pieces, snapshot):
+        snapshot = encode_snapshot(self.producers)
+        checkpoint = replace(self.checkpoint, snapshot_crc=crc32c(snapshot))
+        snapshot_file = (self.directory / checkpoint.snapshot_name, 0, snapshot)
+        for path, at, data in (*self.pieces, snapshot_file):
             file = self.disk.open(path)
             try:
                 file.truncate(at)
@@ -125,4 +131,4 @@ class Saving:
             finally:
                 file.close()
         self.disk.flush_directory(self.directory)
-        self.disk.replace(self.directory / _CHECKPOINT, encode_checkpoint(self.checkpoint))
+        self.disk.replace(self.directory / _CHECKPOINT, encode_checkpoint(checkpoint))

@@ -18,9 +18,7 @@ Source: org.apache.kafka.storage.internals.log.{ProducerStateManager, ProducerAp
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
@@ -44,20 +42,18 @@ class AppendedBatch(NamedTuple):
         return self.base_offset + (self.last_sequence - self.first_sequence) % _SEQUENCES
 
 
-@dataclass(slots=True)
-class Producer:
-    """One producer id on one partition."""
+class Producer(NamedTuple):
+    """One producer id on one partition. A value: what a checkpoint has taken doesn't change while
+    it is written on another thread."""
 
     epoch: int
     coordinator_epoch: int = -1
     last_timestamp_ms: int = -1
-    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_KEPT))
+    batches: tuple[AppendedBatch, ...] = ()  # the last BATCHES_KEPT
 
-    def take_epoch(self, epoch: int) -> None:
+    def batches_of(self, epoch: int) -> tuple[AppendedBatch, ...]:
         """Sequences start again with a new epoch, so the batches of the old one are forgotten."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches.clear()
+        return self.batches if epoch == self.epoch else ()
 
 
 class Expected(NamedTuple):
@@ -208,15 +204,16 @@ class Producers:
         """A data batch of a producer is in the log at `base_offset`."""
         known = self._known.get(batch.producer_id)
         if known is None:
-            known = self._known[batch.producer_id] = Producer(batch.producer_epoch)
-        known.take_epoch(batch.producer_epoch)
-        known.last_timestamp_ms = batch.max_timestamp_ms
+            known = Producer(batch.producer_epoch)
+        batches = known.batches_of(batch.producer_epoch)
         if batch.base_sequence >= 0:
-            known.batches.append(
-                AppendedBatch(
-                    batch.base_sequence, batch.last_sequence, base_offset, log_append_time_ms
-                )
+            last = AppendedBatch(
+                batch.base_sequence, batch.last_sequence, base_offset, log_append_time_ms
             )
+            batches = (*batches[1 - BATCHES_KEPT :], last)
+        self._known[batch.producer_id] = Producer(
+            batch.producer_epoch, known.coordinator_epoch, batch.max_timestamp_ms, batches
+        )
         if batch.is_transactional:
             self._open.setdefault(batch.producer_id, base_offset)
             self._expected.pop(batch.producer_id, None)
@@ -226,11 +223,8 @@ class Producers:
     ) -> int | None:
         """A marker is in the log: the first offset of what it ended, None if nothing was open."""
         known = self._known.get(producer_id)
-        if known is None:
-            known = self._known[producer_id] = Producer(epoch)
-        known.take_epoch(epoch)
-        known.coordinator_epoch = coordinator_epoch
-        known.last_timestamp_ms = timestamp_ms
+        batches = () if known is None else known.batches_of(epoch)
+        self._known[producer_id] = Producer(epoch, coordinator_epoch, timestamp_ms, batches)
         self._expected.pop(producer_id, None)
         return self._open.pop(producer_id, None)
 

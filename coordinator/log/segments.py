@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from crc32c import crc32c
-
 from coordinator.log.checkpoint import Checkpoint, Saving
 from coordinator.log.flushing import Flushing
 from coordinator.log.machine import Machine
@@ -26,7 +24,6 @@ from coordinator.log.removal import Removal
 from coordinator.log.replacing import JOURNAL, write_journal
 from coordinator.log.segment import CLEANED, SUFFIXES, Saved, Segment, file_name
 from coordinator.log.settings import LogSettings
-from coordinator.log.snapshot import encode_snapshot
 from coordinator.log.storage import write_partition_metadata
 
 logger = logging.getLogger(__name__)
@@ -194,7 +191,6 @@ class Segments:
             state, added = segment.capture()
             states.append((segment, state))
             pieces += added
-        snapshot = encode_snapshot(producers)
         self._unsaved_bytes = 0
         self._appended_at_save = self._appended
         checkpoint = Checkpoint(
@@ -202,14 +198,12 @@ class Segments:
             start_offset=start_offset,
             recovery_point=end_offset,
             has_gaps=self.has_gaps,
-            snapshot_crc=crc32c(snapshot),
             segments=[state for _, state in states],
         )
         flushes = [segment.file for segment in self.all if not segment.is_saved]
         disk = self.machine.disk
-        saving = Saving(
-            disk, self.directory, flushes, self.flushing.flush_names, pieces, snapshot, checkpoint
-        )
+        flush_names, known = self.flushing.flush_names, list(producers.items())
+        saving = Saving(disk, self.directory, flushes, flush_names, pieces, known, checkpoint)
         return saving, states
 
     def _saved(

@@ -14,17 +14,21 @@ Source: ProducerSnapshot.json, org.apache.kafka.storage.internals.log.ProducerSt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from struct import Struct
 from struct import error as TooShort  # noqa: N812
 
 from crc32c import crc32c
 
-from coordinator.log.producers import AppendedBatch, Producer, Producers
+from coordinator.log.producers import BATCHES_KEPT, AppendedBatch, Producer, Producers
 
 _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 _BATCH = Struct(">iiqq")
+# By their number: it, and behind it so many batches.
+_BATCHES = [Struct(">i" + "iiqq" * count) for count in range(BATCHES_KEPT + 1)]
 _VERSION = 1
 _SEQUENCES = 2**31
 
@@ -33,11 +37,11 @@ class CorruptSnapshot(ValueError):
     """Not a snapshot, or a damaged one: the log has to be read instead."""
 
 
-def encode_snapshot(producers: Producers) -> bytes:
-    known = list(producers.items())
-    entries = bytearray(_COUNT.pack(len(known)))
+def encode_snapshot(producers: Sequence[tuple[int, Producer, int]]) -> bytes:
+    """`producers`: what `Producers.items` gives. May be called on another thread."""
+    entries = bytearray(_COUNT.pack(len(producers)))
     batches = bytearray()
-    for producer_id, producer, first_offset in known:
+    for producer_id, producer, first_offset in producers:
         last = producer.batches[-1] if producer.batches else None
         delta = (last.last_sequence - last.first_sequence) % _SEQUENCES if last else 0
         entries += _ENTRY.pack(
@@ -50,9 +54,8 @@ def encode_snapshot(producers: Producers) -> bytes:
             producer.coordinator_epoch,
             first_offset,
         )
-        batches += _COUNT.pack(len(producer.batches))
-        for batch in producer.batches:
-            batches += _BATCH.pack(*batch)
+        count = len(producer.batches)
+        batches += _BATCHES[count].pack(count, *chain.from_iterable(producer.batches))
     entries += batches
     return _HEAD.pack(_VERSION, crc32c(bytes(entries))) + entries
 
@@ -71,12 +74,14 @@ def decode_snapshot(data: bytes) -> Producers:
             producer_id, epoch, *_, timestamp_ms, coordinator_epoch, first_offset = (
                 _ENTRY.unpack_from(data, at)
             )
-            producer = Producer(epoch, coordinator_epoch, timestamp_ms)
-            (batches,) = _COUNT.unpack_from(data, rest)
+            (batch_count,) = _COUNT.unpack_from(data, rest)
             rest += _COUNT.size
-            for _ in range(batches):
-                producer.batches.append(AppendedBatch._make(_BATCH.unpack_from(data, rest)))
+            batches = []
+            for _ in range(batch_count):
+                batches.append(AppendedBatch._make(_BATCH.unpack_from(data, rest)))
                 rest += _BATCH.size
+            last = tuple(batches[-BATCHES_KEPT:])
+            producer = Producer(epoch, coordinator_epoch, timestamp_ms, last)
             producers.restore(producer_id, producer, first_offset)
             at += _ENTRY.size
     except TooShort as error:

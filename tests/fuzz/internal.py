@@ -71,7 +71,7 @@ def _snapshot() -> bytes:
             transactional=producer_id == 2,
         )
         producers.applied(parse_header(batch), 0)
-    return encode_snapshot(producers)
+    return encode_snapshot(list(producers.items()))
 
 
 def snapshot_one(random: Random) -> None:

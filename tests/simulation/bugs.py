@@ -79,8 +79,9 @@ def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextMa
     def make(original: Any) -> Any:
         def load(self: Partition) -> None:
             original(self)
-            for known in self.producers._known.values():
-                known.batches.clear()
+            producers = self.producers._known
+            for producer_id, known in producers.items():
+                producers[producer_id] = known._replace(batches=())
 
         return load
 

@@ -11,7 +11,6 @@ from coordinator.errors import Code, Refused
 from coordinator.log.batch import Batch, batches
 from coordinator.log.disk import File
 from coordinator.log.partition import Partition
-from coordinator.log.producers import Producers
 from coordinator.log.recovery import CorruptLog
 from coordinator.log.snapshot import encode_snapshot
 from tests.unit.coordinator.disks import MemoryDisk
@@ -236,7 +235,7 @@ def test_a_snapshot_of_another_moment_is_not_believed() -> None:
     log.close()
     for path, inode in disk.files.items():
         if path.suffix == ".snapshot":
-            inode.content[:] = encode_snapshot(Producers())
+            inode.content[:] = encode_snapshot([])
     assert summary(opened(disk)) == before
 
 
