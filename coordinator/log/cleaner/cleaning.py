@@ -79,10 +79,14 @@ def _last_of_producers(partition: Partition) -> dict[int, LastOfProducer]:
     return found
 
 
-def _pieces(segment: Segment) -> Iterator[Sequence[Batch]]:
-    """All batches of a segment, some at a time."""
+def _pieces(
+    partition: Partition, run: Sequence[Segment], segment: Segment
+) -> Iterator[Sequence[Batch]]:
+    """All batches of a segment of the run, some at a time. NotNow if the run has left the log since
+    the piece before: then its files may be closed and gone."""
     position = 0
     while position < segment.size:
+        _check_in_log(partition, run)
         data = segment.read(position, _READ_BYTES)
         yield list(batches(data))
         position += len(data)
@@ -96,7 +100,7 @@ def _map(
     first_dirty_offset: int,
 ) -> Steps[bool]:
     """Whether there was room for all keys of the segment."""
-    for piece in _pieces(segment):
+    for piece in _pieces(partition, [segment], segment):
         for at, batch in enumerate(piece):
             if batch.last_offset < first_dirty_offset:
                 continue
@@ -105,7 +109,6 @@ def _map(
             if at % _BATCHES_A_STEP == 0:
                 yield None
         yield None
-        _check_in_log(partition, [segment])
     return True
 
 
@@ -160,7 +163,7 @@ def _copy(
 
     for segment in run:
         read = 0
-        for piece in _pieces(segment):
+        for piece in _pieces(partition, run, segment):
             for at, batch in enumerate(piece):
                 read += batch.size
                 is_last = segment is run[-1] and read == segment.size
@@ -173,7 +176,6 @@ def _copy(
                 if at % _BATCHES_A_STEP == 0:
                     yield None
             yield None
-            _check_in_log(partition, run)
     write()
 
 

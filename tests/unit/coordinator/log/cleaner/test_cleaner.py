@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from coordinator.config import BrokerConfig
 from coordinator.log.batch import batches, encode_batch, parse_header
 from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned
 from coordinator.log.cleaner.cleaner import Cleaner
+from coordinator.log.cleaner.cleaning import NotNow, cleaned
+from coordinator.log.cleaner.section import section_of
+from coordinator.log.cleaner.steps import Aside, Started, Steps, done_at_once
 from coordinator.log.disk import Disk
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
@@ -225,6 +229,38 @@ def test_segments_that_go_while_they_are_cleaned_stop_the_cleaning() -> None:
     world.clock.advance(5_000)
     assert [offset for offset, _, _ in records(log)] == list(range(log.start_offset, 500))
     assert read_cleaned(world.disk, DATA) == {("t", 0): log.active_offset}
+
+
+def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() -> None:
+    configs = {"cleanup.policy": "compact,delete", "file.delete.delay.ms": "0"}
+    for before in range(1_000):
+        world = World(MemoryDisk())
+        log = filled(world, count=30, keys=30, **configs)
+        steps = cleaned(log, section_of(log, None, world.clock.now_ms()), 10_000, 0)
+        if not taken(steps, before):
+            break
+        log.delete_records_before(20)
+        world.clock.advance(1)
+        with suppress(NotNow):
+            done_at_once(steps)
+        steps.close()
+        names = world.disk.names(log.directory)
+        oldest = min(int(name[:20]) for name in names if name.endswith(".log"))
+        assert oldest == log.closed_segments()[0].base_offset
+    assert before > 10
+
+
+def taken(steps: Steps[int], count: int) -> bool:
+    """Take so many steps; False if the cleaning ended before."""
+    for _ in range(count):
+        match next(steps, False):
+            case False:
+                return False
+            case Started(start):
+                start(lambda error: None)
+            case Aside(call):
+                call()
+    return True
 
 
 def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
