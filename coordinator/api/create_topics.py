@@ -1,10 +1,11 @@
 """CreateTopics: make topics with a number of partitions and configurations.
 
-Behaviour: each topic is answered for itself, and is on disk when it is. A name that stands in the
-request twice is answered once, with INVALID_REQUEST, and so is that of the broker's metadata log.
-Looked at in this order: the name, the configuration, the numbers. A replication factor other than 1
-or -1 is refused: there is one broker. Partitions may be given as a number, as -1 for the default,
-or as a replica assignment. More than 10 000 partitions in one request are refused for all topics.
+Behaviour: each topic is answered for itself, and is on disk when it is; all that can be made are
+made in one write. A name that stands in the request twice is answered once, with INVALID_REQUEST,
+and so is that of the broker's metadata log. Looked at in this order: the name, the configuration,
+the numbers. A replication factor other than 1 or -1 is refused: there is one broker. Partitions may
+be given as a number, as -1 for the default, or as a replica assignment. More than 10 000 partitions
+in one request are refused for all topics.
 Versions: 4 the defaults (KIP-464), 5 the configuration in the answer (KIP-525), flexible,
 7 topic ids (KIP-516).
 Simplifications: the time-out is not looked at, a topic is made at once. With `validate_only` there
@@ -14,13 +15,16 @@ is no topic id, where Kafka gives one that never is used.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from coordinator.api.assigning import check_assignment
 from coordinator.api.context import Context
 from coordinator.api.describing import as_fields, describe_topic
 from coordinator.errors import Code, Refused
 from coordinator.log.configs import check_configs
+from coordinator.log.storage import TopicEntry
 from coordinator.log.topics import HIDDEN_TOPICS, PARTITIONS_MAX
 
 API_KEY = 19
@@ -32,11 +36,8 @@ def handle(request: Any, context: Context) -> Any:
         message = "Excessively large number of partitions per request."
         return _refuse(request, context, Refused(Code.POLICY_VIOLATION, message))
     times_named = Counter(asked.name for asked in request.topics)
-    answers = [
-        _create(asked, context, validate_only=request.validate_only)
-        for asked in request.topics
-        if times_named[asked.name] == 1
-    ]
+    asked_once = [asked for asked in request.topics if times_named[asked.name] == 1]
+    answers = _create(asked_once, context, validate_only=request.validate_only)
     for name, times in times_named.items():
         if times > 1:
             answers.append(_failed(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name.")))
@@ -60,21 +61,52 @@ def _partitions_in_all(request: Any, context: Context) -> int:
     )
 
 
-def _create(asked: Any, context: Context, *, validate_only: bool) -> dict[str, Any]:
+def _create(asked: Sequence[Any], context: Context, *, validate_only: bool) -> list[dict[str, Any]]:
+    """Make those that can be made, in one write to the disk: all of them, or none if it fails."""
     topics = context.broker.topics
-    try:
-        if asked.name in HIDDEN_TOPICS:
-            message = f"Creation of internal topic {asked.name} is prohibited."
-            raise Refused(Code.INVALID_REQUEST, message)
-        topics.check_new(asked.name)
-        configs = check_configs({config.name: config.value for config in asked.configs})
-        partitions = _partitions(asked, context)
-        topic = None if validate_only else topics.create(asked.name, partitions, configs)
-    except Refused as refused:
-        return _failed(asked.name, refused)
+    planned: list[TopicEntry] = []
+    answers = {}
+    for one in asked:
+        try:
+            partitions, configs = _checked(one, context, planned)
+            if not validate_only:
+                planned.append(topics.plan(one.name, partitions, configs, planned))
+        except Refused as refused:
+            answers[one.name] = _failed(one.name, refused)
+            continue
+        topic_id = None if validate_only else planned[-1].topic_id
+        answers[one.name] = _done(one.name, topic_id, partitions, configs, context)
+    if planned:
+        try:
+            topics.create_all(planned)
+        except Refused as refused:
+            answers |= {entry.name: _failed(entry.name, refused) for entry in planned}
+    return list(answers.values())
+
+
+def _checked(
+    asked: Any, context: Context, planned: Sequence[TopicEntry]
+) -> tuple[int, Mapping[str, str]]:
+    """Partitions and configuration. Refused: see `Topics.check_new` and `check_configs`, and what
+    can't be done with one broker."""
+    if asked.name in HIDDEN_TOPICS:
+        message = f"Creation of internal topic {asked.name} is prohibited."
+        raise Refused(Code.INVALID_REQUEST, message)
+    context.broker.topics.check_new(asked.name, planned)
+    configs = check_configs({config.name: config.value for config in asked.configs})
+    return _partitions(asked, context), configs
+
+
+def _done(
+    name: str,
+    topic_id: UUID | None,
+    partitions: int,
+    configs: Mapping[str, str],
+    context: Context,
+) -> dict[str, Any]:
     return {
-        "name": asked.name,
-        "topic_id": topic.id if topic else None,
+        "name": name,
+        "topic_id": topic_id,
         "error_message": None,
         "num_partitions": partitions,
         "replication_factor": 1,

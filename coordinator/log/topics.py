@@ -85,14 +85,17 @@ class Topics:
         """A topic that the broker itself asks for, hidden or not."""
         return self._by_name.get(name)
 
-    def check_new(self, name: str) -> None:
-        """Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS."""
+    def check_new(self, name: str, planned: Sequence[TopicEntry] = ()) -> None:
+        """Whether there may be a topic of this name beside those there are and those planned.
+        Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS."""
         check_name(name)
         if name in self._by_name:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         # Kafka's rule: its metrics can't tell these two characters apart.
         like = name.replace(".", "_")
-        for other in self:
+        if "_" not in like:
+            return
+        for other in (*self, *planned):
             if other.name.replace(".", "_") == like:
                 raise Refused(
                     Code.INVALID_TOPIC_EXCEPTION,
@@ -100,21 +103,36 @@ class Topics:
                 )
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
-        """A new topic, on disk when this returns. Refused: see `check_new`; INVALID_PARTITIONS;
-        INVALID_CONFIG; KAFKA_STORAGE_ERROR."""
-        self.check_new(name)
+        """A new topic, on disk when this returns. Refused: see `plan` and `create_all`."""
+        [topic] = self.create_all([self.plan(name, partitions, configs)])
+        return topic
+
+    def plan(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str] = {},
+        planned: Sequence[TopicEntry] = (),
+    ) -> TopicEntry:
+        """A topic that may be created, together with those planned before. Refused: see
+        `check_new`; INVALID_PARTITIONS; INVALID_CONFIG."""
+        self.check_new(name, planned)
         if not 1 <= partitions <= PARTITIONS_MAX:
             raise Refused(
                 Code.INVALID_PARTITIONS, f"{partitions} partitions: from 1 to {PARTITIONS_MAX}"
             )
-        entry = TopicEntry(
+        return TopicEntry(
             name=name,
             topic_id=self._new_id(),
             partitions=partitions,
             configs=check_configs(configs),
         )
-        self._write([*self._entries(), entry], self._leftovers)
-        return self._add(entry)
+
+    def create_all(self, planned: Sequence[TopicEntry]) -> list[Topic]:
+        """What was planned, on disk when this returns, in one write however many there are.
+        Refused(KAFKA_STORAGE_ERROR): none is there then."""
+        self._write([*self._entries(), *planned], self._leftovers)
+        return [self._add(entry) for entry in planned]
 
     def alter(self, name: str, configs: Mapping[str, str]) -> Topic:
         """Give a topic this configuration in place of the one that it has; it holds at once, and

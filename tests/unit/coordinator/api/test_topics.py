@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
+from coordinator.log.disk import SystemDisk
 from tests.unit.coordinator.api.client import Client, batch, run
 from tests.unit.coordinator.log.logs import NOW_MS, produced
 
@@ -158,6 +160,39 @@ def test_create_topics_answers_each_topic_for_itself(tmp_path: Path, version: in
         assert found == [*expected, ("twice", Code.INVALID_REQUEST)]
         counts = {t.name: len(t.partitions) for t in client.broker.topics if not t.is_internal}
         assert counts == {"plain": 3, "default": 4, "placed": 2, "there": 1}
+
+    run(scenario())
+
+
+def test_all_topics_of_a_request_are_made_in_one_write_or_none_of_them_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [topic("a.b"), topic("a_b"), topic("no name"), topic("c")]
+    writes: list[Path] = []
+    is_full = True
+    really_replace = SystemDisk.replace
+
+    def replace(self: SystemDisk, path: Path, data: bytes) -> None:
+        writes.append(path)
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        really_replace(self, path, data)
+
+    async def scenario() -> None:
+        nonlocal is_full
+        client = Client(tmp_path)
+        monkeypatch.setattr(SystemDisk, "replace", replace)
+        request = {"topics": asked, "timeout": 1_000, "validate_only": False}
+        codes = [one.error_code for one in client.ask(CREATE, 7, **request).topics]
+        failed, refused = Code.KAFKA_STORAGE_ERROR, Code.INVALID_TOPIC_EXCEPTION
+        assert codes == [failed, refused, refused, failed]
+        assert [t.name for t in client.broker.topics if not t.is_internal] == []
+        is_full = False
+        writes.clear()
+        codes = [one.error_code for one in client.ask(CREATE, 7, **request).topics]
+        assert codes == [Code.NONE, refused, refused, Code.NONE]
+        assert [path.name for path in writes] == ["topics.json"]
+        assert [t.name for t in client.broker.topics if not t.is_internal] == ["a.b", "c"]
 
     run(scenario())
 
