@@ -22,7 +22,10 @@ func main() {
 		err := copyWith(
 			kgo.SeedBrokers(servers),
 			kgo.TransactionalID(id),
-			kgo.TransactionTimeout(30*time.Second),
+			// What a killed broker leaves open, a transaction and a member, is over soon.
+			kgo.TransactionTimeout(6*time.Second),
+			kgo.SessionTimeout(6*time.Second),
+			kgo.RebalanceTimeout(6*time.Second),
 			kgo.DefaultProduceTopic(output),
 			kgo.RecordPartitioner(kgo.ManualPartitioner()),
 			kgo.ConsumerGroup(group),
