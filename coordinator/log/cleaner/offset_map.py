@@ -1,7 +1,7 @@
 """The last offset of each key in the dirty section of a log, in bounded memory.
 
 Kafka keeps 24 bytes a key, a hash and an offset. Here it is a dictionary of the keys themselves:
-never a mistaken key, and as fast as Python gets, for about five times the memory. What an entry
+never a mistaken key, and as fast as Python gets, for about six times the memory. What an entry
 costs is counted with it. When the room is used up the map is full: the log is cleaned up to the
 offset that the map has reached, and the rest of the dirty section with another map, after that.
 It is divided by the keys' hashes, since a dictionary that grows, or goes, does so at one stroke.
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from coordinator.log.cleaner.steps import Steps
 
-# *Measured* on CPython 3.11: a bytes object (33 and its length, rounded up), an int (32), and the
-# entry in a dictionary that grows by doubling, which takes most room just after it has grown.
-ENTRY_BYTES = 170
+# On CPython 3.11: a bytes object (33 and its length, rounded up to 16), an int (32), and the entry in
+# a dictionary, which takes most room, 54 bytes, just after it has doubled. Over a million keys it
+# was 103 (measured with tracemalloc).
+ENTRY_BYTES = 136
 _PARTS = 256
 
 
