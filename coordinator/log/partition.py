@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -34,6 +35,8 @@ from coordinator.log.settings import LogSettings
 from coordinator.log.timestamps import check_timestamps
 
 logger = logging.getLogger(__name__)
+
+_TELL_EVERY_MS = 10_000
 
 
 class Appended(NamedTuple):
@@ -68,6 +71,7 @@ class Partition:
         self._segments = Segments(directory, topic_id, settings, machine)
         self._segments.when_wanted = self.save
         self._waiters: dict[Callable[[], None], None] = {}
+        self._tell_again_ms = -inf
 
     def reconfigure(self, settings: LogSettings) -> None:
         """These hold from now on."""
@@ -132,12 +136,20 @@ class Partition:
             segment = segments.active_for(len(data), last_offset, timestamp_ms) or self._roll()
             segments.append(segment, data, last_offset, timestamp_ms)
         except OSError as error:
+            self._tell_now_and_then(error)
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
         self._make_true(segment, batch, base_offset, log_append_time_ms)
         if segments.is_save_due:
             self.save()
         self._wake()
         return base_offset
+
+    def _tell_now_and_then(self, error: OSError) -> None:
+        """Clients try again at once, and each time it fails."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._tell_again_ms:
+            self._tell_again_ms = now_ms + _TELL_EVERY_MS
+            logger.error("%s: an append has failed: %s", self.directory, error)
 
     def _roll(self) -> Segment:
         segment = self._segments.roll(self.end_offset)

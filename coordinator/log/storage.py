@@ -96,6 +96,7 @@ class Storage:
         path = self.directory / _TOPICS
         text = self._disk.read(path)
         if text is None:
+            self._check_holds_no_topic(path)
             return [], []
         try:
             content = json.loads(text)
@@ -113,6 +114,16 @@ class Storage:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or use an empty directory"
             ) from error
+
+    def _check_holds_no_topic(self, path: Path) -> None:
+        """A broker that took this for an empty directory would write over what is there."""
+        for name in sorted(self.names()):
+            directory = self.directory / name
+            if read_partition_metadata(self._disk, directory) is not None:
+                raise UnusableDataDirectory(
+                    f"{path} is missing, and {directory} is a topic's: restore it, or use an empty "
+                    "directory"
+                )
 
     def write_topics(self, topics: Iterable[TopicEntry], deleted: Iterable[str]) -> None:
         content = {

@@ -118,6 +118,19 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     assert offsets(log.read(0, 1 << 20)) == [0, 1]
 
 
+def test_failed_writes_are_logged_but_not_each_of_many(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk(bytes_left=10)
+    clock = StillClock()
+    log = partition(tmp_path, disk=disk, clock=clock)
+    for _ in range(20):
+        with pytest.raises(Refused):
+            log.append(produced())
+        clock.time_ms += 1_000
+    assert [each.getMessage().split(":")[0] for each in caplog.records] == [str(log.directory)] * 2
+
+
 # What a read_committed consumer sees. Steps: `a` and `b` write in a transaction, `n` without one;
 # capital letters end a transaction, `A` and `B` by abort, `X` and `Y` by commit of a and of b.
 @pytest.mark.parametrize(

@@ -177,6 +177,15 @@ def test_an_unreadable_list_of_topics_is_reported_with_its_path(
         opened()
 
 
+def test_topics_without_their_list_are_reported_and_not_written_over(
+    opened: Open, tmp_path: Path
+) -> None:
+    opened().create("lines", 1).partitions[0].append(produced())
+    (tmp_path / "topics.json").unlink()
+    with pytest.raises(UnusableDataDirectory, match=r"topics\.json is missing, and .*lines-0 is"):
+        opened()
+
+
 def test_an_unwritable_directory_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnusableDataDirectory, match="choose one that you may write to"):
