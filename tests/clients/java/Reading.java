@@ -5,6 +5,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -151,18 +153,26 @@ final class Reading {
         KafkaConsumer<String, String> two = cluster.consumer(settings);
         one.subscribe(List.of(topic));
         two.subscribe(List.of(topic));
-        // A member joins in its poll, and waits there for the other: a thread for each.
+        // A member joins in its poll, and waits there for the other: a thread for each. It goes on
+        // when it has two: they may be what is left of four, and the other member's come later.
+        AtomicInteger assigned = new AtomicInteger();
+        AtomicBoolean ended = new AtomicBoolean();
         Thread other = new Thread(() -> {
-            while (!Thread.interrupted() && two.assignment().size() != 2) {
+            while (!ended.get()) {
                 two.poll(Duration.ofMillis(50));
+                assigned.set(two.assignment().size());
             }
         });
         other.start();
-        Cluster.eventually("each has two", () -> {
-            one.poll(Duration.ofMillis(50));
-            return one.assignment().size() == 2 && !other.isAlive();
-        });
-        other.join();
+        try {
+            Cluster.eventually("each has two", () -> {
+                one.poll(Duration.ofMillis(50));
+                return one.assignment().size() == 2 && assigned.get() == 2;
+            });
+        } finally {
+            ended.set(true);
+            other.join();
+        }
         TopicPartition mine = one.assignment().iterator().next();
         one.commitSync(Map.of(mine, new OffsetAndMetadata(0, "note")));
         Cluster.check(one.committed(Set.of(mine)).get(mine).metadata(), "note", "metadata");
