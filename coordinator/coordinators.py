@@ -38,6 +38,8 @@ TRANSACTION_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20)}
+# Nothing that is set for all topics may take the producer ids: they would be given again.
+KEPT = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
 
 class Coordinators:
@@ -70,7 +72,10 @@ class Coordinators:
             scheduler,
         )
         topics.when_deleted.append(lambda topic: self.groups.forget_topic(topic.name))
-        [metadata_log] = self._partitions(METADATA_TOPIC, 1, {"retention.ms": "-1"})
+        made = topics.own(METADATA_TOPIC)
+        if made is not None and made.configs != KEPT:  # by a broker that set less
+            topics.alter(METADATA_TOPIC, KEPT)
+        [metadata_log] = self._partitions(METADATA_TOPIC, 1, KEPT)
         producer_ids = ProducerIdState()
         self._producer_ids: Shard[ProducerIdsAllocated] = Shard(
             METADATA_TOPIC, metadata_log, ProducerIdsCodec(), producer_ids.apply, clock
