@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from struct import error as StructError  # noqa: N812
 
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
@@ -94,7 +95,11 @@ class Cleaner:
         found: tuple[Partition, Section] | None = None
         for at, partition in enumerate(self._topics.partitions()):
             if self._is_compacted(partition):
-                section = self._section(partition)
+                try:
+                    section = self._section(partition)
+                except OSError as error:
+                    logger.warning("%s is not looked at now: %s", partition.directory, error)
+                    continue
                 if section.is_worth_it(partition.settings) and (
                     found is None or section.ratio > found[1].ratio
                 ):
@@ -130,7 +135,7 @@ class Cleaner:
         except (NotNow, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             return False
-        except (Damaged, ValueError, IndexError) as error:
+        except (Damaged, ValueError, IndexError, StructError) as error:
             logger.error("%s-%d is not cleaned any more: %s", *name, error)
             self._uncleanable.add(partition)
             return False
@@ -183,6 +188,11 @@ class Cleaner:
         except StopIteration as end:
             self._steps = None
             self._later(_REST_MS if end.value else self._backoff_ms, self._begin)
+            return
+        except Exception:  # whatever it is, the other logs are cleaned
+            logger.exception("cleaning stops for a while")
+            self._steps = None
+            self._later(self._backoff_ms, self._begin)
             return
         self._later(_REST_MS, self._go_on)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ from coordinator.log.cleaner.cleaner import Cleaner
 from coordinator.log.cleaner.cleaning import NotNow, cleaned
 from coordinator.log.cleaner.section import section_of
 from coordinator.log.cleaner.steps import Aside, Started, Steps, done_at_once
-from coordinator.log.disk import Disk
+from coordinator.log.disk import Disk, File
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
 from coordinator.log.storage import Storage
@@ -261,6 +262,36 @@ def taken(steps: Steps[int], count: int) -> bool:
             case Aside(call):
                 call()
     return True
+
+
+class WithoutDescriptors(MemoryDisk):
+    """For a while, files of one partition can't be opened."""
+
+    wanted = False
+
+    def open(self, path: Path) -> File:
+        if self.wanted and path.parent.name == "t-0":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().open(path)
+
+
+def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None:
+    disk = WithoutDescriptors()
+    world = World(disk)
+    filled(world)
+    other = world.create("other")
+    for i in range(50):
+        write(other, b"key", b"value-%d" % i)
+    world.topics.close()
+    disk.locked.clear()
+    again = World(disk, log_cleaner_backoff_ms=100)
+    disk.wanted = True
+    again.cleaner.start()
+    again.clock.advance(1_000)
+    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+    disk.wanted = False
+    again.clock.advance(1_000)
+    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
 
 
 def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
