@@ -7,8 +7,9 @@ nothing, as with Kafka's metadata log, and `own` is the way to it.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from coordinator.log.storage import (
     read_partition_metadata,
     to_base64,
 )
+
+logger = logging.getLogger(__name__)
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 HIDDEN_TOPICS = frozenset({"__cluster_metadata"})
@@ -131,6 +134,9 @@ class Topics:
     def create_all(self, planned: Sequence[TopicEntry]) -> list[Topic]:
         """What was planned, on disk when this returns, in one write however many there are.
         Refused(KAFKA_STORAGE_ERROR): none is there then."""
+        self._set_aside(
+            f"{entry.name}-{index}" for entry in planned for index in range(entry.partitions)
+        )
         self._write([*self._entries(), *planned], self._leftovers)
         return [self._add(entry) for entry in planned]
 
@@ -163,6 +169,7 @@ class Topics:
                 Code.INVALID_PARTITIONS,
                 f"{count} partitions: {name} has {now}, and may have {PARTITIONS_MAX}",
             )
+        self._set_aside(f"{name}-{index}" for index in range(now, count))
         added = self._make_partitions(_entry(topic), range(now, count))
         topic = replace(topic, partitions=[*topic.partitions, *added])
         self._put(topic)
@@ -184,9 +191,15 @@ class Topics:
         for partition in topic.partitions:
             partition.discard()
         # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
+        renamed = []
         for old, new in renames.items():
-            self._storage.rename(old, new)
-        self._remove_aside(list(renames.values()))
+            try:
+                self._storage.rename(old, new)
+            except OSError as error:
+                logger.error("%s stays until the next start: %s", old, error)
+            else:
+                renamed.append(new)
+        self._remove_aside(renamed)
         for callback in self.when_deleted:
             callback(topic)
 
@@ -253,6 +266,19 @@ class Topics:
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
         return topic
+
+    def _set_aside(self, new_directories: Iterable[str]) -> None:
+        """Rename those of new partitions' directories that are there already: of a deleted topic
+        whose files could not be moved, or of a list of topics that was lost.
+        Refused(KAFKA_STORAGE_ERROR)."""
+        present = self._storage.names()
+        for old in sorted(present.intersection(new_directories)):
+            new = f"{old}.{to_base64(self._new_id())}-stray"
+            logger.warning("%s is no topic's: it is %s from now on", old, new)
+            try:
+                self._storage.rename(old, new)
+            except OSError as error:
+                raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _make_partitions(self, entry: TopicEntry, indexes: range) -> list[Partition]:
         settings = settings_of(entry.configs, self._config)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -103,6 +104,49 @@ def test_a_delete_that_was_killed_half_way_is_finished_at_the_next_start(
     assert again.get("lines") is None
     assert not list(tmp_path.glob("lines*"))
     assert again.create("lines", 2).partitions[1].end_offset == 0
+
+
+class Unmovable(SystemDisk):
+    """Directories can't be renamed."""
+
+    is_wanted = False
+
+    def rename(self, old: Path, new: Path) -> None:
+        if self.is_wanted and old.is_dir():
+            raise OSError(errno.EIO, "no")
+        super().rename(old, new)
+
+
+def test_what_could_not_be_removed_of_a_deleted_topic_is_never_another_topics(
+    tmp_path: Path,
+) -> None:
+    disk = Unmovable()
+    storage = Storage(tmp_path, 1, UUID(int=99), disk)
+    ids = iter(UUID(int=n) for n in range(1, 100))
+    config = BrokerConfig(data_dir=tmp_path)
+
+    def loaded() -> Topics:
+        topics = Topics(storage, config, machine(disk), lambda: next(ids))
+        topics.load()
+        return topics
+
+    topics = loaded()
+    old = topics.create("lines", 1)
+    for value in (b"old-1", b"old-2"):
+        old.partitions[0].append(produced([value]))
+    forgotten: list[str] = []
+    topics.when_deleted.append(lambda topic: forgotten.append(topic.name))
+    disk.is_wanted = True
+    topics.delete(old)
+    assert forgotten == ["lines"]
+    assert code_of(lambda: topics.create("lines", 1)) == Code.KAFKA_STORAGE_ERROR
+    disk.is_wanted = False
+    new = topics.create("lines", 1).partitions[0]
+    new.append(produced([b"new-1"]))
+    found = loaded().partition("lines", 0)
+    assert found is not None
+    assert found.end_offset == 1
+    storage.close()
 
 
 def test_an_altered_configuration_holds_at_once_and_after_a_kill(opened: Open) -> None:
