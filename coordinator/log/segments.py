@@ -111,9 +111,10 @@ class Segments:
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
-        self.flushing.names_have_changed()
         segment = self.open(Saved(base_offset))
         _ = segment.file  # on disk before anything rests on it
+        # Not before: names that another thread is flushing just now need not have this one.
+        self.flushing.names_have_changed()
         self.all.append(segment)
         return segment
 
@@ -175,6 +176,7 @@ class Segments:
         """The same on this thread. OSError."""
         if self.flushing.has_failed or not self.all:
             return
+        self._is_save_wanted = False  # this is the last one
         saving, states = self._captured(start_offset, end_offset, producers)
         saving.write()
         self._saved(saving, states, tuple(self._removed), self._appended, None)

@@ -108,6 +108,57 @@ def test_a_retry_of_any_of_the_last_five_batches_is_recognised_after_a_stop() ->
     assert refused.value.code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+class Stopped:
+    """A thread that never gets to do anything, and counts what it is asked to do."""
+
+    asked = 0
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.asked += 1
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
+    """It would write to the files of the next broker."""
+    background = Stopped()
+    disk = MemoryDisk()
+    log = partition(DIRECTORY, disk=disk, background=background)
+    log.append(produced())
+    log.save()
+    log.save()  # waits for the first
+    assert background.asked == 1
+    log.close()
+    assert background.asked == 1
+
+
+class RacingDisk(MemoryDisk):
+    """While a file is being made, another thread flushes the names that there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def open(self, path: Path) -> File:
+        if path.suffix == ".log" and path not in self.files:
+            self.meanwhile()
+        return super().open(path)
+
+
+def test_a_new_segments_name_is_flushed_whatever_another_thread_flushes_just_then() -> None:
+    disk = RacingDisk()
+    size = produced().size
+    log = partition(
+        DIRECTORY, disk=disk, background=Stopped(), segment_bytes=size, flush_messages=1
+    )
+    log.append(produced())
+    disk.meanwhile = log._segments.flushing.flush_names
+    log.append(produced())
+    again = partition(DIRECTORY, disk=disk.lose_power(), segment_bytes=size)
+    assert again.end_offset == 2
+
+
 def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
     """Everything that was flushed before is there, and whatever else is there is whole."""
     for calls in range(60):
