@@ -8,7 +8,8 @@
 
 A thread of its own would not be better: Python's threads take turns of 5 ms, and a request would
 wait for several of them. A log that can't be cleaned (a batch that holds no records) is left alone
-until the broker starts again; where the disk failed it is tried again after the next wait.
+until the broker starts again; where the disk failed it is tried again when there is nothing else
+to clean, so that it keeps no other log waiting.
 Source: LogCleaner, LogCleanerManager.grabFilthiestCompactedLog.
 """
 
@@ -53,6 +54,7 @@ class Cleaner:
         self._config = config
         self._cleaned = read_cleaned(machine.disk, directory)
         self._uncleanable: set[Partition] = set()
+        self._put_off: set[Partition] = set()  # until there is nothing else to clean
         self._current: Partition | None = None
         self._steps: Steps[bool] | None = None
         self._timer: Timer | None = None
@@ -94,7 +96,7 @@ class Cleaner:
             return False
         found: tuple[Partition, Section] | None = None
         for at, partition in enumerate(self._topics.partitions()):
-            if self._is_compacted(partition):
+            if self._is_compacted(partition) and partition not in self._put_off:
                 try:
                     section = self._section(partition)
                 except OSError as error:
@@ -107,6 +109,7 @@ class Cleaner:
             if at % _PARTITIONS_A_STEP == 0:
                 yield None
         if found is None:
+            self._put_off.clear()
             return False
         self._current = found[0]
         try:
@@ -134,6 +137,7 @@ class Cleaner:
             yield from aside(lambda: write_cleaned(self._machine.disk, self._directory, content))
         except (NotNow, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
+            self._put_off.add(partition)
             return False
         except (Damaged, ValueError, IndexError, StructError) as error:
             logger.error("%s-%d is not cleaned any more: %s", *name, error)
@@ -150,6 +154,7 @@ class Cleaner:
             self._drop_steps()
             self._later(0, self._begin)
         self._uncleanable.difference_update(topic.partitions)
+        self._put_off.difference_update(topic.partitions)
         names = {(topic.name, each.index) for each in topic.partitions}
         if names.isdisjoint(self._cleaned):
             return

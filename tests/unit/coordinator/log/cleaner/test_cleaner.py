@@ -294,6 +294,34 @@ def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None
     assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
 
 
+class Unwritable(MemoryDisk):
+    """Nothing can be put beside the log of one partition."""
+
+    wanted = True
+
+    def open(self, path: Path) -> File:
+        if self.wanted and path.parent.name == "t-0" and path.suffix == ".cleaned":
+            raise OSError(errno.EIO, "no")
+        return super().open(path)
+
+
+def test_a_log_that_can_not_be_cleaned_for_a_while_keeps_no_other_from_it() -> None:
+    disk = Unwritable()
+    world = World(disk, log_cleaner_backoff_ms=100)
+    filled(world, count=500)
+    other = world.create("other")
+    for i in range(20):
+        write(other, b"key-%d" % i, b"value-%d" % i)
+    for i in range(20):
+        write(other, b"key-%d" % i, b"value-%d" % i)
+    world.cleaner.start()
+    world.clock.advance(2_000)
+    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+    disk.wanted = False
+    world.clock.advance(2_000)
+    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
+
+
 def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
     world = World(MemoryDisk())
     log = filled(world)
