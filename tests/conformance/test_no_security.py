@@ -48,6 +48,24 @@ def test_without_an_authoriser_acls_are_refused_with_54(client: Client, version:
     assert deleted == {"filter_results": [{**refused, "matching_acls": []}] * 2}
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_handshake_comes_too_late_where_nobody_has_to_authenticate(
+    client: Client, version: int
+) -> None:
+    answer = client.send(Api.SASL_HANDSHAKE, version, mechanism="PLAIN")
+    assert plain(answer) == {"error_code": Code.ILLEGAL_SASL_STATE, "mechanisms": []}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_so_does_authentication(client: Client, version: int) -> None:
+    answer = client.send(Api.SASL_AUTHENTICATE, version, auth_bytes=b"\0me\0secret")
+    assert answer.error_code == Code.ILLEGAL_SASL_STATE
+    assert answer.error_message == (
+        "SaslAuthenticate request received after successful authentication"
+    )
+    assert answer.auth_bytes == b""
+
+
 def component(entity: str, match: int = 0) -> dict[str, Any]:
     return {"entity_type": entity, "match_type": match, "match": "x"}
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from coordinator.log.cleaner.steps import Steps
 
-# On CPython 3.11: a bytes object (33 and its length, rounded up to 16), an int (32), and the entry in
-# a dictionary, which takes most room, 54 bytes, just after it has doubled. Over a million keys it
-# was 103 (measured with tracemalloc).
+# On CPython 3.11: a bytes object (33 and its length, rounded up to 16), an int (32), and the entry
+# in a dictionary, which takes most room, 54 bytes, just after it has doubled. Over a million keys
+# it was 103 (measured with tracemalloc).
 ENTRY_BYTES = 136
 _PARTS = 256
 

@@ -1,0 +1,27 @@
+"""SaslAuthenticate: a step of a client's authentication, on a listener that asks for none.
+
+Behaviour: ILLEGAL_SASL_STATE, as on a PLAINTEXT listener of Kafka
+(KafkaApis.handleSaslAuthenticateRequest).
+Versions: 0-2; 1 the session's lifetime (KIP-368), 2 flexible.
+Simplifications: none, for there is no authentication.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 36
+VERSIONS = range(3)
+
+_MESSAGE = "SaslAuthenticate request received after successful authentication"
+
+
+def handle(request: Any, context: Context) -> Any:
+    return refuse(request, context, Code.ILLEGAL_SASL_STATE)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, error_message=_MESSAGE, auth_bytes=b"")

@@ -1,0 +1,25 @@
+"""SaslHandshake: which mechanism a client authenticates with, on a listener that asks for none.
+
+Behaviour: the connection is past that already, so ILLEGAL_SASL_STATE, as on a PLAINTEXT listener of
+Kafka (KafkaApis.handleSaslHandshakeRequest).
+Versions: 0-1; 1 has SaslAuthenticate follow it (KIP-152).
+Simplifications: none, for there is no authentication.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator.api.context import Context
+from coordinator.errors import Code
+
+API_KEY = 17
+VERSIONS = range(2)
+
+
+def handle(request: Any, context: Context) -> Any:
+    return refuse(request, context, Code.ILLEGAL_SASL_STATE)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return context.reply(error_code=code, mechanisms=())
