@@ -105,10 +105,6 @@ class Coordinators:
         self._producer_ids.load()
         self._loader.load([*self.groups.loading(), *self.transactions.loading()])
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._loader.is_done
-
     def resign(self, topic: str, index: int) -> None:
         """Give up the shard of this partition of an internal topic: it answers 16 from now on."""
         self._service(topic).resign(index)

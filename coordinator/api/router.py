@@ -73,7 +73,7 @@ from coordinator.api import (
     write_txn_markers,
 )
 from coordinator.api.context import Context
-from coordinator.api.suffering import never, suffer
+from coordinator.api.faulty_answer import faulty, never
 from coordinator.errors import Code, Refused
 from coordinator.faults import RequestFault
 from coordinator.shard.shard import BrokenInvariant
@@ -226,7 +226,7 @@ class Router:
                 return never()
             case _:
                 answer = self._answer(header, frame, client_host)
-                return suffer(answer, fault, self._broker.scheduler)
+                return faulty(answer, fault, self._broker.scheduler)
 
     async def _later(
         self,

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.log.checkpoint import Checkpoint, Saving
@@ -31,6 +32,15 @@ logger = logging.getLogger(__name__)
 # What a start after a kill has to read of a partition at most, but for what came in meanwhile.
 SAVE_BYTES = 32 << 20
 SAVE_BATCHES = 16_384
+
+
+class _Captured(NamedTuple):
+    """The log at the moment at which a checkpoint was begun."""
+
+    saving: Saving
+    states: list[tuple[Segment, Saved]]
+    removed: tuple[Segment, ...]
+    appended: int
 
 
 class Segments:
@@ -166,24 +176,19 @@ class Segments:
         if self.flushing.has_failed or not self.all:
             return
         self._is_saving = True
-        saving, states = self._captured(start_offset, end_offset, producers)
-        removed = tuple(self._removed)
-        self.machine.background.run(
-            saving.write, partial(self._saved, saving, states, removed, self._appended)
-        )
+        captured = self._captured(start_offset, end_offset, producers)
+        self.machine.background.run(captured.saving.write, partial(self._saved, captured))
 
     def save_now(self, start_offset: int, end_offset: int, producers: Producers) -> None:
         """The same on this thread. OSError."""
         if self.flushing.has_failed or not self.all:
             return
         self._is_save_wanted = False  # this is the last one
-        saving, states = self._captured(start_offset, end_offset, producers)
-        saving.write()
-        self._saved(saving, states, tuple(self._removed), self._appended, None)
+        captured = self._captured(start_offset, end_offset, producers)
+        captured.saving.write()
+        self._saved(captured, None)
 
-    def _captured(
-        self, start_offset: int, end_offset: int, producers: Producers
-    ) -> tuple[Saving, list[tuple[Segment, Saved]]]:
+    def _captured(self, start_offset: int, end_offset: int, producers: Producers) -> _Captured:
         pieces = []
         states = []
         for segment in self.all:
@@ -206,32 +211,19 @@ class Segments:
         disk = self.machine.disk
         flush_names, known = self.flushing.flush_names, list(producers.items())
         saving = Saving(disk, self.directory, flushes, flush_names, pieces, known, checkpoint)
-        return saving, states
+        return _Captured(saving, states, tuple(self._removed), self._appended)
 
-    def _saved(
-        self,
-        saving: Saving,
-        states: Iterable[tuple[Segment, Saved]],
-        removed: Sequence[Segment],
-        appended: int,
-        error: Exception | None,
-    ) -> None:
+    def _saved(self, captured: _Captured, error: Exception | None) -> None:
         self._is_saving = False
         if self._is_closed:
             return
-        self._note_saved(saving, states, removed, appended, error)
+        self._note_saved(captured, error)
         if self._is_save_wanted:
             self._is_save_wanted = False
             self.when_wanted()
 
-    def _note_saved(
-        self,
-        saving: Saving,
-        states: Iterable[tuple[Segment, Saved]],
-        removed: Sequence[Segment],
-        appended: int,
-        error: Exception | None,
-    ) -> None:
+    def _note_saved(self, captured: _Captured, error: Exception | None) -> None:
+        saving, states, removed, appended = captured
         if error is not None:
             if saving.flush_failed and isinstance(error, OSError):
                 self.flushing.note_failed(error)

@@ -90,7 +90,6 @@ class _Background:
     def __init__(self, scheduler: _Scheduler, random: Random) -> None:
         self._scheduler = scheduler
         self._random = random
-        self._at_ms = 0.0
 
     def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         def make() -> None:

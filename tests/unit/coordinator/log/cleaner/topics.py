@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from crc32c import crc32c
@@ -180,21 +180,17 @@ class Topic:
 
     def sequences_told(self) -> dict[int, int]:
         """The last sequence of each producer, as a broker learns it that reads the log."""
-        told = Producers()
-        for batch in self.batches:
-            if batch.is_control:
-                if batch.record_count:
-                    told.ended(batch.producer_id, batch.producer_epoch, 0, 0)
-            elif batch.producer_id >= 0:
-                told.applied(batch, batch.base_offset)
         return {
             producer_id: known.batches[-1].last_sequence
-            for producer_id, known, _ in told.items()
+            for producer_id, known, _ in self._told().items()
             if known.batches
         }
 
     def open_told(self) -> list[tuple[int, int]]:
         """(producer id, first offset) of what such a broker takes for open."""
+        return list(self._told().open_transactions())
+
+    def _told(self) -> Producers:
         told = Producers()
         for batch in self.batches:
             if batch.is_control:
@@ -202,8 +198,4 @@ class Topic:
                     told.ended(batch.producer_id, batch.producer_epoch, 0, 0)
             elif batch.producer_id >= 0:
                 told.applied(batch, batch.base_offset)
-        return list(told.open_transactions())
-
-
-def offsets_of(records: Sequence[tuple[int, int, Pair]]) -> list[int]:
-    return [offset for offset, _, _ in records]
+        return told

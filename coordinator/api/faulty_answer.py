@@ -17,7 +17,7 @@ async def never() -> Answer:
     raise AssertionError("nobody answers this")
 
 
-async def suffer(
+async def faulty(
     answer: Answer | Awaitable[Answer], fault: RequestFault, scheduler: Scheduler
 ) -> Answer:
     """The answer to a request that took effect, as the client gets it."""
