@@ -151,7 +151,7 @@ class _LongPoll:
         self.answer: asyncio.Future[Any] = self._loop.create_future()
         self._timer = context.broker.scheduler.call_later(max_wait_ms, self._expire)
         for partition in partitions:
-            partition.watch(self._wake)
+            partition.watchers.add(self._wake)
         # However it ends, by an answer or by the client going away.
         self.answer.add_done_callback(self._forget)
 
@@ -183,7 +183,7 @@ class _LongPoll:
     def _forget(self, _: asyncio.Future[Any]) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.unwatch(self._wake)
+            partition.watchers.remove(self._wake)
 
 
 def _attempt(fetch: Fetch, limits: _Limits, topics: Topics) -> _Attempt:

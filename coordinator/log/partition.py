@@ -1,7 +1,7 @@
 """One partition of a topic: an append-only log of batches with consecutive offsets.
 
 Every append follows one order: check (reads only), write to the segment, then make it true here
-(end offset, producers, aborted transactions, waiters). A write that fails changes nothing.
+(end offset, producers, aborted transactions, watchers). A write that fails changes nothing.
 
 There is one replica, so the high watermark is the end offset. What is stable ends before the first
 offset of the oldest open transaction; `read_committed` consumers see no further.
@@ -33,6 +33,7 @@ from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
 from coordinator.log.settings import LogSettings
 from coordinator.log.timestamps import check_timestamps
+from coordinator.log.watchers import Watchers
 
 logger = logging.getLogger(__name__)
 
@@ -66,11 +67,11 @@ class Partition:
         self.end_offset = 0
         self.last_stable_offset = 0
         self.producers = Producers()
+        self.watchers = Watchers()
         self._machine = machine
         self._clock = machine.clock
         self._segments = Segments(directory, topic_id, settings, machine)
         self._segments.when_wanted = self.save
-        self._waiters: dict[Callable[[], None], None] = {}
         self._tell_again_ms = -inf
 
     def reconfigure(self, settings: LogSettings) -> None:
@@ -141,7 +142,7 @@ class Partition:
         self._make_true(segment, batch, base_offset, log_append_time_ms)
         if segments.is_save_due:
             self.save()
-        self._wake()
+        self.watchers.wake()
         return base_offset
 
     def _tell_now_and_then(self, error: OSError) -> None:
@@ -243,24 +244,6 @@ class Partition:
         except Damaged as error:
             raise _damage(error) from error
 
-    # Waiting
-
-    def watch(self, callback: Callable[[], None]) -> None:
-        """Call this after every append and every advance of the last stable offset."""
-        self._waiters[callback] = None
-
-    def unwatch(self, callback: Callable[[], None]) -> None:
-        self._waiters.pop(callback, None)
-
-    @property
-    def is_watched(self) -> bool:
-        return bool(self._waiters)
-
-    def _wake(self) -> None:
-        if self._waiters:
-            for callback in tuple(self._waiters):
-                callback()
-
     # Removing
 
     def delete_records_before(self, offset: int) -> int:
@@ -304,7 +287,7 @@ class Partition:
         self._start_at(max(self.start_offset, segments.all[count].base_offset))
         segments.forget(segments.all[:count])
         self.save()
-        self._wake()
+        self.watchers.wake()
 
     # Compacting
 
@@ -397,7 +380,7 @@ class Partition:
     def discard(self) -> None:
         """Close without bringing anything to disk: the topic is deleted."""
         self._segments.close()
-        self._wake()
+        self.watchers.wake()
 
     def segments(self) -> Iterator[tuple[Path, int]]:
         """(file, bytes) of each segment, oldest first."""

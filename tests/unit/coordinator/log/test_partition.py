@@ -214,10 +214,10 @@ def test_waiters_are_woken_by_data_and_by_markers_until_they_leave(tmp_path: Pat
     def wake() -> None:
         woken.append(log.last_stable_offset)
 
-    log.watch(wake)
+    log.watchers.add(wake)
     run(log, "aX")
     assert woken == [0, 2]
-    log.unwatch(wake)
+    log.watchers.remove(wake)
     run(log, "n")
     assert woken == [0, 2]
 

@@ -1,0 +1,16 @@
+"""What a history does to the process is undone: tests behind it look at the broker's log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _the_logger_s_level_stays() -> Iterator[None]:
+    logger = logging.getLogger("coordinator")
+    level = logger.level
+    yield
+    logger.setLevel(level)
