@@ -172,8 +172,11 @@ class Coordinators:
         )
 
     def _locate(self, partition: TopicPartition) -> Destination | None:
-        """Who leads a partition: this broker, if there is one."""
+        """Who leads a partition: this broker, if there is one. Nobody for one that takes no markers
+        (see `write_marker`): clients may have named it, but not written to it."""
         topic, index = partition
+        if topic == TRANSACTION_TOPIC:
+            return None
         if topic == GROUP_TOPIC:
             return self._local if index < len(self.groups.shards) else None
         return None if self._topics.partition(topic, index) is None else self._local

@@ -14,7 +14,9 @@ from coordinator.api import (
     txn_offset_commit,
     write_txn_markers,
 )
+from coordinator.coordinators import TRANSACTION_TOPIC
 from coordinator.errors import Code
+from coordinator.transactions.state import Status
 from tests.unit.coordinator.apis import (
     FakeBroker,
     commit,
@@ -94,6 +96,18 @@ def test_an_unknown_partition_keeps_all_others_out(version: int) -> None:
     transaction = broker.coordinators.transactions.find("app")
     assert transaction is not None
     assert transaction.partitions == frozenset()
+
+
+def test_a_transaction_with_a_partition_of_its_own_coordinator_ends_all_the_same() -> None:
+    """Nothing can have been written there, and no marker may be."""
+    broker = FakeBroker()
+    producer = transactional(broker)
+    topics = [{"name": TRANSACTION_TOPIC, "partitions": [0]}]
+    broker.send(add_partitions_to_txn, 4, transactions=[{**producer, "topics": topics}])
+    assert broker.send(end_txn, 4, **producer, committed=True).error_code == 0
+    transaction = broker.coordinators.transactions.find("app")
+    assert transaction is not None
+    assert transaction.status is Status.COMPLETE_COMMIT
 
 
 @in_versions(end_txn)
