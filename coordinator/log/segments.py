@@ -165,7 +165,11 @@ class Segments:
 
     @property
     def has_unsaved(self) -> bool:
-        return self._appended != self._appended_saved or bool(self._removed)
+        return (
+            self._appended != self._appended_saved
+            or bool(self._removed)
+            or self._newly_cleaned is not None
+        )
 
     def save(self, start_offset: int, end_offset: int, producers: Producers) -> None:
         """Bring the log as it is now to disk, on another thread; while that is going on,

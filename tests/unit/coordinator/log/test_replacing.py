@@ -139,6 +139,26 @@ def test_a_cleaned_file_stays_as_long_as_a_journal_names_it() -> None:
     assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 11, 12, 13]
 
 
+class WithoutEnd(MemoryDisk):
+    """Journals stay."""
+
+    def remove(self, path: Path) -> None:
+        if path.name == "replacing":
+            raise OSError(errno.EIO, "no")
+        super().remove(path)
+
+
+def test_a_journal_that_stayed_goes_though_nothing_is_appended_any_more() -> None:
+    """Until it has gone, nothing is cleaned there and no old segment goes."""
+    disk = WithoutEnd()
+    replace(filled(disk), {5, 11})
+    again = opened(disk.kill())
+    assert again.is_replacing
+    if again.has_unsaved:  # what the broker asks from time to time
+        again.save()
+    assert not again.is_replacing
+
+
 def test_a_broker_that_stops_while_a_checkpoint_waits_leaves_nothing_of_the_old_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
