@@ -19,7 +19,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from struct import error as StructError  # noqa: N812
 
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
@@ -29,7 +28,6 @@ from coordinator.log.cleaner.section import Section, section_of
 from coordinator.log.cleaner.steps import Aside, Started, Steps, aside, done_at_once
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
-from coordinator.log.segment import Damaged
 from coordinator.log.topics import Topic, Topics
 
 logger = logging.getLogger(__name__)
@@ -102,6 +100,10 @@ class Cleaner:
                 except OSError as error:
                     logger.warning("%s is not looked at now: %s", partition.directory, error)
                     continue
+                except Exception:
+                    logger.exception("%s is not cleaned any more", partition.directory)
+                    self._uncleanable.add(partition)
+                    continue
                 if section.is_worth_it(partition.settings) and (
                     found is None or section.ratio > found[1].ratio
                 ):
@@ -139,8 +141,8 @@ class Cleaner:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             self._put_off.add(partition)
             return False
-        except (Damaged, ValueError, IndexError, StructError) as error:
-            logger.error("%s-%d is not cleaned any more: %s", *name, error)
+        except Exception:  # Damaged, ValueError, IndexError and what else nobody thought of
+            logger.exception("%s-%d is not cleaned any more", *name)
             self._uncleanable.add(partition)
             return False
         after = sum(segment.size for segment in partition.closed_segments())
@@ -193,11 +195,6 @@ class Cleaner:
         except StopIteration as end:
             self._steps = None
             self._later(_REST_MS if end.value else self._backoff_ms, self._begin)
-            return
-        except Exception:  # whatever it is, the other logs are cleaned
-            logger.exception("cleaning stops for a while")
-            self._steps = None
-            self._later(self._backoff_ms, self._begin)
             return
         self._later(_REST_MS, self._go_on)
 

@@ -294,6 +294,22 @@ def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None
     assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
 
 
+def test_a_log_whose_file_was_cut_keeps_no_other_from_being_cleaned() -> None:
+    disk = MemoryDisk()
+    world = World(disk)
+    filled(world)
+    other = world.create("other")
+    for i in range(50):
+        write(other, b"key", b"value-%d" % i)
+    world.topics.close()
+    disk.locked.clear()
+    again = World(disk, log_cleaner_backoff_ms=100)
+    del disk.files[DATA / "t-0" / f"{0:020}.log"].content[30:]
+    again.cleaner.start()
+    again.clock.advance(2_000)
+    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+
+
 class Unwritable(MemoryDisk):
     """Nothing can be put beside the log of one partition."""
 
