@@ -72,12 +72,17 @@ def broker(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     settings: Settings = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Answer Prometheus on this port of this machine.")
+    ] = None,
     faults: Annotated[
         Path | None, typer.Option(help="Faults to inject, TOML or JSON; see docs/faults.md.")
     ] = None,
 ) -> None:
     """Run a broker that any Kafka client can use, until SIGTERM."""
     command = broker_command(data, port, host, settings or [])
+    if metrics_port is not None:
+        command += ["--metrics-port", str(metrics_port)]
     if faults is not None:
         command += ["--faults", str(faults)]
     os.execv(command[0], command)

@@ -43,7 +43,8 @@ class CorruptLog(Exception):
     def __init__(self, path: Path, position: int) -> None:
         super().__init__(
             f"{path}: damaged at byte {position}, with valid data behind it. "
-            "Restore the file, or cut it there (truncate -s) and lose what follows"
+            "Restore the file, or cut it there (truncate -s), remove the later segments of the "
+            "directory (*.log), and lose what follows"
         )
 
 
@@ -54,7 +55,8 @@ class MissingSegment(CorruptLog):
         Exception.__init__(
             self,
             f"{path}: the segment before it ends at offset {end_offset}, and none has what is "
-            "between. Restore the file that is missing",
+            "between. Restore what is missing, or remove the segments from this one on (*.log) "
+            "and lose what is in them",
         )
 
 

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from streams.embedded import embedded_broker
 from tests.integration.cluster import Topics
-from tests.processes import ServerProcess, wait_until
+from tests.processes import HOST, ServerProcess, free_ports, wait_until
 
 PROGRAM = """
 from streams import App, serdes
@@ -126,14 +127,17 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
 
 
 def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Path) -> None:
-    command = Command(["-m", "streams", "broker", "--data", str(tmp_path / "data"), "--port", "0"],
-                      tmp_path)  # fmt: skip
+    [metrics_port] = free_ports(1)
+    options = ["--data", str(tmp_path / "data"), "--port", "0", "--metrics-port", str(metrics_port)]
+    command = Command(["-m", "streams", "broker", *options], tmp_path)
     try:
         wait_until(lambda: "listening on" in command.log_since(0), timeout_s=30, what="the line")
         address = command.log_since(0).split()[-1]
         topics = Topics(address, "alone")
         topics.load(10)
         assert len(list(topics.committed(topics.source))) == 10
+        with urlopen(f"http://{HOST}:{metrics_port}/metrics", timeout=10) as figures:
+            assert b"millrace_shard_active" in figures.read()
         command.stop()
         assert command.status == 0, command.log_tail()
     finally:

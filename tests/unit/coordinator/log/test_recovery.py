@@ -88,6 +88,23 @@ def test_an_earlier_segment_that_ends_too_early_is_reported(tmp_path: Path) -> N
     assert str(paths[0]) in str(corrupt.value)
 
 
+def test_what_the_reports_of_damage_advise_makes_the_log_start_again(tmp_path: Path) -> None:
+    paths = written(tmp_path, 6, segment_bytes=200)
+    whole = paths[1].read_bytes()
+    first = int.from_bytes(whole[8:12], "big") + 12
+    paths[1].write_bytes(whole[:-1])
+    with pytest.raises(CorruptLog, match=r"truncate -s.*remove the later segments"):
+        partition(tmp_path)
+    paths[1].write_bytes(whole[:first])
+    with pytest.raises(CorruptLog, match=rf"{paths[2]}.*remove the segments from this one on"):
+        partition(tmp_path)
+    for path in paths[2:]:
+        path.unlink()
+    log = partition(tmp_path)
+    assert log.end_offset == int(paths[1].stem) + 1
+    log.append_marker(7, 0, True, 0)
+
+
 def test_index_files_are_kafkas(tmp_path: Path) -> None:
     log = partition(tmp_path, index_interval_bytes=100)
     for i in range(4):
