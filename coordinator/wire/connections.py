@@ -61,7 +61,8 @@ class Connections:
                 del self._by_host[connection.host]
 
     def close_idle(self, before_ms: int) -> None:
-        """Those that neither sent nor took anything since then, and don't wait for an answer."""
+        """Those that neither sent nor took anything since then, and don't wait for an answer. At
+        once: what one of them didn't take in all that time would keep it open for ever."""
         for connection in self:
             if connection.active_ms < before_ms and not connection.is_waiting:
-                connection.close()
+                connection.abort()

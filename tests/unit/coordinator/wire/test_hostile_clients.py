@@ -341,6 +341,19 @@ def test_a_client_that_says_nothing_for_too_long_is_cut_off_and_one_that_waits_i
             client.socket.close()
 
 
+def test_a_client_that_takes_nothing_for_too_long_is_forgotten_with_what_it_did_not_take(
+    tmp_path: Path,
+) -> None:
+    settings = {"connections.max.idle.ms": 200}
+    with EmbeddedBroker(tmp_path, topics={"t": PARTITIONS}, settings=settings) as broker:
+        slow = Client(broker.bootstrap_servers)
+        fill(slow)
+        slow.send(FETCH, 12, **fetch())
+        wait_until(lambda: unsent_bytes(broker) > 0, timeout_s=PATIENCE_S, what="an answer waits")
+        wait_until(lambda: on_loop(broker, len) == 0, timeout_s=PATIENCE_S, what="it is forgotten")
+        slow.socket.close()
+
+
 @pytest.mark.parametrize("setting", ["max.connections", "max.connections.per.ip"])
 def test_a_connection_too_many_is_cut_off_and_its_place_taken_when_another_has_gone(
     tmp_path: Path, setting: str
