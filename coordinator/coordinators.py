@@ -9,6 +9,7 @@ then transactions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 from coordinator.clock import Clock, Scheduler
@@ -19,7 +20,7 @@ from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import Partition
-from coordinator.log.topics import Topics
+from coordinator.log.topics import Topics, partition_of
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import Loader
 from coordinator.shard.shard import Shard
@@ -55,7 +56,7 @@ class Coordinators:
         new_id: Callable[[], UUID],
     ) -> None:
         self._topics = topics
-        self._local = LocalMarkers(self.write_marker)
+        self._local = LocalMarkers(self._write_own_marker)
         self._loader = Loader(clock, scheduler)
         self.new_id = new_id
         group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
@@ -170,6 +171,17 @@ class Coordinators:
             ended.coordinator_epoch,
             ended.transaction_version,
         )
+
+    def _write_own_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
+        """The same for this broker's coordinator. There is no other that could have taken over: a
+        higher epoch that a partition has seen came by WriteTxnMarkers, or is from before a restart.
+        Were it refused, what was committed would stay unseen, and the partition unstable."""
+        found = self._topics.own(partition[0])
+        log = partition_of(found, partition[1])
+        known = None if log is None else log.producers.get(ended.producer_id)
+        if known is not None and known.coordinator_epoch > ended.coordinator_epoch:
+            ended = replace(ended, coordinator_epoch=known.coordinator_epoch)
+        self.write_marker(partition, ended)
 
     def _locate(self, partition: TopicPartition) -> Destination | None:
         """Who leads a partition: this broker, if there is one. Nobody for one that takes no markers

@@ -9,6 +9,7 @@ from itertools import count
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import Batch, batches, encode_marker
+from coordinator.log.producers import Producers
 
 
 class FakeLog:
@@ -18,6 +19,7 @@ class FakeLog:
     """
 
     def __init__(self) -> None:
+        self.producers = Producers()  # none is ever known
         self.start_offset = 0
         self.end_offset = 0
         self.fail_after: int | None = None
