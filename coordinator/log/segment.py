@@ -224,9 +224,13 @@ class Segment:
         if start >= self._unchecked_end or (self._checked[0] <= start and stop <= self._checked[1]):
             return stop
         end = start
+        offset = self.base_offset  # no checksum is over it, so it is held to what was before
         for batch in batches(self.file.read(stop - start, start)):
-            if batch.magic != 2 or batch.size < HEADER_BYTES or not batch.is_intact():
+            is_next = offset <= batch.base_offset <= self.base_offset + _POSITION_MAX
+            is_batch = batch.magic == 2 and batch.size >= HEADER_BYTES
+            if not is_next or not is_batch or not batch.is_intact():
                 break
+            offset = batch.last_offset + 1
             end += batch.size
         if end == start:
             raise Damaged(self.path, start)

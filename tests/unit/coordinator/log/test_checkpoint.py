@@ -327,6 +327,20 @@ def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
     assert next(batches(bytes(later.records))).base_offset == 2
 
 
+def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 20)
+    size = next(batches(log.read(0, 0))).size
+    log.close()
+    flip(disk, LOG, size)  # the first byte of the second batch
+    again = opened(disk)
+    served = again.fetch(0, 1 << 20, committed=False, at_least_one=True)
+    assert [batch.base_offset for batch in batches(bytes(served.records))] == [0]
+    with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}"):
+        again.fetch(1, 1 << 20, committed=False, at_least_one=True)
+
+
 def test_a_damaged_batch_is_not_looked_into() -> None:
     disk = MemoryDisk()
     log = opened(disk)
