@@ -2,97 +2,33 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.clock import Background
-from coordinator.config import BrokerConfig
-from coordinator.log.batch import batches, encode_batch, parse_header
+from coordinator.log.batch import batches
 from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned
-from coordinator.log.cleaner.cleaner import Cleaner
 from coordinator.log.cleaner.cleaning import NotNow, cleaned
 from coordinator.log.cleaner.section import section_of
 from coordinator.log.cleaner.steps import Aside, Started, Steps, done_at_once
-from coordinator.log.disk import Disk, File
-from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
-from coordinator.log.storage import Storage
-from coordinator.log.topics import Topics
 from tests.unit.coordinator.disks import MemoryDisk
-from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.cleaner.topics import Topic
-from tests.unit.coordinator.log.logs import AtOnce
+from tests.unit.coordinator.log.cleaner.worlds import (
+    DATA,
+    PID,
+    World,
+    filled,
+    records,
+    values,
+    write,
+)
 from tests.unit.coordinator.log.test_checkpoint import FailingAfter
-
-DATA = Path("/data")
-CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0.01"}
-PID = 7
-
-
-class World:
-    """The topics of a broker and its cleaner."""
-
-    def __init__(
-        self,
-        disk: Disk,
-        clock: FakeClock | None = None,
-        background: Background | None = None,
-        **configs: Any,
-    ) -> None:
-        self.disk = disk
-        self.clock = clock or FakeClock()
-        machine = Machine(disk, self.clock, self.clock, background or AtOnce())
-        self.config = BrokerConfig(data_dir=DATA, **configs)
-        storage = Storage(DATA, 1, UUID(int=1), disk)
-        ids = iter(range(100, 200))
-        self.topics = Topics(storage, self.config, machine, lambda: UUID(int=next(ids)))
-        self.topics.load()
-        self.cleaner = Cleaner(self.topics, DATA, machine, lambda: self.config)
-
-    def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> Partition:
-        return self.topics.create(name, 1, {**CONFIGS, **configs}).partitions[0]
-
-    @property
-    def log(self) -> Partition:
-        found = self.topics.partition("t", 0)
-        assert found is not None
-        return found
-
-
-def write(log: Partition, key: bytes, value: bytes | None, **producer: Any) -> None:
-    data = encode_batch([(key, value)], timestamp_ms=FakeClock().now_ms(), **producer)
-    log.append(parse_header(data))
-
-
-def filled(world: World, count: int = 50, keys: int = 5, **configs: str) -> Partition:
-    log = world.create(configs=configs)
-    for i in range(count):
-        write(log, b"key-%d" % (i % keys), b"value-%d" % i)
-    return log
-
-
-def records(log: Partition) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    offset = log.start_offset
-    while data := log.read(offset, 1_000):
-        for batch in batches(data):
-            assert batch.is_intact()
-            offset = batch.last_offset + 1
-            if not batch.is_control:
-                for record in batch.records():
-                    yield record.offset, record.key, record.value
-
-
-def values(log: Partition) -> dict[bytes | None, bytes | None]:
-    return {key: value for _, key, value in records(log)}
 
 
 def test_a_log_is_cleaned_by_itself_after_the_backoff() -> None:
@@ -262,98 +198,6 @@ def taken(steps: Steps[int], count: int) -> bool:
             case Aside(call):
                 call()
     return True
-
-
-class WithoutDescriptors(MemoryDisk):
-    """For a while, files of one partition can't be opened."""
-
-    wanted = False
-
-    def open(self, path: Path) -> File:
-        if self.wanted and path.parent.name == "t-0":
-            raise OSError(errno.EMFILE, "Too many open files")
-        return super().open(path)
-
-
-def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None:
-    disk = WithoutDescriptors()
-    world = World(disk)
-    filled(world)
-    other = world.create("other")
-    for i in range(50):
-        write(other, b"key", b"value-%d" % i)
-    world.topics.close()
-    disk.locked.clear()
-    again = World(disk, log_cleaner_backoff_ms=100)
-    disk.wanted = True
-    again.cleaner.start()
-    again.clock.advance(1_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
-    disk.wanted = False
-    again.clock.advance(1_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
-
-
-def test_a_log_whose_file_was_cut_keeps_no_other_from_being_cleaned() -> None:
-    disk = MemoryDisk()
-    world = World(disk)
-    filled(world)
-    other = world.create("other")
-    for i in range(50):
-        write(other, b"key", b"value-%d" % i)
-    world.topics.close()
-    disk.locked.clear()
-    again = World(disk, log_cleaner_backoff_ms=100)
-    del disk.files[DATA / "t-0" / f"{0:020}.log"].content[30:]
-    again.cleaner.start()
-    again.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
-
-
-class Unwritable(MemoryDisk):
-    """Nothing can be put beside the log of one partition."""
-
-    wanted = True
-
-    def open(self, path: Path) -> File:
-        if self.wanted and path.parent.name == "t-0" and path.suffix == ".cleaned":
-            raise OSError(errno.EIO, "no")
-        return super().open(path)
-
-
-def test_a_log_that_can_not_be_cleaned_for_a_while_keeps_no_other_from_it() -> None:
-    disk = Unwritable()
-    world = World(disk, log_cleaner_backoff_ms=100)
-    filled(world, count=500)
-    other = world.create("other")
-    for i in range(20):
-        write(other, b"key-%d" % i, b"value-%d" % i)
-    for i in range(20):
-        write(other, b"key-%d" % i, b"value-%d" % i)
-    world.cleaner.start()
-    world.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
-    disk.wanted = False
-    world.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
-
-
-def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
-    world = World(MemoryDisk())
-    log = filled(world)
-    data = bytearray(encode_batch([(b"k", b"v")], timestamp_ms=1))
-    data[61:] = b"\xff" * len(data[61:])
-    log.append_internal(bytes(data))
-    for i in range(20):
-        write(log, b"k", b"%d" % i)
-    other = world.create("u")
-    for i in range(20):
-        write(other, b"k", b"%d" % i)
-    before = list(records(other))
-    world.cleaner.clean_now()
-    assert len(list(records(other))) < len(before)
-    assert ("t", 0) not in read_cleaned(world.disk, DATA)
-    assert ("u", 0) in read_cleaned(world.disk, DATA)
 
 
 def test_a_map_with_little_room_cleans_in_passes_to_the_same_end() -> None:

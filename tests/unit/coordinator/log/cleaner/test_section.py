@@ -7,7 +7,7 @@ from coordinator.log.cleaner.section import Section, runs, section_of
 from coordinator.log.partition import Partition
 from coordinator.log.settings import LogSettings
 from tests.unit.coordinator.disks import MemoryDisk
-from tests.unit.coordinator.log.cleaner.test_cleaner import World
+from tests.unit.coordinator.log.cleaner.worlds import World
 from tests.unit.coordinator.log.logs import NOW_MS
 
 MINUTE_MS = 60_000

@@ -1,0 +1,81 @@
+"""Topics on a disk in memory with a cleaner: what its tests fill, drive and look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from coordinator.clock import Background
+from coordinator.config import BrokerConfig
+from coordinator.log.batch import batches, encode_batch, parse_header
+from coordinator.log.cleaner.cleaner import Cleaner
+from coordinator.log.disk import Disk
+from coordinator.log.machine import Machine
+from coordinator.log.partition import Partition
+from coordinator.log.storage import Storage
+from coordinator.log.topics import Topics
+from tests.unit.coordinator.fakes import FakeClock
+from tests.unit.coordinator.log.logs import AtOnce
+
+DATA = Path("/data")
+CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0.01"}
+PID = 7
+
+
+class World:
+    """The topics of a broker and its cleaner."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: FakeClock | None = None,
+        background: Background | None = None,
+        **configs: Any,
+    ) -> None:
+        self.disk = disk
+        self.clock = clock or FakeClock()
+        machine = Machine(disk, self.clock, self.clock, background or AtOnce())
+        self.config = BrokerConfig(data_dir=DATA, **configs)
+        storage = Storage(DATA, 1, UUID(int=1), disk)
+        ids = iter(range(100, 200))
+        self.topics = Topics(storage, self.config, machine, lambda: UUID(int=next(ids)))
+        self.topics.load()
+        self.cleaner = Cleaner(self.topics, DATA, machine, lambda: self.config)
+
+    def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> Partition:
+        return self.topics.create(name, 1, {**CONFIGS, **configs}).partitions[0]
+
+    @property
+    def log(self) -> Partition:
+        found = self.topics.partition("t", 0)
+        assert found is not None
+        return found
+
+
+def write(log: Partition, key: bytes, value: bytes | None, **producer: Any) -> None:
+    data = encode_batch([(key, value)], timestamp_ms=FakeClock().now_ms(), **producer)
+    log.append(parse_header(data))
+
+
+def filled(world: World, count: int = 50, keys: int = 5, **configs: str) -> Partition:
+    log = world.create(configs=configs)
+    for i in range(count):
+        write(log, b"key-%d" % (i % keys), b"value-%d" % i)
+    return log
+
+
+def records(log: Partition) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+    offset = log.start_offset
+    while data := log.read(offset, 1_000):
+        for batch in batches(data):
+            assert batch.is_intact()
+            offset = batch.last_offset + 1
+            if not batch.is_control:
+                for record in batch.records():
+                    yield record.offset, record.key, record.value
+
+
+def values(log: Partition) -> dict[bytes | None, bytes | None]:
+    return {key: value for _, key, value in records(log)}
