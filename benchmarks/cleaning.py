@@ -15,10 +15,12 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from coordinator.log.replacing import JOURNAL
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance import batches
 from tests.conformance.calls import create_topic, fetch, produce
 from tests.conformance.wire import Api, Client
+from tests.processes import wait_until
 
 TOPIC, PROBE = "compacted", "probe"
 REST_S = 10.0
@@ -109,7 +111,11 @@ def main() -> None:
             found = probe(client, lambda: not checkpoint.exists())
             seconds = time.monotonic() - begin
             print(line("cleaning", found, seconds))
-            time.sleep(2)
+            wait_until(
+                lambda: not (directory / JOURNAL).exists(),
+                timeout_s=10,
+                what="what was replaced is still there",
+            )
             left = size_of(directory) / 1e6
             print(f"{left:.0f} MB are left, cleaned in {seconds:.1f} s")
     finally:

@@ -138,12 +138,6 @@ class BrokerConfig:
         """A setting's value as Kafka writes it."""
         return _written(getattr(self, field))
 
-    def by_dotted_name(self) -> dict[str, str]:
-        """Every setting as Kafka writes it, for DescribeConfigs."""
-        values = {_dotted(name): self.text_of(name) for name in _SETTABLE}
-        values["log.dirs"] = str(self.data_dir)
-        return values
-
 
 # The other fields are options of the command line, not settings.
 _SETTABLE: dict[str, str] = {

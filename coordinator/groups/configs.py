@@ -2,7 +2,8 @@
 
 Kept by `dynamic`, by group id, whether there is such a group or not. Behind each stands a setting
 of the broker, and most may only be within two other settings of the broker. The broker has no such
-settings yet: Kafka's defaults of them hold.
+settings yet: Kafka's defaults of them hold. Nor does anything here act on them: they are of the
+protocols that are still to come.
 Source: org.apache.kafka.coordinator.group.GroupConfig.
 """
 

@@ -30,7 +30,6 @@ _BATCH = Struct(">iiqq")
 # By their number: it, and behind it so many batches.
 _BATCHES = [Struct(">i" + "iiqq" * count) for count in range(BATCHES_KEPT + 1)]
 _VERSION = 1
-_SEQUENCES = 2**31
 
 
 class CorruptSnapshot(ValueError):
@@ -43,12 +42,12 @@ def encode_snapshot(producers: Sequence[tuple[int, Producer, int]]) -> bytes:
     batches = bytearray()
     for producer_id, producer, first_offset in producers:
         last = producer.batches[-1] if producer.batches else None
-        delta = (last.last_sequence - last.first_sequence) % _SEQUENCES if last else 0
+        delta = last.last_offset - last.base_offset if last else 0
         entries += _ENTRY.pack(
             producer_id,
             producer.epoch,
             last.last_sequence if last else -1,
-            last.base_offset + delta if last else -1,
+            last.last_offset if last else -1,
             delta,
             producer.last_timestamp_ms,
             producer.coordinator_epoch,

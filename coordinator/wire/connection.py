@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
         """There is room for more of its requests."""
         self._throttle_reading()
 
-    # Requests, one after the other
+    # What the server calls
 
     def close(self) -> None:
         """Once what was written has gone out."""
@@ -124,6 +124,8 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """At once."""
         self._transport.abort()
+
+    # Requests, one after the other
 
     def _work(self) -> None:
         while (

@@ -18,7 +18,7 @@ def test_settings_have_kafkas_names() -> None:
         False,
         7,
     )
-    assert config.by_dotted_name()["num.partitions"] == "4"
+    assert config.text_of("num_partitions") == "4"
 
 
 @pytest.mark.parametrize(

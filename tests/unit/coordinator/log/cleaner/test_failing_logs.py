@@ -18,6 +18,18 @@ from tests.unit.coordinator.log.cleaner.worlds import (
 )
 
 
+def with_two_logs(disk: MemoryDisk) -> World:
+    """Opened again, with a topic `t` and another that are worth cleaning."""
+    world = World(disk)
+    filled(world)
+    other = world.create("other")
+    for i in range(50):
+        write(other, b"key", b"value-%d" % i)
+    world.topics.close()
+    disk.locked.clear()
+    return World(disk, log_cleaner_backoff_ms=100)
+
+
 class WithoutDescriptors(MemoryDisk):
     """For a while, files of one partition can't be opened."""
 
@@ -31,14 +43,7 @@ class WithoutDescriptors(MemoryDisk):
 
 def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None:
     disk = WithoutDescriptors()
-    world = World(disk)
-    filled(world)
-    other = world.create("other")
-    for i in range(50):
-        write(other, b"key", b"value-%d" % i)
-    world.topics.close()
-    disk.locked.clear()
-    again = World(disk, log_cleaner_backoff_ms=100)
+    again = with_two_logs(disk)
     disk.wanted = True
     again.cleaner.start()
     again.clock.advance(1_000)
@@ -50,14 +55,7 @@ def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None
 
 def test_a_log_whose_file_was_cut_keeps_no_other_from_being_cleaned() -> None:
     disk = MemoryDisk()
-    world = World(disk)
-    filled(world)
-    other = world.create("other")
-    for i in range(50):
-        write(other, b"key", b"value-%d" % i)
-    world.topics.close()
-    disk.locked.clear()
-    again = World(disk, log_cleaner_backoff_ms=100)
+    again = with_two_logs(disk)
     del disk.files[DATA / "t-0" / f"{0:020}.log"].content[30:]
     again.cleaner.start()
     again.clock.advance(2_000)
