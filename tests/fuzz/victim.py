@@ -61,6 +61,8 @@ class Victim:
         logging.getLogger("coordinator").addHandler(self._errors)
         for frame in self.corpus:  # so that there is a producer, a transaction, an offset
             self.feed(frame)
+        if self._client.broker.topics.get(NAME) is None:  # one of them deletes it
+            self._client.create(NAME, 2)
         self.refused = self.answered = 0
         return self
 

@@ -284,6 +284,18 @@ def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None
     return replaced(Partition, "fetch", make)
 
 
+def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
+    """Every fetch finds the log empty."""
+
+    def make(original: Any) -> Any:
+        def fetch(self: Any, *rest: Any, **named: Any) -> Any:
+            return original(self, *rest, **named)._replace(records=b"", available=0)
+
+        return fetch
+
+    return replaced(Partition, "fetch", make)
+
+
 def compaction_believes_what_was_aborted(world: World) -> AbstractContextManager[None]:
     """A record of an aborted transaction takes the place of the one that was committed."""
     return replaced(CleanedTransactions, "is_aborted", lambda _: lambda self, batch: False)
@@ -305,4 +317,5 @@ BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     one_partition_gets_no_marker: (ExactlyOnce,),
     read_committed_reads_to_the_end: (AbortedHidden,),
     compaction_believes_what_was_aborted: (Compacted,),
+    readers_are_shown_nothing: (AbortedHidden, Compacted),
 }

@@ -16,6 +16,9 @@ class AbortedHidden(Checker):
             truth = self.world.truths[seen.place]
             entries = truth.entries if not seen.is_committed else truth.committed(seen.position)
             wanted = [(e.offset, e.value) for e in entries if e.offset < seen.position]
+            end = truth.stable_offset if seen.is_committed else truth.end_offset
+            if seen.position != end:
+                self.violated(f"{seen.place}: a reader came to {seen.position}, not to {end}")
             for was, should in zip(seen.values, wanted, strict=False):
                 if was != should:
                     self.violated(

@@ -16,6 +16,10 @@ class Compacted(Checker):
             truth = self.world.truths[seen.place]
             committed = truth.committed(seen.position)
             known = {entry.offset: entry.value for entry in committed}
+            if seen.position != truth.stable_offset:
+                self.violated(
+                    f"{seen.place}: a reader came to {seen.position}, not to {truth.stable_offset}"
+                )
             offsets = [offset for offset, _ in seen.values]
             if offsets != sorted(set(offsets)):
                 self.violated(f"{seen.place}: offsets are not in order: {offsets}")
