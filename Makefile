@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: $(VENV)/installed  ## word count on real input with kills: GUARANTEE=at_least_once, BROKER=host:port
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER)
 
-test: $(VENV)/installed gates unit simulation conformance integration  ## gates and every test, under 10 minutes
+test: $(VENV)/installed gates unit simulation conformance integration  ## gates, unit, simulation, conformance, integration: under 10 minutes
 
 gates: $(VENV)/installed  ## lint, format, types, who imports whom
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
 """The broker: everything wired together, on one asyncio loop.
 
 Started in this order: lock the data directory, load the topics, load the coordinators from their
-topics, listen. Stopped in the reverse order, so that no request meets a half of it. Everything runs
-on the loop's thread, and nothing needs a lock.
+topics, listen. Stopped in the reverse order, so that no request meets a half of it. All state
+is the loop's own, so none of it needs a lock; what takes long and touches none of it (flushes,
+checkpoints, removing files) is done on one other thread.
 """
 
 from __future__ import annotations

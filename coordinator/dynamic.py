@@ -20,7 +20,7 @@ from coordinator.features import Features
 from coordinator.log.configs import TOPIC_CONFIGS
 from coordinator.log.storage import Storage, UnusableDataDirectory
 
-# What may be altered while the broker runs: of Kafka's dynamic settings those that this broker has.
+# What may be altered while the broker runs: what stands behind a topic's settings, and one more.
 DYNAMIC: frozenset[str] = frozenset(
     [config.broker_field for config in TOPIC_CONFIGS.values() if config.broker_field]
     + ["producer_id_expiration_ms"]

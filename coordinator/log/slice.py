@@ -1,7 +1,7 @@
 """Bytes of a log that are read when they are sent, not when they are found.
 
 A Fetch may answer with 50 MB, and a client may take its time to read them. What is found is only a
-place in a file; `wire/connection` reads a piece when the last one has gone out. Batches never
+place in a file; `wire/outgoing` reads a piece when the last one has gone out. Batches never
 change once they are in a log, so it doesn't matter when that is. If the file is closed meanwhile
 (its segment was deleted), reading is an OSError, and the client asks again.
 """

@@ -1,4 +1,4 @@
-"""The listening socket. The only file of the broker that opens one."""
+"""The listening socket for Kafka clients; `metrics` has one for Prometheus, if it is asked for."""
 
 from __future__ import annotations
 

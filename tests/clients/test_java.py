@@ -13,9 +13,13 @@ from tests.clients.programs import PATIENCE_S, Program, run
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 
+SCENARIOS = 30
+
 
 def test_every_scenario_passes(broker: Broker, java: list[str], subtests: pytest.Subtests) -> None:
-    for line in run([*java, "Scenarios", broker.bootstrap_servers]).splitlines():
+    lines = run([*java, "Scenarios", broker.bootstrap_servers]).splitlines()
+    assert len(lines) == SCENARIOS
+    for line in lines:
         name, _, outcome = line.partition("\t")
         with subtests.test(name):
             assert outcome == "passed", outcome.replace("\t", "\n")

@@ -103,6 +103,8 @@ def attack(seed: int, seconds: float) -> str:
         if _ALARM.search(broker.log_since(0)):
             raise Found(f"--seed {seed}\n{_alarms(broker)}")
         sent = sum(each.sent for each in threads)
+        if not sent or not expected:
+            raise Found(f"{sent} hostile requests, {len(expected)} records: nothing was tried")
         return f"{sent} hostile requests, {len(expected)} records, {grown_mb:.0f} MB more"
     finally:
         broker.close()

@@ -2,7 +2,7 @@
 
     waiting    log.cleaner.backoff.ms after a look that found nothing to do
     looking    at all partitions: which of those that are worth it has most to clean of its bytes
-    cleaning   one log, in slices of SLICE_MS with a rest of as much between them, so that produce
+    cleaning   one log, in slices of SLICE_MS with rests of _REST_MS between them, so that produce
                and fetch never wait for more than a slice; flushing a file and compressing a large
                batch happen on another thread
 
