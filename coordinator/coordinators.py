@@ -72,7 +72,7 @@ class Coordinators:
             clock,
             scheduler,
         )
-        topics.when_deleted.append(lambda topic: self.groups.forget_topic(topic.name))
+        topics.when_deleted.append(lambda topic: self.groups.offsets.forget_topic(topic.name))
         made = topics.own(METADATA_TOPIC)
         if made is not None and made.configs != KEPT:  # by a broker that set less
             topics.alter(METADATA_TOPIC, KEPT)
@@ -159,7 +159,7 @@ class Coordinators:
         """
         topic, index = partition
         if topic == GROUP_TOPIC:
-            self.groups.end_transaction(index, ended)
+            self.groups.offsets.end_transaction(index, ended)
             return
         found = self._topics.partition(topic, index)
         if found is None or topic == TRANSACTION_TOPIC:

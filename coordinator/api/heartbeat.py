@@ -17,7 +17,7 @@ VERSIONS = range(5)
 
 
 def handle(request: Any, context: Context) -> Any:
-    code = context.broker.coordinators.groups.heartbeat(
+    code = context.broker.coordinators.groups.classic.heartbeat(
         Heartbeat(
             request.group_id,
             request.member_id,

@@ -45,7 +45,7 @@ def handle(request: Any, context: Context) -> Any:
         requires_member_id=context.version >= 4,
         can_skip_assignment=context.version >= 9,
     )
-    return answer_of(partial(coordinators.groups.join, command), partial(_reply, context))
+    return answer_of(partial(coordinators.groups.classic.join, command), partial(_reply, context))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -45,7 +45,7 @@ def handle(request: Any, context: Context) -> Any:
         member_id=request.member_id,
         instance_id=getattr(request, "group_instance_id", None),
     )
-    committed = context.broker.coordinators.groups.commit_offsets(
+    committed = context.broker.coordinators.groups.offsets.commit(
         CommitOffsets(request.group_id, offsets),
         committer,
         unknown_group=(

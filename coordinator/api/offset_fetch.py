@@ -62,7 +62,7 @@ def _fetch(
 ) -> list[dict[str, Any]]:
     groups = context.broker.coordinators.groups
     if topics is None:
-        found = groups.fetch_offsets(group_id, None, require_stable=require_stable)
+        found = groups.offsets.fetch(group_id, None, require_stable=require_stable)
         return _by_topic(found, context)
     answers = []
     for topic in topics:
@@ -73,7 +73,7 @@ def _fetch(
             answers.append(_topic("", topic_id, unknown))
             continue
         wanted = [(name, index, topic_id) for index in topic.partition_indexes]
-        fetched = groups.fetch_offsets(group_id, wanted, require_stable=require_stable)
+        fetched = groups.offsets.fetch(group_id, wanted, require_stable=require_stable)
         answers.append(_topic(name, topic_id, fetched))
     return answers
 

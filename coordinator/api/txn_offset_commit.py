@@ -71,7 +71,7 @@ def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[
         instance_id=getattr(request, "group_instance_id", None),
     )
     producer = Producer(request.producer_id, request.producer_epoch)
-    return coordinators.groups.commit_offsets(
+    return coordinators.groups.offsets.commit(
         CommitOffsets(request.group_id, offsets, producer),
         committer,
         unknown_group=Code.ILLEGAL_GENERATION,

@@ -25,6 +25,12 @@ class GroupShardState:
     offsets: OffsetState = field(default_factory=OffsetState)
     groups: dict[str, GroupSaved] = field(default_factory=dict)
 
+    def forget(self) -> None:
+        """The log is somebody else's now, or is about to be loaded anew."""
+        self.offsets.committed.clear()
+        self.offsets.pending.clear()
+        self.groups.clear()
+
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
         match record:
             case GroupSaved():

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.errors import Code
-from coordinator.groups.service import GroupService, GroupShard
+from coordinator.groups import offsets as group_offsets
+from coordinator.groups.shard import GroupShard
 from coordinator.local_markers import LocalMarkers
 from coordinator.log import recovery
 from coordinator.log.aborted import AbortedTransactions
@@ -60,7 +61,7 @@ def marker_answered_before_offsets_are_materialised(world: World) -> AbstractCon
 
     def make(original: Any) -> Any:
         def end_transaction(self: Any, partition: int, ended: TransactionEnded) -> None:
-            shard: GroupShard = self.shards[partition]
+            shard: GroupShard = self._shards.all[partition]
             log: Any = shard.log
             offset = log._log.append_marker(
                 ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
@@ -70,7 +71,7 @@ def marker_answered_before_offsets_are_materialised(world: World) -> AbstractCon
 
         return end_transaction
 
-    return replaced(GroupService, "end_transaction", make)
+    return replaced(group_offsets.GroupOffsets, "end_transaction", make)
 
 
 def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:

@@ -33,7 +33,7 @@ class GroupOffsets(Checker):
             for place, truth in self.world.truths.items()
         }
         copied = copied_offsets(committed, index)
-        [found] = self.world.broker.coordinators.groups.fetch_offsets(
+        [found] = self.world.broker.coordinators.groups.offsets.fetch(
             GROUP, [("input", index, None)], require_stable=False
         )
         if max(found.offset, 0) != len(copied):

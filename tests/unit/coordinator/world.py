@@ -82,7 +82,7 @@ class World:
 
     def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
         if partition[0] == GROUP_TOPIC:
-            self.groups.end_transaction(partition[1], ended)
+            self.groups.offsets.end_transaction(partition[1], ended)
             return
         self.words[partition].append_marker(
             ended.producer_id,
@@ -172,13 +172,13 @@ class World:
         committer: Committer | None,
     ) -> None:
         command = CommitOffsets(group_id, [CommitOffset("words", partition, offset)], producer)
-        codes = self.groups.commit_offsets(
+        codes = self.groups.offsets.commit(
             command, committer or Committer(), unknown_group=Code.ILLEGAL_GENERATION
         )
         assert codes == [Code.NONE]
 
     def fetch(self, group_id: str = "counts", partition: int = 0) -> FetchedOffset:
-        [fetched] = self.groups.fetch_offsets(
+        [fetched] = self.groups.offsets.fetch(
             group_id, [("words", partition, None)], require_stable=True
         )
         return fetched

@@ -71,7 +71,7 @@ class FakeMember:
             can_skip_assignment=self.version >= 9,
         )
         self._requests += 1
-        self.world.groups.join(command, partial(self._on_join, self._requests))
+        self.world.groups.classic.join(command, partial(self._on_join, self._requests))
         return self.joined
 
     def _on_join(self, request: int, answer: JoinAnswer) -> None:
@@ -99,7 +99,7 @@ class FakeMember:
             protocol=None,
             assignments={m.member_id: found for m, found in (assignments or {}).items()},
         )
-        self.world.groups.sync(command, self._on_sync)
+        self.world.groups.classic.sync(command, self._on_sync)
 
     def _on_sync(self, answer: SyncAnswer) -> None:
         self.synced = answer
@@ -118,13 +118,13 @@ class FakeMember:
             self.generation if generation is None else generation,
         )
         try:
-            return self.world.groups.heartbeat(command)
+            return self.world.groups.classic.heartbeat(command)
         except Refused as refused:
             return refused.code
 
     def leave(self, *, by_instance: bool = False) -> Code:
         leaving = Leaving("" if by_instance else self.member_id, self.instance_id)
-        [code] = self.world.groups.leave(LeaveGroup("counts", [leaving]))
+        [code] = self.world.groups.classic.leave(LeaveGroup("counts", [leaving]))
         return code
 
 

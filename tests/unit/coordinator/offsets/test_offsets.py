@@ -90,7 +90,7 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     owner = world.init()
     world.add_group(owner, "others")
     world.stage(owner, 8, group_id="others")
-    world.groups.forget_topic("words")
+    world.groups.offsets.forget_topic("words")
     world.end(owner)
     world.restart()
     assert (world.offset("counts"), world.offset("others")) == (-1, -1)

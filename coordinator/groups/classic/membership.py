@@ -1,0 +1,185 @@
+"""The members of classic groups: joins decisions with their shards, timers and callers.
+
+A request finds: api file -> this -> a decision -> shard -> apply. A decision about a rebalance
+comes back as a draft (see `classic.draft`): its records are appended, then the draft's group takes
+its place, its timers are set, and whoever waits is answered. JoinGroup and SyncGroup may be
+answered long after they came, so they bring a plain callback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.draft import (
+    Draft,
+    Due,
+    GroupConfig,
+    JoinAnswer,
+    SyncAnswer,
+    TimerKey,
+)
+from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
+from coordinator.groups.classic.heartbeat import Heartbeat, heartbeat
+from coordinator.groups.classic.join import JoinGroup, join
+from coordinator.groups.classic.leave import LeaveGroup, leave
+from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.sync import SyncGroup, sync
+from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.shard.decision import Decision
+from coordinator.shard.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+W = TypeVar("W")
+
+RETRY_MS = 1_000
+
+
+class ClassicMembership:
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup. Refused carries the code of a refusal."""
+
+    def __init__(
+        self, shards: GroupShards, config: GroupConfig, clock: Clock, scheduler: Scheduler
+    ) -> None:
+        self._shards = shards
+        self._config = config
+        self._clock = clock
+        self._timers: Timers[TimerKey] = Timers(clock, scheduler, self._fire)
+        self._joining: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
+        self._syncing: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
+
+    # The life of a shard
+
+    def loaded(self, shard: GroupShard) -> None:
+        """Every member of every group has its whole session from now on."""
+        for group in shard.groups.values():
+            for member in group.members.values():
+                key = (Due.SESSION, group.group_id, member.member_id)
+                self._timers.set(key, member.session_timeout_ms)
+
+    def resign(self, shard: GroupShard) -> None:
+        """Before the shard forgets; who waits for a rebalance is to look for the coordinator."""
+        for group in shard.groups.values():
+            for member_id in (*group.members, *group.pending_join, ""):
+                for due in Due:
+                    self._timers.cancel((due, group.group_id, member_id))
+        for waiter in [waiter for waiter in self._joining if waiter[0] in shard.groups]:
+            self._joining.pop(waiter)(JoinAnswer(code=Code.NOT_COORDINATOR))
+        for waiter in [waiter for waiter in self._syncing if waiter[0] in shard.groups]:
+            self._syncing.pop(waiter)(SyncAnswer(code=Code.NOT_COORDINATOR))
+
+    def close(self) -> None:
+        self._timers.close()
+
+    # Requests
+
+    def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
+        """`answer` is called once, now or when the generation is complete."""
+        draft, at_once = join(
+            self._group(command.group_id), command, self._config, self._clock.now_ms()
+        )
+        self._install(draft, join_callback=answer)
+        if at_once is not None:
+            answer(at_once)
+
+    def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
+        """`answer` is called once, now or when the assignment is there."""
+        draft, at_once = sync(
+            self._group(command.group_id), command, self._config, self._clock.now_ms()
+        )
+        self._install(draft, sync_callback=answer)
+        if at_once is not None:
+            answer(at_once)
+
+    def heartbeat(self, command: Heartbeat) -> Code:
+        """NONE, or REBALANCE_IN_PROGRESS (27)."""
+        member, code = heartbeat(self._group(command.group_id), command)
+        key = (Due.SESSION, command.group_id, member.member_id)
+        self._timers.set(key, member.session_timeout_ms)
+        return code
+
+    def leave(self, command: LeaveGroup) -> list[Code]:
+        """One code a member, in their order."""
+        draft, codes = leave(
+            self._group(command.group_id), command, self._config, self._clock.now_ms()
+        )
+        if draft is not None:
+            self._install(draft)
+        return codes
+
+    def prolong_session(self, group: Group, member_id: str) -> None:
+        """The member has been heard of, by an offset that it committed."""
+        member = group.members.get(member_id)
+        if member is not None and group.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+            key = (Due.SESSION, group.group_id, member_id)
+            self._timers.set(key, member.session_timeout_ms)
+
+    # How a draft becomes true
+
+    def _group(self, group_id: str) -> Group | None:
+        return self._shards.of(group_id).groups.get(group_id)
+
+    def _install(
+        self,
+        draft: Draft,
+        join_callback: Callable[[JoinAnswer], None] | None = None,
+        sync_callback: Callable[[SyncAnswer], None] | None = None,
+    ) -> None:
+        group = draft.group
+        shard = self._shards.of(group.group_id)
+        shard.log.execute(Decision(draft.records, None))
+        is_void = group.phase is Phase.EMPTY and not group.pending_join
+        if is_void and group.group_id not in shard.state.groups:
+            shard.groups.pop(group.group_id, None)
+        else:
+            shard.groups[group.group_id] = group
+        for key, delay_ms in draft.timers.items():
+            if delay_ms is None:
+                self._timers.cancel(key)
+            else:
+                self._timers.set(key, delay_ms)
+        # A static member's old id is answered from here too: its own callback, not the newcomer's.
+        if draft.waits_as is not None:
+            waiter = (group.group_id, draft.waits_as)
+            if join_callback is not None:
+                self._joining[waiter] = join_callback
+            if sync_callback is not None:
+                self._syncing[waiter] = sync_callback
+        _answer(self._joining, group.group_id, draft.join_answers)
+        _answer(self._syncing, group.group_id, draft.sync_answers)
+
+    def _fire(self, key: TimerKey) -> None:
+        due, group_id, member_id = key
+        group = self._shards.owner(group_id).groups.get(group_id)  # none, if it has resigned
+        if group is None:
+            return
+        expire = {
+            Due.SESSION: partial(expire_session, group, member_id),
+            Due.JOIN: partial(expire_join, group),
+            Due.SYNC: partial(expire_sync, group),
+        }[due]
+        draft = expire(self._config, self._clock.now_ms())
+        if draft is None:
+            return
+        logger.info("%s: %s of %s has run out", group_id, due.name, member_id or "the group")
+        try:
+            self._install(draft)
+        except Refused as refused:
+            logger.warning("%s stays as it is for now: %s", group_id, refused)
+            self._timers.set(key, RETRY_MS)
+
+
+def _answer(
+    waiting: dict[tuple[str, str], Callable[[W], None]],
+    group_id: str,
+    answers: Iterable[tuple[str, W]],
+) -> None:
+    for member_id, answer in answers:
+        callback = waiting.pop((group_id, member_id), None)
+        if callback is not None:
+            callback(answer)

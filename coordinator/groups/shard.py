@@ -1,0 +1,53 @@
+"""The shards of `__consumer_offsets`, and what each knows: durable state, and volatile groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.clock import Clock
+from coordinator.groups.classic.state import Group
+from coordinator.groups.state import GroupCodec, GroupShardState, Record
+from coordinator.shard.placement import shard_of
+from coordinator.shard.shard import Log, Shard
+
+
+class GroupShard:
+    """One partition of `__consumer_offsets`: durable state, and the volatile groups beside it."""
+
+    def __init__(self, name: str, log: Log, clock: Clock) -> None:
+        self.state = GroupShardState()
+        self.groups: dict[str, Group] = {}
+        self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
+
+    def load_slice(self) -> bool:
+        """True: all is loaded, and the groups are made of it."""
+        if not self.log.load_slice():
+            return False
+        self.groups = {name: Group.of(saved) for name, saved in self.state.groups.items()}
+        return True
+
+    def forget(self) -> None:
+        """The shard has resigned."""
+        self.groups = {}
+        self.state.forget()
+
+
+class GroupShards:
+    """Which shard a group lives in."""
+
+    def __init__(self, logs: Sequence[Log], clock: Clock) -> None:
+        self.all = [GroupShard(f"__consumer_offsets-{i}", log, clock) for i, log in enumerate(logs)]
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that a group lives in."""
+        return shard_of(group_id, len(self.all))
+
+    def owner(self, group_id: str) -> GroupShard:
+        """The shard of a group, whatever its life."""
+        return self.all[shard_of(group_id, len(self.all))]
+
+    def of(self, group_id: str) -> GroupShard:
+        """The shard of a group. Refuses with 14 and 16 unless it is active."""
+        shard = self.owner(group_id)
+        shard.log.check_active()
+        return shard
