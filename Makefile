@@ -8,7 +8,7 @@ SEEDS ?= 1000
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker clients tools fuzz gates unit simulation soak conformance integration clean
+.PHONY: help demo test ci bench bench-broker clients tools fuzz gates unit simulation soak conformance integration upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -43,6 +43,9 @@ conformance: $(VENV)/installed  ## the same cases against the embedded broker an
 
 integration: $(VENV)/installed  ## real processes and kill -9
 	$(BIN)/pytest -q tests/integration
+
+upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real Kafka, both ways
+	$(BIN)/pytest -q tests/upgrade
 
 fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--seed 7'
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)

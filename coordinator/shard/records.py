@@ -9,6 +9,7 @@ Source: Kafka's message schemas (`common/message/*.json` of its coordinators).
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -18,6 +19,13 @@ class Writer:
     def __init__(self, version: int, *, flexible: bool = False) -> None:
         self._buffer = bytearray(struct.pack(">h", version))
         self._flexible = flexible
+
+    @classmethod
+    def of_field(cls) -> Writer:
+        """For the bytes of one tagged field: flexible, and without a version before them."""
+        writer = cls(0, flexible=True)
+        writer._buffer.clear()
+        return writer
 
     def done(self) -> bytes:
         return bytes(self._buffer)
@@ -53,6 +61,19 @@ class Writer:
         self._length(">i", value)
         self._buffer += value or b""
 
+    def fixed_bytes(self, value: bytes) -> None:
+        """Bytes of a size that the schema gives, like those of a topic id."""
+        self._buffer += value
+
+    def strings(self, values: Sequence[str]) -> None:
+        self.array(len(values))
+        for value in values:
+            self.string(value)
+
+    def int32s(self, values: Sequence[int]) -> None:
+        self.array(len(values))
+        self._buffer += struct.pack(f">{len(values)}i", *values)
+
     def array(self, count: int | None) -> None:
         """The length of an array; its elements follow. None: a null array."""
         if self._flexible:
@@ -86,6 +107,13 @@ class Reader:
         self._data = data
         self._at = 0
         self.flexible = False
+
+    @classmethod
+    def of_field(cls, data: bytes) -> Reader:
+        """Of the bytes of one tagged field."""
+        reader = cls(data)
+        reader.flexible = True
+        return reader
 
     def int8(self) -> int:
         return self._unpack(">b", 1)
@@ -123,6 +151,17 @@ class Reader:
         if length < 0:
             raise ValueError("null where the schema wants bytes")
         return self._take(length)
+
+    def fixed_bytes(self, size: int) -> bytes:
+        """Bytes of a size that the schema gives, like those of a topic id."""
+        return self._take(size)
+
+    def strings(self) -> tuple[str, ...]:
+        return tuple(self.string() for _ in range(self.array()))
+
+    def int32s(self) -> tuple[int, ...]:
+        count = self.array()
+        return struct.unpack(f">{count}i", self._take(4 * count))
 
     def array(self) -> int:
         """The number of elements that follow; a null array counts as empty."""

@@ -1,0 +1,1 @@
+"""Consumer groups (KIP-848): membership and assignment decided by the broker."""

@@ -1,0 +1,1 @@
+"""Data directories of an earlier commit and of real Kafka are loaded, and ours by real Kafka."""
