@@ -8,6 +8,7 @@ only. It reads on a thread of its own: whole values, copied before they are look
     millrace_shard_load_seconds              how long its log took to replay
     millrace_shard_events_queued             records of its log that aren't replayed yet
     millrace_shard_events_processed_total    records and markers replayed or appended
+    millrace_shard_records_unknown_total     replayed ones of a newer broker, which are kept
     millrace_shard_append_seconds            count and sum of its appends
     millrace_shard_append_seconds_max
     millrace_transactions                    by shard and state
@@ -65,6 +66,9 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     processed = CounterMetricFamily(
         "millrace_shard_events_processed", "Records replayed or appended.", labels=["shard"]
     )
+    unknown = CounterMetricFamily(
+        "millrace_shard_records_unknown", "Records that can't be read; kept.", labels=["shard"]
+    )
     append = SummaryMetricFamily(
         "millrace_shard_append_seconds", "Time that appends took.", labels=["shard"]
     )
@@ -77,9 +81,10 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
         load.add_metric(labels, counters.load_ms / 1_000)
         queued.add_metric(labels, shard.records_left)
         processed.add_metric(labels, counters.loaded + counters.appended)
+        unknown.add_metric(labels, counters.unknown)
         append.add_metric(labels, counters.appends, counters.append_ms / 1_000)
         append_max.add_metric(labels, counters.append_ms_max / 1_000)
-    yield from (active, load, queued, processed, append, append_max)
+    yield from (active, load, queued, processed, unknown, append, append_max)
 
 
 def _of_transactions(service: TransactionService) -> Iterator[Metric]:

@@ -23,7 +23,11 @@ class GroupShard:
         """True: all is loaded, and the groups are made of it."""
         if not self.log.load_slice():
             return False
-        self.groups = {name: Group.of(saved) for name, saved in self.state.groups.items()}
+        self.groups = {
+            name: Group.of(saved)
+            for name, saved in self.state.groups.items()
+            if not self.log.unknown.has(name)
+        }
         return True
 
     def forget(self) -> None:
@@ -47,7 +51,9 @@ class GroupShards:
         return self.all[shard_of(group_id, len(self.all))]
 
     def of(self, group_id: str) -> GroupShard:
-        """The shard of a group. Refuses with 14 and 16 unless it is active."""
+        """The shard of a group. Refuses with 14 and 16 unless it is active; with 15 if some of what
+        it says of the group is of a newer broker."""
         shard = self.owner(group_id)
         shard.log.check_active()
+        shard.log.unknown.check_readable(group_id)
         return shard

@@ -98,6 +98,14 @@ class Writer:
             self._buffer += struct.pack(fixed, -1 if value is None else len(value))
 
 
+class UnknownVersion(Exception):
+    """The value is of a version that only a newer broker knows. It is no damage."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"value version {version}")
+        self.version = version
+
+
 class Reader:
     """Reads what Writer wrote. Raises ValueError at an early end or a null that can't be."""
 
@@ -190,10 +198,13 @@ class Reader:
 
 
 def value_reader(value: bytes, *, newest: int, first_flexible: int) -> tuple[Reader, int]:
-    """A reader past the version prefix of a value, and that version."""
+    """A reader past the version prefix of a value, and that version.
+
+    Raises UnknownVersion for any but 0 to `newest`.
+    """
     reader = Reader(value)
     version = reader.int16()
     if not 0 <= version <= newest:
-        raise ValueError(f"value version {version}; versions 0 to {newest} are known")
+        raise UnknownVersion(version)
     reader.flexible = version >= first_flexible
     return reader, version

@@ -6,8 +6,9 @@ makes them true, then the answer goes out. Loading is replaying the same log thr
 
 - A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
 - A shard that is being loaded, or has resigned, refuses (see `life`).
-- An exception of `apply`, or a record that can't be read, is a broken invariant: the log and the
-  state have parted. The shard raises `BrokenInvariant` for that and for every later call, so that
+- A record of a newer broker, or of a kind that this one lacks, is kept and reported: see `unknown`.
+- An exception of `apply`, or a damaged record, is a broken invariant: the log and the state have
+  parted. The shard raises `BrokenInvariant` for that and for every later call, so that
   no further record is appended on top of a state that is not the log's.
 """
 
@@ -22,6 +23,8 @@ from coordinator.errors import Refused
 from coordinator.log.batch import Batch, batches, encode_batch
 from coordinator.shard.decision import Decision, Origin, TransactionEnded
 from coordinator.shard.life import FOLLOWS, REFUSALS, Life
+from coordinator.shard.records import UnknownVersion
+from coordinator.shard.unknown import UnknownRecords
 
 R = TypeVar("R")
 A = TypeVar("A")
@@ -58,7 +61,8 @@ class Codec(Protocol[R]):
 
     def encode(self, record: R) -> tuple[bytes | None, bytes | None]: ...
     def decode(self, key: bytes | None, value: bytes | None) -> R | None:
-        """None: a record of a kind that this broker has no use for."""
+        """None: a type of record that this broker doesn't know. UnknownVersion: a value of it.
+        ValueError, IndexError: damage."""
         ...
 
 
@@ -68,6 +72,7 @@ class ShardCounters:
     one, so that sums are right though single values are not."""
 
     loaded: int = 0  # records and markers, when the log was replayed
+    unknown: int = 0  # of a type or version that this broker lacks; they are kept
     load_ms: int = 0
     appended: int = 0  # records and markers, since then
     appends: int = 0
@@ -103,6 +108,7 @@ class Shard(Generic[R]):
         self.life = Life.ACTIVE if log.start_offset >= log.end_offset else Life.LOADING
         self.coordinator_epoch = 0  # one up with each election
         self.counters = ShardCounters()
+        self.unknown = UnknownRecords(name)
 
     def execute(self, decision: Decision[R, A]) -> A:
         """Make a decision durable, make it true, then hand out its answer.
@@ -178,6 +184,7 @@ class Shard(Generic[R]):
         if self._load_offset < self._log.end_offset:
             return False
         self._live(Life.ACTIVE)
+        self.unknown.report()
         return True
 
     @property
@@ -194,7 +201,8 @@ class Shard(Generic[R]):
         self._live(Life.LOADING)
         self.coordinator_epoch += 1
         self._load_offset = self._log.start_offset
-        self.counters.loaded = self.counters.load_ms = 0
+        self.counters.loaded = self.counters.load_ms = self.counters.unknown = 0
+        self.unknown.forget()
 
     def _live(self, life: Life) -> None:
         if self.life not in FOLLOWS[life]:
@@ -220,10 +228,24 @@ class Shard(Generic[R]):
                 self.counters.loaded += 1
 
     def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
+        """None: nothing to apply. Of a value of an unknown version, the tombstone of its key."""
+        version: int | None = None
         try:
-            return self._codec.decode(key, value)
+            try:
+                record = self._codec.decode(key, value)
+            except UnknownVersion as unknown:
+                version = unknown.version
+                record = self._codec.decode(key, None)
         except (ValueError, IndexError) as error:
-            raise self._break(f"the record at offset {offset} can't be read: {error}") from error
+            raise self._break(f"the record at offset {offset} is damaged: {error}") from error
+        if key is None:
+            return record
+        if version is not None or (record is None and value is not None):
+            self.unknown.add(key, version, offset)
+            self.counters.unknown += 1
+        elif self.unknown:
+            self.unknown.supersede(key)
+        return record
 
     def _make_true(self, record: R | TransactionEnded, origin: Origin) -> None:
         try:

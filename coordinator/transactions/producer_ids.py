@@ -45,7 +45,9 @@ class ProducerIdsCodec:
         reader = Reader(value)
         if reader.uvarint() != FRAME_VERSION or reader.uvarint() != RECORD_TYPE:
             return None
-        reader.uvarint()
+        version = reader.uvarint()
+        if version:  # passed over, its ids would be given again
+            raise ValueError(f"producer ids in version {version}: start the newer broker")
         broker_id, broker_epoch = reader.int32(), reader.int64()
         return ProducerIdsAllocated(reader.int64(), broker_id, broker_epoch)
 

@@ -279,9 +279,11 @@ class TransactionService:
         check_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
     def _shard(self, transactional_id: str) -> TransactionShard:
-        """Refuses with 14 and 16 unless the shard is active."""
+        """Refuses with 14 and 16 unless the shard is active; with 15 if some of what it says of the
+        id is of a newer broker."""
         shard = self.shards[shard_of(transactional_id, len(self.shards))]
         shard.log.check_active()
+        shard.log.unknown.check_readable(transactional_id)
         return shard
 
     def _abort(self, known: Transaction) -> None:

@@ -80,6 +80,11 @@ class ClassicMembership:
 
     def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
         """`answer` is called once, now or when the generation is complete."""
+        if self._shards.of(command.group_id).log.unknown.is_of_unknown_kind(command.group_id):
+            raise Refused(
+                Code.INCONSISTENT_GROUP_PROTOCOL,
+                f"{command.group_id} is a group of a kind that this broker doesn't have",
+            )
         draft, at_once = join(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )

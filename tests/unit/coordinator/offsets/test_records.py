@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.groups.state import GroupCodec
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
+from coordinator.shard.records import UnknownVersion
 
 KEY = bytes.fromhex("00010006636f756e74730005776f72647300000002")
 PLAIN = bytes.fromhex("0004000000000000002a00000000056d6574610000018bcfe5687b00")
@@ -45,8 +46,8 @@ def test_what_is_written_is_read_back() -> None:
     assert GroupCodec().decode(KEY, None) == OffsetForgotten("counts", "words", 2)
 
 
-def test_a_version_from_the_future_is_refused() -> None:
-    with pytest.raises(ValueError, match="value version 5"):
+def test_a_version_from_the_future_is_unknown() -> None:
+    with pytest.raises(UnknownVersion, match="value version 5"):
         GroupCodec().decode(KEY, bytes.fromhex("0005") + PLAIN[2:])
 
 

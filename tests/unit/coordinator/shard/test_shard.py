@@ -12,7 +12,7 @@ from tests.unit.coordinator.fakes import FakeClock, FakeLog
 
 class TextCodec:
     def encode(self, record: str) -> tuple[bytes | None, bytes | None]:
-        return b"k", record.encode()
+        return b"\0\1", record.encode()
 
     def decode(self, key: bytes | None, value: bytes | None) -> str | None:
         if value is None:
