@@ -1,7 +1,8 @@
 """The broker's own records and files, as a broken disk gives them back.
 
 No client writes them, but what is loaded at start decides what is true. A decoder says ValueError
-(or IndexError, at the end of the bytes): then the start says which record can't be read.
+(or IndexError, at the end of the bytes): then the start says which record is damaged; or
+UnknownVersion: then the record is kept.
 """
 
 from __future__ import annotations
@@ -12,18 +13,28 @@ from random import Random
 
 from crc32c import crc32c
 
+from coordinator.groups.consumer.records import DECODERS, decode_consumer
 from coordinator.groups.state import GroupCodec
 from coordinator.log.batch import batches, encode_batch, parse_header
 from coordinator.log.producers import Producers
 from coordinator.log.snapshot import decode_snapshot, encode_snapshot
+from coordinator.shard.records import Reader, UnknownVersion
 from coordinator.transactions.producer_ids import ProducerIdsAllocated, ProducerIdsCodec
 from coordinator.transactions.records import TransactionCodec
 from tests.fuzz.batches import hostile_batch
 from tests.fuzz.mutations import mutated
 from tests.unit.coordinator.groups import test_records as groups
+from tests.unit.coordinator.groups.consumer.golden import GOLDEN
 from tests.unit.coordinator.log.logs import NOW_MS
 from tests.unit.coordinator.offsets import test_records as offsets
 from tests.unit.coordinator.transactions import test_records as transactions
+
+
+def _decode_consumer(key: bytes | None, value: bytes | None) -> object:
+    reader = Reader(key)
+    kind = reader.int16()
+    return decode_consumer(kind, reader, value) if kind in DECODERS else None
+
 
 _IDS = ProducerIdsCodec()
 _GROUPS, _TRANSACTIONS = GroupCodec(), TransactionCodec(lambda: 2)
@@ -34,6 +45,7 @@ _SEEDS: tuple[tuple[Callable[[bytes | None, bytes | None], object], bytes, bytes
     (_GROUPS.decode, offsets.KEY, offsets.WITH_ID),
     (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING),
     (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING_V1),
+    *((_decode_consumer, bytes.fromhex(g.key), bytes.fromhex(g.value)) for g in GOLDEN if g.value),
     (_IDS.decode, b"", _IDS.encode(ProducerIdsAllocated(1_000))[1]),
 )
 _OTHERS = [key for _, key, _ in _SEEDS] + [value for _, _, value in _SEEDS if value]
@@ -46,7 +58,7 @@ def decode_one(random: Random) -> None:
         key = mutated(key, _OTHERS, random)
     else:
         value = mutated(value or b"", _OTHERS, random)
-    with suppress(ValueError, IndexError):
+    with suppress(ValueError, IndexError, UnknownVersion):
         decode(key, value)
 
 
