@@ -8,7 +8,7 @@ SEEDS ?= 1000
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker clients tools fuzz gates unit simulation soak conformance integration upgrade clean
+.PHONY: help demo test ci bench bench-broker bench-groups clients tools fuzz gates unit simulation soak conformance integration upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -61,6 +61,9 @@ bench: $(VENV)/installed  ## records a second beside a hand-written loop
 
 bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIONS='--only embedded --rounds 5'
 	$(BIN)/python -m benchmarks.broker $(OPTIONS)
+
+bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, commits: OPTIONS='--quick'
+	$(BIN)/python -m benchmarks.groups $(OPTIONS)
 
 ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
 	$(BIN)/python -m tests.ci

@@ -9,40 +9,41 @@ comes first, for the JVM's compilers. Figures are medians over the rounds.
 
 from __future__ import annotations
 
-import json
-import statistics
-import subprocess
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.broker_load import VALUE, Load, command
 from benchmarks.broker_rivals import (
     JVM_FLAGS,
     Rival,
-    cpu_s,
     create_topic,
     delete_topic,
     end_offsets,
     resident_mb,
-    rival,
+    running,
     start_s,
+)
+from benchmarks.figures import (
+    CPU,
+    KINDS,
+    LATENCY,
+    MEMORY,
+    RATE,
+    SECONDS,
+    Figures,
+    cpu_s,
+    measured,
+    table,
 )
 from tests.kafka.server import missing
 
-KINDS = ("embedded", "kafka")
-RATE, LATENCY, SECONDS, MEMORY = "/s", "ms", "s", "MB"
-CPU = "s a million"
 IDLE_S = 2.0
-LOAD_TIMEOUT_S = 600.0
 LOG_PARTITIONS = 4
 RECORD_BYTES = 110  # of a record of 100 bytes in the log, about
 
@@ -64,33 +65,6 @@ FULL = Size(records=1_000_000, transactions=1_000, wide_transactions=100, log_mb
 QUICK = Size(records=300_000, transactions=200, wide_transactions=20, log_mb=50, rounds=1)
 
 
-@dataclass(slots=True)
-class Figures:
-    """What was measured, by line of the table and broker; lines in the order of their coming."""
-
-    values: dict[tuple[str, str], dict[str, list[float]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-
-    def add(self, line: str, unit: str, kind: str, value: float) -> None:
-        self.values[line, unit][kind].append(value)
-
-    def medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
-        for (line, unit), found in self.values.items():
-            yield line, unit, {kind: statistics.median(each) for kind, each in found.items()}
-
-
-def measured(load: Load) -> dict[str, float]:
-    """The figures of one client process. RuntimeError with what it said if it failed."""
-    done = subprocess.run(
-        command(load), capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"{load}: {done.stderr[-2_000:]}")
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
-
-
 def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
     """Produce and fetch, over 1 and 4 partitions; the first round is not counted."""
     for number in range(size.rounds + 1):
@@ -106,9 +80,9 @@ def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
                         partitions=partitions,
                         count=size.records,
                     )
-                    before_s = cpu_s(broker)
-                    rate = measured(load)["records_per_s"]
-                    used = (cpu_s(broker) - before_s) * 1_000_000 / size.records
+                    before_s = cpu_s(broker.pid)
+                    rate = measured(command(load))["records_per_s"]
+                    used = (cpu_s(broker.pid) - before_s) * 1_000_000 / size.records
                     if number:
                         line = f"{what}, {_partitions(partitions)}"
                         figures.add(line, RATE, broker.kind, rate)
@@ -130,7 +104,7 @@ def transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None
                     partitions=partitions,
                     count=count,
                 )
-                found = measured(load)
+                found = measured(command(load))
                 if number:
                     _add_transactions(figures, broker.kind, partitions, found)
                 delete_topic(broker, topic)
@@ -171,7 +145,7 @@ def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
             partitions=LOG_PARTITIONS,
             count=size.log_mb * 1_000_000 // RECORD_BYTES,
         )
-        measured(load)
+        measured(command(load))
         expected[broker.kind] = end_offsets(broker, "log", LOG_PARTITIONS)
         broker.stop()
     for _ in range(size.rounds):
@@ -186,39 +160,6 @@ def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
 
 def _partitions(count: int) -> str:
     return f"{count} partition" + "s" * (count > 1)
-
-
-@contextmanager
-def running(kinds: Sequence[str]) -> Iterator[list[Rival]]:
-    """Brokers of these kinds, started; gone at the end."""
-    with ExitStack() as exits:
-        brokers = [rival(kind) for kind in kinds]
-        for broker in brokers:
-            exits.callback(broker.close)
-            broker.start()
-        yield brokers
-
-
-def table(figures: Figures, title: str) -> Table:
-    """Values, and how many times better the embedded broker is: more a second, less of the rest."""
-    made = Table(title=title)
-    for column in ("", "unit", *KINDS, "better by"):
-        made.add_column(column, justify="left" if column in ("", "unit") else "right")
-    for line, unit, medians in figures.medians():
-        cells = [_written(medians[kind], unit) if kind in medians else "" for kind in KINDS]
-        made.add_row(line, unit, *cells, _ratio(medians, unit))
-    return made
-
-
-def _ratio(medians: dict[str, float], unit: str) -> str:
-    if len(medians) < len(KINDS):
-        return ""
-    ours, theirs = (medians[kind] for kind in KINDS)
-    return f"{ours / theirs if unit == RATE else theirs / ours:.2f} x"
-
-
-def _written(value: float, unit: str) -> str:
-    return f"{value:,.2f}" if unit in (LATENCY, SECONDS, CPU) else f"{value:,.0f}"
 
 
 def bench(
@@ -255,8 +196,7 @@ def bench(
     console.print(table(figures, title))
     console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
     if output is not None:
-        lines = [{"line": a, "unit": b, **medians} for a, b, medians in figures.medians()]
-        output.write_text(json.dumps(lines, indent=2) + "\n")
+        figures.write(output)
 
 
 if __name__ == "__main__":

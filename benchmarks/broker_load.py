@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.figures import at
+
 VALUE = b"v" * 100
 TIMEOUT_S = 120.0
 QUEUE_MESSAGES_MAX = 1_000_000
@@ -123,11 +125,6 @@ def _transaction(producer: Producer, load: Load) -> tuple[float, float]:
     producer.commit_transaction(TIMEOUT_S)
     end = time.perf_counter()
     return end - flushed, end - begin
-
-
-def at(ordered: list[float], share: float) -> float:
-    """The value that this share of the values does not exceed."""
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def stored(load: Load) -> int:

@@ -1,4 +1,4 @@
-"""The two brokers of `benchmarks.broker`, as a person would run them.
+"""The two brokers of `benchmarks.broker` and `benchmarks.groups`, as a person would run them.
 
 The embedded broker has its defaults. Real Kafka has the heap and the collector that its own start
 script gives it, both of the JVM's compilers, and its default numbers of threads; only what says how
@@ -7,9 +7,11 @@ long to wait for other nodes is short, as in the tests, since a single node has 
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -44,11 +46,24 @@ LATEST = -1
 Rival = EmbeddedProcess | RealKafka
 
 
-def rival(kind: str) -> Rival:
+def rival(kind: str, settings: Mapping[str, str]) -> Rival:
     """`embedded` or `kafka`, not started yet, on a data directory of its own."""
     if kind == "embedded":
-        return EmbeddedProcess()
-    return RealKafka(KAFKA_SETTINGS, jvm_flags=JVM_FLAGS)
+        return EmbeddedProcess(settings)
+    return RealKafka({**KAFKA_SETTINGS, **settings}, jvm_flags=JVM_FLAGS)
+
+
+@contextmanager
+def running(
+    kinds: Sequence[str], settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[list[Rival]]:
+    """Brokers of these kinds, settings beside their defaults, started; gone at the end."""
+    with ExitStack() as exits:
+        brokers = [rival(kind, settings) for kind in kinds]
+        for broker in brokers:
+            exits.callback(broker.close)
+            broker.start()
+        yield brokers
 
 
 def create_topic(broker: Rival, name: str, partitions: int) -> None:
@@ -96,12 +111,6 @@ def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
         what=lambda: f"{end_offsets(broker, topic, len(expected))} and not {expected}",
     )
     return time.perf_counter() - begin
-
-
-def cpu_s(broker: Rival) -> float:
-    """Processor time of the process so far: what else the machine does hardly counts in it."""
-    fields = Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mb(broker: Rival, *, peak: bool = False) -> float:

@@ -48,6 +48,7 @@ PARTS: Sequence[Part] = (
     ),
     Part("benchmark", (*MAKE, "bench")),
     Part("benchmark of the broker", (*MAKE, "bench-broker", "OPTIONS=--quick")),
+    Part("benchmark of groups", (*MAKE, "bench-groups", "OPTIONS=--quick")),
 )
 
 

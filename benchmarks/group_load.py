@@ -1,0 +1,300 @@
+"""The client's side of `benchmarks.groups`: one measurement, as a process.
+
+    python -m benchmarks.group_load '{"what": "group", "servers": "127.0.0.1:9092", ...}'
+
+Reads its task as JSON from the command line and prints its figures as JSON, as
+`benchmarks.broker_load` does. Nothing is printed that was not verified: assignments are complete
+and disjoint, an answer that isn't the expected one is a RuntimeError, offsets are fetched back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+import uvloop
+
+from benchmarks import group_wire as wire
+from benchmarks.figures import at, cpu_s
+from benchmarks.group_clients import seconds_to_stable
+from benchmarks.group_members import (
+    Board,
+    ClassicMember,
+    ConsumerMember,
+    Member,
+    ranges,
+)
+from benchmarks.group_wire import Connection, connect
+
+STABLE_TIMEOUT_S = 180.0
+COMMITTERS = 8
+COMMITTED_PARTITIONS = 10
+FRAMES = 50  # different commits of one member, sent again and again
+FILL_DEPTH = 20
+GROUPS_A_FETCH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLoad:
+    """One measurement. `count`: heartbeats, commits, or groups."""
+
+    what: str
+    servers: str
+    pid: int  # of the broker
+    group: str
+    topic: str
+    topic_id: str
+    partitions: int
+    protocol: str = "classic"
+    members: int = 1
+    interval_ms: int = 100  # of heartbeats, where the member chooses
+    count: int = 0
+    rate: int = 0  # heartbeats a second, where their latency is measured
+
+
+async def member_of(load: GroupLoad, group: str, board: Board, prepared: Any) -> Member:
+    connection = await connect(load.servers)
+    if load.protocol == "classic":
+        return ClassicMember(connection, group, load.topic, load.interval_ms, board, prepared)
+    return ConsumerMember(connection, group, load.topic, UUID(load.topic_id), board)
+
+
+async def group(load: GroupLoad) -> dict[str, float]:
+    """All members at once, one more, one less, then heartbeats while nothing happens."""
+    board = Board(load.partitions)
+    counts = (load.members, load.members + 1)
+    prepared = {
+        count: ranges(load.topic, load.partitions, count) for count in range(1, counts[1] + 1)
+    }
+    members = [await member_of(load, load.group, board, prepared) for _ in range(load.members)]
+    newcomer = await member_of(load, load.group, board, prepared)
+    figures: dict[str, float] = {}
+    board.expect(load.members)
+    begin = time.perf_counter()
+    for member in members:
+        member.start()
+    figures["start_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    board.expect(load.members + 1)
+    begin = time.perf_counter()
+    newcomer.start()
+    figures["join_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    board.expect(load.members)
+    begin = time.perf_counter()
+    await newcomer.leave()
+    figures["leave_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    if load.count:
+        figures |= await heartbeats(load, members)
+    await asyncio.gather(*(member.leave() for member in members))
+    return figures
+
+
+async def heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, float]:
+    """At a steady rate their latency; as many as can be, one at a time a member, their cost."""
+    await asyncio.sleep(2 * load.interval_ms / 1_000)  # acknowledgements are through
+    for member in members:
+        member.rest()
+    await asyncio.sleep(load.interval_ms / 1_000)
+    sent = [(member.connection, *member.heartbeat()) for member in members]
+    taken = await steadily(sent, load.rate, load.count // 10)
+    before_s = cpu_s(load.pid)
+    seconds = await pumped([(a, [frame], expected) for a, frame, expected in sent], 1, load.count)
+    return {
+        "heartbeats_per_s": load.count / seconds,
+        "heartbeat_cpu_us": (cpu_s(load.pid) - before_s) * 1_000_000 / load.count,
+        "heartbeat_p50_ms": 1_000 * at(taken, 0.50),
+        "heartbeat_p99_ms": 1_000 * at(taken, 0.99),
+    }
+
+
+async def steadily(
+    sent: Sequence[tuple[Connection, bytes, bytes]], rate: int, count: int
+) -> list[float]:
+    """Seconds that each answer took, in ascending order: `rate` requests a second, member by
+    member, whether the last answer is there or not."""
+    taken: list[float] = []
+    done = asyncio.Event()
+    clock = time.perf_counter
+    begin = clock()
+    for number in range(count):
+        due = begin + number / rate
+        if due > clock():
+            await asyncio.sleep(due - clock())
+        connection, frame, expected = sent[number % len(sent)]
+
+        def answered(answer: bytes, at: float = clock(), expected: bytes = expected) -> None:
+            taken.append(clock() - at)
+            check(answer, expected)
+            if len(taken) == count:
+                done.set()
+
+        connection.send(frame, answered)
+    await done.wait()
+    return sorted(taken)
+
+
+def check(answer: bytes, expected: bytes) -> None:
+    if answer != expected:
+        raise RuntimeError(f"{answer!r}, not {expected!r}")
+
+
+async def pumped(
+    sent: Sequence[tuple[Connection, Sequence[bytes], bytes]], depth: int, count: int
+) -> float:
+    """Seconds for `count` requests: each connection sends its frames in turn, over and over, with
+    `depth` of them unanswered at any time."""
+    done = asyncio.Event()
+    each = count // len(sent)
+    left = len(sent)
+
+    def start(connection: Connection, frames: Sequence[bytes], expected: bytes) -> None:
+        state = [0, 0]  # sent, answered
+
+        def answered(answer: bytes) -> None:
+            nonlocal left
+            if answer != expected:
+                check(answer, expected)
+            state[1] += 1
+            if state[0] < each:
+                connection.send(frames[state[0] % len(frames)], answered)
+                state[0] += 1
+            elif state[1] == each:
+                left -= 1
+                if not left:
+                    done.set()
+
+        for number in range(min(depth, each)):
+            connection.send(frames[number], answered)
+            state[0] += 1
+
+    begin = time.perf_counter()
+    for connection, frames, expected in sent:
+        start(connection, frames, expected)
+    await done.wait()
+    return time.perf_counter() - begin
+
+
+async def commits(load: GroupLoad) -> dict[str, float]:
+    """Commits of 10 partitions each by members of several groups: one at a time, then pipelined."""
+    members: list[Member] = []
+    for number in range(COMMITTERS):
+        board = Board(load.partitions)
+        board.expect(1)
+        name = f"{load.group}-{number}"
+        members.append(
+            await member_of(load, name, board, {1: ranges(load.topic, load.partitions, 1)})
+        )
+        members[-1].start()
+        await board.stable_at(STABLE_TIMEOUT_S)
+    await asyncio.sleep(2 * load.interval_ms / 1_000)
+    sent = []
+    for number, member in enumerate(members):
+        member.rest()
+        frames = [
+            wire.offset_commit(
+                f"{load.group}-{number}", *member.identity, load.topic, offsets(each)
+            )
+            for each in range(FRAMES)
+        ]
+        answer = await member.connection.call(frames[0])
+        wire.check_committed(answer)
+        sent.append((member.connection, frames, answer))
+    figures: dict[str, float] = {}
+    for depth, name in ((1, "commit"), (10, "pipelined_commit")):
+        before_s = cpu_s(load.pid)
+        seconds = await pumped(sent, depth, load.count)
+        cpu_us = (cpu_s(load.pid) - before_s) * 1_000_000 / load.count
+        figures |= {f"{name}s_per_s": load.count / seconds, f"{name}_cpu_us": cpu_us}
+    last = offsets((load.count // COMMITTERS - 1) % FRAMES)
+    names = [f"{load.group}-{number}" for number in range(COMMITTERS)]
+    await check_fetched(members[0].connection, dict.fromkeys(names, last))
+    await asyncio.gather(*(member.leave() for member in members))
+    return figures
+
+
+def offsets(seed: int) -> dict[int, int]:
+    """What a group commits."""
+    return {partition: 1_000 * seed + partition for partition in range(COMMITTED_PARTITIONS)}
+
+
+async def check_fetched(connection: Connection, expected: dict[str, dict[int, int]]) -> None:
+    """RuntimeError unless every group has exactly these offsets."""
+    names = list(expected)
+    for start in range(0, len(names), GROUPS_A_FETCH):
+        asked = names[start : start + GROUPS_A_FETCH]
+        found = wire.fetched_offsets(await connection.call(wire.offset_fetch(asked)))
+        for name in asked:
+            if found[name] != (0, expected[name]):
+                raise RuntimeError(f"{name}: {found[name]}, not {expected[name]}")
+
+
+async def fill(load: GroupLoad) -> dict[str, float]:
+    """Offsets of `count` groups, each its own."""
+    connections = [await connect(load.servers) for _ in range(COMMITTERS)]
+    names = filled(load)
+    sent = []
+    for number, connection in enumerate(connections):
+        mine = range(number, load.count, COMMITTERS)
+        frames = [
+            wire.offset_commit(names[each], -1, "", load.topic, offsets(each)) for each in mine
+        ]
+        answer = await connection.call(frames[0])
+        wire.check_committed(answer)
+        sent.append((connection, frames, answer))
+    await pumped(sent, FILL_DEPTH, load.count)
+    return await verify(load)
+
+
+async def verify(load: GroupLoad) -> dict[str, float]:
+    """Every group that `fill` made has its offsets."""
+    connection = await connect(load.servers)
+    expected = {name: offsets(number) for number, name in enumerate(filled(load))}
+    await check_fetched(connection, expected)
+    connection.close()
+    return {}
+
+
+def filled(load: GroupLoad) -> list[str]:
+    return [f"{load.group}-{number}" for number in range(load.count)]
+
+
+def clients(load: GroupLoad) -> dict[str, float]:
+    """Real consumers, all at once."""
+    where = load.servers, load.group, load.topic, load.partitions
+    return {"start_s": seconds_to_stable(*where, load.protocol, load.members)}
+
+
+def on_a_loop(
+    measure: Callable[[GroupLoad], Coroutine[Any, Any, dict[str, float]]],
+) -> Callable[[GroupLoad], dict[str, float]]:
+    return lambda load: uvloop.run(measure(load))
+
+
+MEASURES: dict[str, Callable[[GroupLoad], dict[str, float]]] = {
+    "group": on_a_loop(group),
+    "commits": on_a_loop(commits),
+    "fill": on_a_loop(fill),
+    "verify": on_a_loop(verify),
+    "clients": clients,
+}
+
+
+def command(load: GroupLoad) -> list[str]:
+    """What to run for this measurement."""
+    return [sys.executable, "-m", "benchmarks.group_load", json.dumps(asdict(load))]
+
+
+def main() -> None:
+    load = GroupLoad(**json.loads(sys.argv[1]))
+    gc.disable()  # a measurement is short
+    print(json.dumps(MEASURES[load.what](load)))
+
+
+if __name__ == "__main__":
+    main()

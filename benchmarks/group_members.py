@@ -1,0 +1,325 @@
+"""Simulated members of a group, of either protocol, and the board that tells when it is stable.
+
+A member does on the wire what a real one does: it heartbeats at its interval, joins again when it
+is told to, gives up at once what it has to, and says so at once. It has no records to handle, so
+that what is measured is the broker, the protocol and its intervals.
+Stable: every member is in the same generation (or epoch), all partitions have exactly one owner,
+and no member has two more than another. Nothing moves after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from struct import pack
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from benchmarks import group_wire as wire
+from benchmarks.group_wire import Connection
+from coordinator.shard.records import Reader
+
+SESSION_TIMEOUT_MS = 45_000
+REBALANCE_TIMEOUT_MS = 300_000
+MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 79, 27, 25
+PROTOCOL = "range"
+
+
+class Unstable(RuntimeError):
+    """The group did not become stable in time, or what it did can't be."""
+
+
+class Board:
+    """What each member has, and since when the group is stable."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._have: dict[Member, tuple[int, frozenset[int]]] = {}
+        self._expected = 0
+        self._stable = asyncio.Event()
+        self._stable_at = 0.0
+
+    def expect(self, members: int) -> None:
+        """So many members; not stable before something has changed."""
+        self._expected = members
+        self._stable.clear()
+
+    def has(self, member: Member, epoch: int, owned: frozenset[int]) -> None:
+        self._have[member] = epoch, owned
+        self._look()
+
+    def gone(self, member: Member) -> None:
+        self._have.pop(member, None)
+
+    async def stable_at(self, timeout_s: float) -> float:
+        """When it became so. Unstable says how far it has come."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._stable.wait()
+        except TimeoutError:
+            raise Unstable(f"after {timeout_s} s: {self.describe()}") from None
+        if not self._is_stable():
+            raise Unstable(f"it did not stay so: {self.describe()}")
+        return self._stable_at
+
+    def describe(self) -> str:
+        epochs = sorted({epoch for epoch, _ in self._have.values()})
+        owned = sum(len(owned) for _, owned in self._have.values())
+        return (
+            f"{len(self._have)} of {self._expected} members in {epochs} have {owned} of "
+            f"{self._partitions} partitions"
+        )
+
+    def _look(self) -> None:
+        if len(self._have) == self._expected and not self._stable.is_set() and self._is_stable():
+            self._stable_at = time.perf_counter()
+            self._stable.set()
+
+    def _is_stable(self) -> bool:
+        epochs = {epoch for epoch, _ in self._have.values()}
+        sizes = [len(owned) for _, owned in self._have.values()]
+        if len(epochs) != 1 or sum(sizes) != self._partitions or max(sizes) - min(sizes) > 1:
+            return False
+        return len(frozenset().union(*(owned for _, owned in self._have.values()))) == sum(sizes)
+
+
+class Member(Protocol):
+    """One member on a connection of its own."""
+
+    connection: Connection
+
+    def start(self) -> None: ...
+    async def leave(self) -> None: ...
+    def rest(self) -> None:
+        """Send no more heartbeats of its own accord."""
+        ...
+
+    def heartbeat(self) -> tuple[bytes, bytes]:
+        """The frame of one, and the answer that it must get while nothing happens."""
+        ...
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        """Generation or epoch, and member id: what a commit needs."""
+        ...
+
+
+class ClassicMember:
+    """JoinGroup, SyncGroup, Heartbeat: the leader assigns ranges, prepared before."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        group: str,
+        topic: str,
+        interval_ms: int,
+        board: Board,
+        ranges: dict[int, list[bytes]],
+    ) -> None:
+        self.connection = connection
+        self._group = wire.string(group)
+        self._interval_s = interval_ms / 1_000
+        self._board = board
+        self._ranges = ranges  # by number of members
+        self._member_id = ""
+        self._generation = -1
+        self._timer: asyncio.TimerHandle | None = None
+        self._rests = False
+        self._frame = b""
+        metadata = pack(">h", 0) + wire.array([wire.string(topic)]) + wire.blob(b"")
+        self._protocols = wire.array([wire.string(PROTOCOL) + wire.blob(metadata)])
+
+    def start(self) -> None:
+        self._join()
+
+    async def leave(self) -> None:
+        self.rest()
+        self._board.gone(self)
+        body = self._group + wire.string(self._member_id)
+        await self.connection.call(wire.LEAVE_GROUP.frame(body))
+        self.connection.close()
+
+    def rest(self) -> None:
+        self._rests = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def heartbeat(self) -> tuple[bytes, bytes]:
+        body = self._group + pack(">i", self._generation) + wire.string(self._member_id)
+        frame = wire.HEARTBEAT.frame(body + wire.string(None))
+        return frame, frame[8:12] + pack(">ih", 0, 0)
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        return self._generation, self._member_id
+
+    def _join(self) -> None:
+        body = (
+            self._group
+            + pack(">ii", SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS)
+            + wire.string(self._member_id)
+            + wire.string(None)
+            + wire.string("consumer")
+            + self._protocols
+        )
+        self.connection.send(wire.JOIN_GROUP.frame(body), self._joined)
+
+    def _joined(self, answer: bytes) -> None:
+        reader = wire.JOIN_GROUP.reader(answer)
+        _, code, generation = reader.fixed(">ihi")
+        _, leader, member_id = reader.string(), reader.string(), reader.string()
+        if code in (0, MEMBER_ID_REQUIRED):
+            self._member_id = member_id
+        elif code == UNKNOWN_MEMBER_ID:
+            self._member_id = ""
+        else:
+            raise Unstable(f"JoinGroup: error {code}")
+        if code:
+            self._join()
+            return
+        self._generation = generation
+        assignments: list[bytes] = []
+        if leader == member_id:
+            members = []
+            for _ in range(reader.array()):
+                members.append(reader.string())
+                reader.nullable_string()
+                reader.blob()
+            ranges = self._ranges[len(members)]
+            assignments = [
+                wire.string(id_) + part for id_, part in zip(members, ranges, strict=True)
+            ]
+        body = self._group + pack(">i", generation) + wire.string(member_id) + wire.string(None)
+        self.connection.send(wire.SYNC_GROUP.frame(body + wire.array(assignments)), self._synced)
+
+    def _synced(self, answer: bytes) -> None:
+        reader = wire.SYNC_GROUP.reader(answer)
+        _, code = reader.fixed(">ih")
+        if code:
+            self._refused(code)
+            return
+        assigned = Reader(reader.blob())
+        assigned.int16()
+        owned: list[int] = []
+        for _ in range(assigned.array()):
+            assigned.string()
+            owned += [assigned.int32() for _ in range(assigned.array())]
+        self._board.has(self, self._generation, frozenset(owned))
+        self._frame = self.heartbeat()[0]
+        self._heartbeat_later()
+
+    def _heartbeat_later(self) -> None:
+        if self._rests:
+            return
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(
+            self._interval_s, self.connection.send, self._frame, self._alive
+        )
+
+    def _alive(self, answer: bytes) -> None:
+        _, code = wire.HEARTBEAT.reader(answer).fixed(">ih")
+        if code:
+            self._refused(code)
+        else:
+            self._heartbeat_later()
+
+    def _refused(self, code: int) -> None:
+        if code == UNKNOWN_MEMBER_ID:
+            self._member_id = ""
+        elif code != REBALANCE_IN_PROGRESS:
+            raise Unstable(f"SyncGroup or Heartbeat: error {code}")
+        self._join()
+
+
+def ranges(topic: str, partitions: int, members: int) -> list[bytes]:
+    """What each of so many members gets: the value of an assignment, ready to be sent."""
+    made = []
+    for number in range(members):
+        mine = range(partitions * number // members, partitions * (number + 1) // members)
+        listed = wire.string(topic) + wire.array([pack(">i", each) for each in mine])
+        made.append(wire.blob(pack(">h", 0) + wire.array([listed]) + wire.blob(b"")))
+    return made
+
+
+class ConsumerMember:
+    """ConsumerGroupHeartbeat: the broker assigns, and says how often it wants to hear of us."""
+
+    def __init__(
+        self, connection: Connection, group: str, topic: str, topic_id: UUID, board: Board
+    ) -> None:
+        self.connection = connection
+        self._group = group
+        self._topics = [topic]
+        self._topic_id = topic_id
+        self._board = board
+        self._member_id = str(uuid4())
+        self._epoch = 0
+        self._owned: frozenset[int] = frozenset()
+        self._last_answer = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._rests = False
+        self._frame = b""
+        self._interval_s = 0.0
+
+    def start(self) -> None:
+        self._send(
+            wire.consumer_heartbeat(
+                self._group, self._member_id, 0, topics=self._topics, owned=(self._topic_id, ())
+            )
+        )
+
+    async def leave(self) -> None:
+        self.rest()
+        self._board.gone(self)
+        await self.connection.call(wire.consumer_heartbeat(self._group, self._member_id, -1))
+        self.connection.close()
+
+    def rest(self) -> None:
+        self._rests = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def heartbeat(self) -> tuple[bytes, bytes]:
+        return self._frame, self._last_answer
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        return self._epoch, self._member_id
+
+    def _send(self, frame: bytes) -> None:
+        self.connection.send(frame, self._answered)
+
+    def _answered(self, answer: bytes) -> None:
+        if answer == self._last_answer:
+            self._heartbeat_later()
+            return
+        epoch, interval_ms, assigned = wire.consumer_answer(answer)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._frame = wire.consumer_heartbeat(self._group, self._member_id, epoch)
+        self._interval_s = interval_ms / 1_000
+        if assigned is None:
+            self._last_answer = answer
+            self._board.has(self, epoch, self._owned)
+            self._heartbeat_later()
+            return
+        self._owned = assigned
+        self._board.has(self, epoch, assigned)
+        self._send(
+            wire.consumer_heartbeat(
+                self._group, self._member_id, epoch, owned=(self._topic_id, sorted(self._owned))
+            )
+        )
+
+    def _heartbeat_later(self) -> None:
+        if self._rests:
+            return
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._interval_s, self._send, self._frame)
+
+
+def close(members: Sequence[Member]) -> None:
+    for member in members:
+        member.rest()
+        member.connection.close()

@@ -1,0 +1,262 @@
+"""A client as cheap as can be, for `benchmarks.group_load`: frames made by hand, one socket each.
+
+The versions are those that librdkafka 2.16 speaks. What a member sends again and again is made
+once, and an answer that must always be the same is compared, not read: the client's share of the
+machine is small, and the same for both brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from struct import pack
+from typing import NamedTuple
+from uuid import UUID
+
+from coordinator.shard.records import Reader
+from coordinator.wire.frames import FrameReader
+
+CLIENT_ID = b"bench"
+FRAME_BYTES_MAX = 100 << 20
+
+_CORRELATION_ID = 7  # answers come in the order of the requests
+
+
+class Call(NamedTuple):
+    """One version of one API."""
+
+    api_key: int
+    version: int
+    flexible: bool
+
+    def frame(self, body: bytes) -> bytes:
+        """The whole request, its length included."""
+        head = pack(">hhih", self.api_key, self.version, _CORRELATION_ID, len(CLIENT_ID))
+        rest = CLIENT_ID + (b"\0" if self.flexible else b"") + body
+        return pack(">i", len(head) + len(rest)) + head + rest
+
+    def reader(self, answer: bytes) -> Reader:
+        """Past the answer's header."""
+        reader = Reader(answer)
+        reader.int32()
+        if self.flexible:
+            reader.flexible = True
+            reader.tags()
+        return reader
+
+
+OFFSET_COMMIT = Call(8, 9, True)
+OFFSET_FETCH = Call(9, 8, True)
+JOIN_GROUP = Call(11, 5, False)
+HEARTBEAT = Call(12, 3, False)
+LEAVE_GROUP = Call(13, 1, False)
+SYNC_GROUP = Call(14, 3, False)
+CONSUMER_GROUP_HEARTBEAT = Call(68, 1, True)
+
+
+# Fields: plain as in versions that aren't flexible, compact as in those that are.
+
+
+def string(value: str | None) -> bytes:
+    if value is None:
+        return b"\xff\xff"
+    data = value.encode()
+    return pack(">h", len(data)) + data
+
+
+def blob(value: bytes) -> bytes:
+    return pack(">i", len(value)) + value
+
+
+def array(elements: Sequence[bytes]) -> bytes:
+    return pack(">i", len(elements)) + b"".join(elements)
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact(value: str | None) -> bytes:
+    if value is None:
+        return b"\0"
+    data = value.encode()
+    return varint(len(data) + 1) + data
+
+
+def compact_array(elements: Sequence[bytes] | None) -> bytes:
+    return b"\0" if elements is None else varint(len(elements) + 1) + b"".join(elements)
+
+
+# Requests, in the words of Kafka's schemas.
+
+
+def offset_commit(
+    group: str, epoch: int, member_id: str, topic: str, offsets: Mapping[int, int]
+) -> bytes:
+    partitions = [
+        pack(">iqi", partition, offset, -1) + compact("") + b"\0"
+        for partition, offset in offsets.items()
+    ]
+    topics = [compact(topic) + compact_array(partitions) + b"\0"]
+    who = compact(group) + pack(">i", epoch) + compact(member_id) + compact(None)
+    return OFFSET_COMMIT.frame(who + compact_array(topics) + b"\0")
+
+
+def check_committed(answer: bytes) -> None:
+    """RuntimeError unless every offset was taken."""
+    reader = OFFSET_COMMIT.reader(answer)
+    reader.int32()
+    for _ in range(reader.array()):
+        topic = reader.string()
+        for _ in range(reader.array()):
+            partition, code = reader.fixed(">ih")
+            reader.tags()
+            if code:
+                raise RuntimeError(f"OffsetCommit of {topic}-{partition}: error {code}")
+        reader.tags()
+
+
+def offset_fetch(groups: Iterable[str]) -> bytes:
+    """All offsets of these groups."""
+    asked = [compact(group) + compact_array(None) + b"\0" for group in groups]
+    return OFFSET_FETCH.frame(compact_array(asked) + b"\0" + b"\0")
+
+
+def fetched_offsets(answer: bytes) -> dict[str, tuple[int, dict[int, int]]]:
+    """Of each group its error code, and its offsets by partition."""
+    reader = OFFSET_FETCH.reader(answer)
+    reader.int32()
+    found: dict[str, tuple[int, dict[int, int]]] = {}
+    for _ in range(reader.array()):
+        group, offsets = reader.string(), {}
+        for _ in range(reader.array()):
+            reader.string()
+            for _ in range(reader.array()):
+                partition, offset, _epoch = reader.fixed(">iqi")
+                reader.nullable_string()
+                offsets[partition] = offset
+                reader.fixed(">h")
+                reader.tags()
+            reader.tags()
+        code = reader.int16()
+        reader.tags()
+        found[group] = code, offsets
+    return found
+
+
+def consumer_heartbeat(
+    group: str,
+    member_id: str,
+    epoch: int,
+    *,
+    topics: Sequence[str] | None = None,
+    owned: tuple[UUID, Iterable[int]] | None = None,
+) -> bytes:
+    """What is None has not changed since the last one."""
+    partitions = None
+    if owned is not None:
+        topic_id, numbers = owned
+        listed = compact_array([pack(">i", number) for number in numbers])
+        partitions = [topic_id.bytes + listed + b"\0"] if len(listed) > 1 else []
+    joins = topics is not None
+    body = (
+        compact(group)
+        + compact(member_id)
+        + pack(">i", epoch)
+        + compact(None)  # instance id
+        + compact(None)  # rack
+        + pack(">i", 300_000 if joins else -1)
+        + compact_array(None if topics is None else [compact(topic) for topic in topics])
+        + compact(None)  # regular expression
+        + compact(None)  # assignor
+        + compact_array(partitions)
+        + b"\0"
+    )
+    return CONSUMER_GROUP_HEARTBEAT.frame(body)
+
+
+class ConsumerAnswer(NamedTuple):
+    """`assigned` is None if nothing is said of it."""
+
+    epoch: int
+    interval_ms: int
+    assigned: frozenset[int] | None
+
+
+def consumer_answer(answer: bytes) -> ConsumerAnswer:
+    """RuntimeError for a refusal."""
+    reader = CONSUMER_GROUP_HEARTBEAT.reader(answer)
+    _, code = reader.fixed(">ih")
+    message = reader.nullable_string()
+    if code:
+        raise RuntimeError(f"ConsumerGroupHeartbeat: error {code}, {message}")
+    reader.nullable_string()
+    epoch, interval_ms, has_assignment = reader.fixed(">iib")
+    assigned: list[int] = []
+    if has_assignment < 0:
+        return ConsumerAnswer(epoch, interval_ms, None)
+    for _ in range(reader.array()):
+        reader.fixed("16s")
+        assigned += [reader.int32() for _ in range(reader.array())]
+        reader.tags()
+    return ConsumerAnswer(epoch, interval_ms, frozenset(assigned))
+
+
+class Connection(asyncio.Protocol):
+    """Requests out, answers to whoever waits for them, in order."""
+
+    def __init__(self) -> None:
+        self._frames = FrameReader(FRAME_BYTES_MAX)
+        self._waiting: deque[Callable[[bytes], None]] = deque()
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
+        self._transport = transport  # type: ignore[assignment]  # uvloop's is one in all but name
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._waiting:
+            _end(f"the broker closed a connection: {exc}")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._waiting.popleft()(frame)
+        except Exception:
+            _end(traceback.format_exc())
+
+    def send(self, frame: bytes, then: Callable[[bytes], None]) -> None:
+        self._waiting.append(then)
+        self._transport.write(frame)
+
+    def call(self, frame: bytes) -> asyncio.Future[bytes]:
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.send(frame, lambda answer: None if future.done() else future.set_result(answer))
+        return future
+
+    def close(self) -> None:
+        self._waiting.clear()
+        self._transport.close()
+
+
+def _end(reason: str) -> None:
+    """What an event loop would only log spoils the measurement: the process ends."""
+    sys.stderr.write(reason)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+async def connect(servers: str) -> Connection:
+    host, _, port = servers.rpartition(":")
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(Connection, host, int(port))
+    return connection

@@ -1,0 +1,284 @@
+"""Groups on the embedded broker beside real Kafka: rebalances, heartbeats, commits, loading.
+
+    python -m benchmarks.groups [--quick] [--only embedded|kafka] [--protocols classic] [--rounds 3]
+
+Both brokers run at the same time and are measured in turns, each measurement by a client process of
+its own (`benchmarks.group_load`). Three parts:
+
+- As people run them: both brokers' defaults, which wait 3 s before a new classic group's first
+  generation, and let members heartbeat each 3 s (classic) or 5 s (consumer). Time here is mostly
+  those intervals.
+- As fast as they can: no initial delay, no pause between two assignments, heartbeats each 100 ms.
+- Start on the offsets of many groups, until the last shard answers.
+
+A round that is not counted comes first, for the JVM's compilers. Figures are medians of the rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import group_wire as wire
+from benchmarks.broker_rivals import JVM_FLAGS, Rival, create_topic, running
+from benchmarks.figures import (
+    CPU_EACH,
+    KINDS,
+    LATENCY,
+    RATE,
+    SECONDS,
+    Figures,
+    measured,
+    table,
+)
+from benchmarks.group_load import GroupLoad, command, filled
+from coordinator.shard.placement import shard_of
+from tests.conformance.calls import topic_id
+from tests.conformance.wire import Api, Client
+from tests.kafka.server import missing
+
+PROTOCOLS = ("classic", "consumer")
+SMALL, LARGE = (10, 900), (200, 2_000)  # members, partitions
+CLASSIC_INTERVAL_MS = 3_000  # clients' default; the consumer protocol's is the broker's to say
+FAST_INTERVAL_MS = 100
+FAST = {"group.initial.rebalance.delay.ms": "0"}
+FAST_CONSUMER = {
+    "group.consumer.heartbeat.interval.ms": str(FAST_INTERVAL_MS),
+    "group.consumer.min.heartbeat.interval.ms": str(FAST_INTERVAL_MS),
+    "group.consumer.assignment.interval.ms": "0",
+}
+HEARTBEATS_PER_S = 2_000  # where their latency is measured
+SHARDS = 50  # Kafka's default, and ours
+LOADING = frozenset({14, 15, 16})
+START_TIMEOUT_S = 120.0
+
+console = Console(width=110)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is measured."""
+
+    heartbeats: int
+    commits: int
+    groups: int
+    rounds: int
+    warm_ups: int
+    large_by_default: bool
+
+
+FULL = Size(
+    heartbeats=100_000, commits=40_000, groups=10_000, rounds=3, warm_ups=1, large_by_default=True
+)
+QUICK = Size(
+    heartbeats=10_000, commits=4_000, groups=2_000, rounds=1, warm_ups=0, large_by_default=False
+)
+
+
+class Bench:
+    """Brokers, what is measured on them, and the figures."""
+
+    def __init__(self, protocols: Sequence[str], size: Size, figures: Figures) -> None:
+        self.protocols = protocols
+        self.size = size
+        self.figures = figures
+        self._groups = 0
+
+    def load(self, broker: Rival, what: str, partitions: int, **more: object) -> GroupLoad:
+        """A measurement with a group of its own."""
+        self._groups += 1
+        topic = f"topic-{partitions}"
+        with Client(broker.bootstrap_servers) as client:
+            found = str(topic_id(client, topic))
+        load = GroupLoad(
+            what=what,
+            servers=broker.bootstrap_servers,
+            pid=broker.pid,
+            group=f"{what}-{self._groups}",
+            topic=topic,
+            topic_id=found,
+            partitions=partitions,
+        )
+        return replace(load, **more)  # type: ignore[arg-type]
+
+    def by_default(self, brokers: Sequence[Rival]) -> None:
+        for broker in brokers:
+            prepare(broker, (SMALL[1], LARGE[1]))
+        for _ in range(self.size.rounds):
+            for protocol in self.protocols:
+                self._clients(brokers, protocol)
+                if self.size.large_by_default:
+                    self._group(brokers, protocol, LARGE, CLASSIC_INTERVAL_MS, ", defaults")
+
+    def fast(self, brokers: Sequence[Rival]) -> None:
+        for broker in brokers:
+            prepare(broker, (SMALL[1], LARGE[1]))
+        for number in range(self.size.warm_ups + self.size.rounds):
+            counts = number >= self.size.warm_ups
+            for protocol in self.protocols:
+                for numbers in (SMALL, LARGE):
+                    self._group(brokers, protocol, numbers, FAST_INTERVAL_MS, "", counts=counts)
+                self._commits(brokers, protocol, counts=counts)
+
+    def _clients(self, brokers: Sequence[Rival], protocol: str) -> None:
+        members, partitions = SMALL
+        for broker in brokers:
+            load = self.load(broker, "clients", partitions, protocol=protocol, members=members)
+            seconds = measured(command(load))["start_s"]
+            line = f"{protocol}: {members} consumers, {partitions} partitions, defaults"
+            self.figures.add(line, SECONDS, broker.kind, seconds)
+
+    def _group(
+        self,
+        brokers: Sequence[Rival],
+        protocol: str,
+        numbers: tuple[int, int],
+        interval_ms: int,
+        suffix: str,
+        *,
+        counts: bool = True,
+    ) -> None:
+        members, partitions = numbers
+        heartbeats = self.size.heartbeats if numbers == LARGE and not suffix else 0
+        for broker in brokers:
+            load = self.load(
+                broker,
+                "group",
+                partitions,
+                protocol=protocol,
+                members=members,
+                interval_ms=interval_ms,
+                count=heartbeats,
+                rate=HEARTBEATS_PER_S,
+            )
+            found = measured(command(load))
+            if counts:
+                self._add_group(broker.kind, f"{protocol}, {members} members", suffix, found)
+
+    def _add_group(self, kind: str, who: str, suffix: str, found: dict[str, float]) -> None:
+        for key, what in (("start", "all at once"), ("join", "one more"), ("leave", "one leaves")):
+            self.figures.add(f"{who}: {what}{suffix}", SECONDS, kind, found[f"{key}_s"])
+        if "heartbeats_per_s" in found:
+            add, line = self.figures.add, f"{who}: heartbeats"
+            add(line, RATE, kind, found["heartbeats_per_s"])
+            add(f"{line}: broker's CPU for each", CPU_EACH, kind, found["heartbeat_cpu_us"])
+            for share in ("p50", "p99"):
+                what = f"{line} {share} at {HEARTBEATS_PER_S:,}/s"
+                add(what, LATENCY, kind, found[f"heartbeat_{share}_ms"])
+
+    def _commits(self, brokers: Sequence[Rival], protocol: str, *, counts: bool) -> None:
+        for broker in brokers:
+            load = self.load(
+                broker, "commits", SMALL[1], protocol=protocol, count=self.size.commits
+            )
+            found = measured(command(load))
+            for key, what in (("commit", "one at a time"), ("pipelined_commit", "10 in flight")):
+                line = f"{protocol}, commits of 10 partitions by 8 members, {what}"
+                if counts:
+                    self.figures.add(line, RATE, broker.kind, found[f"{key}s_per_s"])
+                    cpu = f"{line}: broker's CPU for each"
+                    self.figures.add(cpu, CPU_EACH, broker.kind, found[f"{key}_cpu_us"])
+
+    def starts(self, brokers: Sequence[Rival]) -> None:
+        """Start on the offsets of many groups."""
+        loads = {}
+        for broker in brokers:
+            load = self.load(broker, "fill", SMALL[1], count=self.size.groups)
+            loads[broker.kind] = replace(load, what="verify")
+            measured(command(load))
+            broker.stop()
+        for _ in range(self.size.rounds):
+            for broker in brokers:  # one at a time: only the one that is measured runs
+                load = loads[broker.kind]
+                begin = time.perf_counter()
+                broker.restart()
+                listening = time.perf_counter()
+                found = asyncio.run(until_loaded(broker.bootstrap_servers, filled(load)))
+                end = time.perf_counter()
+                if not all(found.values()):
+                    raise RuntimeError(f"{broker.kind} has lost offsets: {found}")
+                line = f"start with the offsets of {load.count:,} groups"
+                self.figures.add(line, SECONDS, broker.kind, end - begin)
+                waits = f"{line}: from the first answer to the last shard's"
+                self.figures.add(waits, SECONDS, broker.kind, end - listening)
+                measured(command(replace(load, servers=broker.bootstrap_servers)))
+                broker.stop()
+
+
+def prepare(broker: Rival, partitions: Sequence[int]) -> None:
+    """Topics with so many partitions, and a group coordinator that answers."""
+    for count in partitions:
+        create_topic(broker, f"topic-{count}", count)
+    with Client(broker.bootstrap_servers) as client:
+        client.send(Api.FIND_COORDINATOR, 2, key="any", key_type=0)
+    names = (f"any-{number}" for number in range(SHARDS * SHARDS))
+    asyncio.run(until_loaded(broker.bootstrap_servers, names))
+
+
+async def until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
+    """Ask for one of these groups of each shard until it has answered; their offsets."""
+    asked = {shard_of(name, SHARDS): name for name in groups}
+    offsets = {}
+    connection = await wire.connect(servers)
+    async with asyncio.timeout(START_TIMEOUT_S):
+        for name in asked.values():
+            while name not in offsets:
+                answer = await connection.call(wire.offset_fetch([name]))
+                code, found = wire.fetched_offsets(answer)[name]
+                if not code:
+                    offsets[name] = found
+                elif code in LOADING:
+                    await asyncio.sleep(0.005)
+                else:
+                    raise RuntimeError(f"{name}: error {code}")
+    connection.close()
+    return offsets
+
+
+def bench(
+    quick: Annotated[bool, typer.Option(help="Little of everything, once: for CI.")] = False,
+    only: Annotated[str, typer.Option(help="embedded or kafka; default both.")] = "",
+    protocols: Annotated[str, typer.Option(help="classic or consumer.")] = "classic",
+    parts: Annotated[str, typer.Option(help="default, fast, start; all.")] = "default,fast,start",
+    rounds: Annotated[int, typer.Option(help="Rounds; default 3, quick 1.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
+) -> None:
+    """Measure and print."""
+    for given, known in ((only, KINDS), (protocols, PROTOCOLS)):
+        if given not in ("", *known):
+            raise typer.BadParameter(f"{given}: give one of {', '.join(known)}")
+    size = QUICK if quick else FULL
+    size = replace(size, rounds=rounds or size.rounds)
+    kinds = (only,) if only else KINDS
+    reason = missing() if "kafka" in kinds else None
+    if reason:
+        raise typer.BadParameter(f"{reason}; or give --only embedded")
+    figures = Figures()
+    made = Bench((protocols,) if protocols else PROTOCOLS, size, figures)
+    if "default" in parts:
+        with running(kinds) as brokers:
+            made.by_default(brokers)
+    settings = {**FAST, **(FAST_CONSUMER if "consumer" in made.protocols else {})}
+    with running(kinds, settings) as brokers:
+        if "fast" in parts:
+            made.fast(brokers)
+        else:
+            for broker in brokers:
+                prepare(broker, SMALL[1:])
+        if "start" in parts:
+            made.starts(brokers)
+    console.print(table(figures, f"groups, median of {size.rounds} rounds"))
+    console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
+    if output is not None:
+        figures.write(output)
+
+
+if __name__ == "__main__":
+    typer.run(bench)
