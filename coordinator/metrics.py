@@ -11,6 +11,12 @@ only. It reads on a thread of its own: whole values, copied before they are look
     millrace_shard_records_unknown_total     replayed ones of a newer broker, which are kept
     millrace_shard_append_seconds            count and sum of its appends
     millrace_shard_append_seconds_max
+    millrace_groups                          by shard, type and state
+    millrace_group_heartbeats_total          by shard and type, as all that follow
+    millrace_group_sessions_expired_total    members that were not heard of in time
+    millrace_group_rebalances_total          begun, by cause, too
+    millrace_group_rebalance_seconds         count and sum of those that came to their end
+    millrace_group_rebalance_seconds_max
     millrace_transactions                    by shard and state
     millrace_transactions_ended_total        by outcome and cause: client, init or timeout
     millrace_markers_queued                  partitions that wait for a marker
@@ -24,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from coordinator.coordinators import Coordinators
+from coordinator.groups.shard import GroupShard
 from coordinator.shard.life import Life
 from coordinator.shard.shard import Shard
 from coordinator.transactions.service import TransactionService
@@ -46,6 +53,7 @@ class CoordinatorCollector:
         logs: list[Shard[Any]] = [shard.log for shard in groups.shards]
         logs += [shard.log for shard in transactions.shards]
         yield from _of_shards(logs)
+        yield from _of_groups(groups.shards)
         yield from _of_transactions(transactions)
 
 
@@ -85,6 +93,45 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
         append.add_metric(labels, counters.appends, counters.append_ms / 1_000)
         append_max.add_metric(labels, counters.append_ms_max / 1_000)
     yield from (active, load, queued, processed, unknown, append, append_max)
+
+
+def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        SummaryMetricFamily,
+    )
+
+    labels = ["shard", "type"]
+    by_state = GaugeMetricFamily(
+        "millrace_groups", "Groups by type and state.", labels=[*labels, "state"]
+    )
+    heartbeats = CounterMetricFamily("millrace_group_heartbeats", "Heartbeats.", labels=labels)
+    expired = CounterMetricFamily(
+        "millrace_group_sessions_expired", "Members that fell silent.", labels=labels
+    )
+    begun = CounterMetricFamily(
+        "millrace_group_rebalances", "Rebalances that began.", labels=[*labels, "cause"]
+    )
+    took = SummaryMetricFamily(
+        "millrace_group_rebalance_seconds", "Time that rebalances took.", labels=labels
+    )
+    took_max = GaugeMetricFamily(
+        "millrace_group_rebalance_seconds_max", "Time that the longest took.", labels=labels
+    )
+    for shard in shards:
+        name = shard.log.name
+        states = Counter((group.kind, group.phase) for group in shard.listed())
+        for (kind, state), count in sorted(states.items()):
+            by_state.add_metric([name, kind, state], count)
+        for kind, counters in shard.counters:
+            heartbeats.add_metric([name, kind], counters.heartbeats)
+            expired.add_metric([name, kind], counters.sessions_expired)
+            for cause, count in sorted(counters.rebalances.copy().items()):
+                begun.add_metric([name, kind, cause], count)
+            took.add_metric([name, kind], counters.completed, counters.rebalance_ms / 1_000)
+            took_max.add_metric([name, kind], counters.rebalance_ms_max / 1_000)
+    yield from (by_state, heartbeats, expired, begun, took, took_max)
 
 
 def _of_transactions(service: TransactionService) -> Iterator[Metric]:

@@ -6,8 +6,15 @@ from coordinator.errors import Code
 
 
 def coordinator_code(code: Code) -> Code:
-    """A coordinator whose log can't be written to answers that it isn't one: look again, retry."""
-    return Code.NOT_COORDINATOR if code is Code.KAFKA_STORAGE_ERROR else code
+    """A coordinator whose log can't be written to answers that it isn't one: look again, retry.
+    That what it would write is too large for the log is not the client's to repair."""
+    match code:
+        case Code.KAFKA_STORAGE_ERROR:
+            return Code.NOT_COORDINATOR
+        case Code.MESSAGE_TOO_LARGE:
+            return Code.UNKNOWN_SERVER_ERROR
+        case _:
+            return code
 
 
 def fenced_code(code: Code, version: int, *, fenced_since: int) -> Code:

@@ -1,39 +1,78 @@
 """FindCoordinator.
 
-Behaviour: this broker coordinates every group (key type 0) and every transactional id (1).
+Behaviour: this broker coordinates every group (key type 0), every transactional id (1), and every
+partition that a share group reads (2), whose key is `group:topic id:partition`.
 Versions: v1 key types; v3 flexible; v4 several keys in a request (KIP-699); v5
-TRANSACTION_ABORTABLE, never the answer here; v6 share groups, whose key type (2) gets 42.
-Simplifications: one broker.
+TRANSACTION_ABORTABLE, never the answer here; v6 share groups (KIP-932), before that refused.
+Simplifications: one broker. What coordinates share groups is not built: the APIs to ask it with are
+not advertised.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any
 
 from coordinator.api.context import Context
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 
 API_KEY = 10
 VERSIONS = range(7)
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+_TOPIC_ID_LENGTH_MAX = 24
 
 
 def handle(request: Any, context: Context) -> Any:
     key_type = getattr(request, "key_type", GROUP)
-    if key_type in (GROUP, TRANSACTION):
-        found = {**context.broker.endpoint, "error_code": Code.NONE, "error_message": None}
-    else:
-        found = _nobody(Code.INVALID_REQUEST, f"key type {key_type} is not known")
-    return _reply(request, context, found)
+    if key_type not in (GROUP, TRANSACTION, SHARE):
+        return _reply_for_all(request, context, _nobody(Code.INVALID_REQUEST, _MALFORMED))
+    if context.version >= 4:
+        coordinators = [
+            {"key": key, **_find(key_type, key, context)} for key in request.coordinator_keys
+        ]
+        return context.reply(coordinators=coordinators)
+    if key_type == SHARE:
+        return context.reply(**_nobody(Code.INVALID_REQUEST, _MALFORMED))
+    found = _find(key_type, request.key, context)
+    return context.reply(**found | {"error_message": Code.NONE.name})
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
     """The code for every key."""
-    return _reply(request, context, _nobody(code, None))
+    return _reply_for_all(request, context, _nobody(code, None))
 
 
-def _reply(request: Any, context: Context, found: dict[str, Any]) -> Any:
+def _find(key_type: int, key: str, context: Context) -> dict[str, Any]:
+    if key_type == SHARE:
+        try:
+            _check_share_key(key, context.version)
+        except Refused as refused:
+            return _nobody(refused.code, "")
+    return {**context.broker.endpoint, "error_code": Code.NONE, "error_message": ""}
+
+
+def _check_share_key(key: str, version: int) -> None:
+    """Source: org.apache.kafka.server.share.SharePartitionKey."""
+    if version < 6:
+        raise Refused(Code.INVALID_REQUEST, "share groups are asked for from version 6 on")
+    group, topic, partition = ["", "", *key.rsplit(":", 2)][-3:]
+    try:
+        is_topic_id = len(base64.urlsafe_b64decode(topic + "=" * (-len(topic) % 4))) == 16
+        int(partition)
+    except (binascii.Error, ValueError):
+        is_topic_id = False
+    if not group.strip() or len(topic) > _TOPIC_ID_LENGTH_MAX or not is_topic_id:
+        raise Refused(Code.INVALID_REQUEST, f"{key!r} is not group:topic id:partition")
+
+
+def _reply_for_all(request: Any, context: Context, found: dict[str, Any]) -> Any:
     """The same for every key; before version 4 there is only one."""
     if context.version < 4:
         return context.reply(**found)

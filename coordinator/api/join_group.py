@@ -23,6 +23,15 @@ from coordinator.wire.codec import to_ms
 API_KEY = 11
 VERSIONS = range(10)
 
+_SAYS_MEMBER_ID = frozenset(
+    {
+        Code.INVALID_GROUP_ID,
+        Code.INVALID_SESSION_TIMEOUT,
+        Code.UNKNOWN_MEMBER_ID,
+        Code.FENCED_INSTANCE_ID,
+    }
+)
+
 
 def handle(request: Any, context: Context) -> Any:
     coordinators = context.broker.coordinators
@@ -49,8 +58,9 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    answer = JoinAnswer(code=coordinator_code(code), member_id=request.member_id)
-    return _reply(context, answer)
+    """Who is refused for what it says hears its member id. A shard that isn't there tells none."""
+    member_id = request.member_id if code in _SAYS_MEMBER_ID else ""
+    return _reply(context, JoinAnswer(code=coordinator_code(code), member_id=member_id))
 
 
 def _reply(context: Context, answer: JoinAnswer) -> Any:

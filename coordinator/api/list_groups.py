@@ -2,8 +2,9 @@
 
 Behaviour: all groups, also those that only have offsets.
 Versions: v3 flexible; v4 a filter by state, and the state; v5 a filter by type, and the type. Names
-in filters are compared without regard to case.
-Simplifications: all groups are classic.
+in filters are compared without regard to case, those of states without the space around them, too;
+one that there isn't matches nothing.
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ from coordinator.errors import Code
 API_KEY = 16
 VERSIONS = range(6)
 
-TYPE = "classic"
-
 
 def handle(request: Any, context: Context) -> Any:
-    states = {state.lower() for state in getattr(request, "states_filter", ())}
+    states = {state.lower().strip() for state in getattr(request, "states_filter", ())}
     types = {kind.lower() for kind in getattr(request, "types_filter", ())}
     return context.reply(
         groups=[
@@ -28,10 +27,10 @@ def handle(request: Any, context: Context) -> Any:
                 "group_id": group.group_id,
                 "protocol_type": group.protocol_type,
                 "group_state": group.phase,
-                "group_type": TYPE,
+                "group_type": group.kind,
             }
             for group in context.broker.coordinators.groups.list_groups()
-            if (not states or group.phase.lower() in states) and (not types or TYPE in types)
+            if (not states or group.phase.lower() in states) and (not types or group.kind in types)
         ]
     )
 

@@ -1,7 +1,7 @@
 """SyncGroup.
 
 Behaviour: the leader brings the assignments, and every member gets its own once they are persisted.
-Versions: v3 static members; v4 flexible; v5 protocol type and name, which must match.
+Versions: v3 static members; v4 flexible; v5 protocol type and name, which must be there and match.
 Simplifications: none.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.api.waiting import answer_of
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
 
@@ -22,6 +22,8 @@ VERSIONS = range(6)
 
 
 def handle(request: Any, context: Context) -> Any:
+    if context.version >= 5 and None in (request.protocol_type, request.protocol_name):
+        raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "no protocol type or name")
     command = SyncGroup(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -37,12 +39,12 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _reply(context, SyncAnswer(code=coordinator_code(code)))
+    return _reply(context, SyncAnswer(code=code))
 
 
 def _reply(context: Context, answer: SyncAnswer) -> Any:
     return context.reply(
-        error_code=answer.code,
+        error_code=coordinator_code(answer.code),
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol,
         assignment=answer.assignment,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from coordinator.clock import Clock, Scheduler
-from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe, listed
+from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.offsets import GroupOffsets
@@ -89,6 +89,4 @@ class GroupService:
         for shard in self.shards:
             if shard.log.life is Life.LOADING:
                 shard.log.check_active()
-        return [
-            found for shard in self.shards for found in listed(shard.groups, shard.state.offsets)
-        ]
+        return [found for shard in self.shards for found in shard.listed()]

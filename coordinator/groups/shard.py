@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from coordinator.clock import Clock
+from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
 from coordinator.groups.classic.state import Group
+from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
@@ -17,7 +19,17 @@ class GroupShard:
     def __init__(self, name: str, log: Log, clock: Clock) -> None:
         self.state = GroupShardState()
         self.groups: dict[str, Group] = {}
+        self.classic_counters = GroupCounters()
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
+
+    @property
+    def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
+        """By kind of group."""
+        return ((CLASSIC, self.classic_counters),)
+
+    def listed(self) -> Iterator[ListedGroup]:
+        """All groups, of every kind. Another thread may ask, too."""
+        return listed(self.groups.copy(), self.state.offsets)
 
     def load_slice(self) -> bool:
         """True: all is loaded, and the groups are made of it."""

@@ -98,7 +98,11 @@ class Partition:
 
     def append_internal(self, batch: bytes) -> int:
         """Append a batch of the broker's own; its offset. Sequences are not looked at, but a
-        transactional one opens a transaction. Refused(KAFKA_STORAGE_ERROR) if the write fails."""
+        transactional one opens a transaction. Refused: MESSAGE_TOO_LARGE for a batch that no client
+        might write either, KAFKA_STORAGE_ERROR if the write fails."""
+        largest = self.settings.max_message_bytes
+        if len(batch) > largest:
+            raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes; at most {largest}")
         return self._append(parse_header(batch), -1)
 
     def append_marker(

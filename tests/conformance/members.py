@@ -100,34 +100,41 @@ class Member:
         **fields: Any,
     ) -> int:
         pairs = (assignments or {}).items()
+        if version >= 3:
+            fields["group_instance_id"] = self.instance_id
         return self.client.post(
             Api.SYNC_GROUP,
             version,
             group_id=self.group,
             generation_id=self.generation,
             member_id=self.member_id,
-            group_instance_id=self.instance_id,
             assignments=[{"member_id": who, "assignment": what} for who, what in pairs],
             **fields,
         )
 
-    def heartbeat(self) -> Code:
+    def heartbeat(self, version: int = 3) -> Code:
+        static = {"group_instance_id": self.instance_id} if version >= 3 else {}
         response = self.client.send(
             Api.HEARTBEAT,
-            3,
+            version,
             group_id=self.group,
             generation_id=self.generation,
             member_id=self.member_id,
-            group_instance_id=self.instance_id,
+            **static,
         )
         return Code(response.error_code)
 
-    def leave(self) -> Code:
-        """LeaveGroup v1, a dynamic member's."""
-        response = self.client.send(
-            Api.LEAVE_GROUP, 1, group_id=self.group, member_id=self.member_id
-        )
-        return Code(response.error_code)
+    def leave(self, version: int = 1) -> Code:
+        """LeaveGroup of this member alone."""
+        me: dict[str, Any] = {"member_id": self.member_id}
+        if version >= 3:
+            me = {"members": [me | {"group_instance_id": self.instance_id}]}
+        response = self.client.send(Api.LEAVE_GROUP, version, group_id=self.group, **me)
+        if version < 3 or response.error_code != Code.NONE:
+            return Code(response.error_code)
+        (left,) = response.members
+        assert left.member_id == self.member_id
+        return Code(left.error_code)
 
 
 def alone(member: Member, assignment: bytes = b"all") -> Member:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.offsets.state import OffsetState
 
+CLASSIC = "classic"
+
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
     group_id: str
+    kind: str
     protocol_type: str
     phase: str
 
@@ -60,7 +63,7 @@ def describe(group: Group | None, group_id: str, offsets: OffsetState) -> Descri
 
 def listed(groups: Mapping[str, Group], offsets: OffsetState) -> Iterator[ListedGroup]:
     for group_id, group in groups.items():
-        yield ListedGroup(group_id, group.protocol_type or "", group.phase.value)
+        yield ListedGroup(group_id, CLASSIC, group.protocol_type or "", group.phase.value)
     pending = (key[0] for found in offsets.pending.values() for key in found)
     for group_id in sorted({*offsets.committed, *pending} - set(groups)):
-        yield ListedGroup(group_id, "", Phase.EMPTY.value)
+        yield ListedGroup(group_id, CLASSIC, "", Phase.EMPTY.value)

@@ -29,6 +29,19 @@ class Due(Enum):
     SYNC = auto()
 
 
+class Cause(Enum):
+    """What a round begins for. Its value names it in the figures."""
+
+    MEMBER_JOINED = "join"
+    MEMBER_CHANGED = "rejoin"  # the leader joined again, or a follower with other metadata
+    MEMBER_REPLACED = "replace"  # a static member came back in a way that matters
+    MEMBER_LEFT = "leave"
+    SESSION_EXPIRED = "session"
+    SYNC_EXPIRED = "sync"  # members had joined, and never asked for their assignment
+    ASSIGNMENT_LOST = "append"  # the leader's assignment could not be persisted
+    GROUP_TOO_LARGE = "size"  # group.max.size is less than it was when the group was saved
+
+
 TimerKey: TypeAlias = tuple[Due, str, str]  # what, group id, member id (of a session)
 
 
@@ -77,12 +90,19 @@ class Draft:
         self.join_answers: list[tuple[str, JoinAnswer]] = []
         self.sync_answers: list[tuple[str, SyncAnswer]] = []
         self.waits_as: str | None = None  # the member that this very request will be answered as
+        self.began: Cause | None = None  # what a round has begun for
+        self.took_ms: int | None = None  # how long the round took that is over
 
     # What is to follow.
 
     def save(self) -> None:
         """Persist the group as it is now."""
         self.records = [self.group.saved()]
+
+    def save_new(self) -> None:
+        """Persist that there is such a group. It has nothing yet that would outlive a restart."""
+        group = self.group
+        self.records = [GroupSaved(group.group_id, None, 0, None, None, group.phase_ms, ())]
 
     def set_session(self, member_id: str, timeout_ms: int | None = None) -> None:
         """The member has until then to be heard of; its session time-out unless told otherwise."""
@@ -140,27 +160,32 @@ class Draft:
         if not self.group.pending_sync:
             self.set_timer(Due.SYNC, None)
 
-    def rebalance_or_complete_join(self) -> None:
+    def refuse_syncs(self, code: Code) -> None:
+        """Nobody gets an assignment of this generation; who waits for one is told the code."""
+        group = self.group
+        for member in tuple(group.members.values()):
+            group.members[member.member_id] = replace(member, assignment=b"")
+            if member.member_id in group.syncing:
+                self.set_session(member.member_id)
+            self.answer_sync(member.member_id, SyncAnswer(code=code))
+
+    def rebalance_or_complete_join(self, cause: Cause) -> None:
         """Something about the members has changed."""
         if self.group.phase in PREVIOUS[Phase.PREPARING_REBALANCE]:
-            self.prepare_rebalance()
+            self.prepare_rebalance(cause)
         else:
             self.maybe_complete_join()
 
-    def prepare_rebalance(self) -> None:
+    def prepare_rebalance(self, cause: Cause) -> None:
         """Wait for all members to join again; a new group waits for the initial delay instead."""
         group = self.group
         if group.phase is Phase.COMPLETING_REBALANCE:
-            for member in tuple(group.members.values()):
-                group.members[member.member_id] = replace(member, assignment=b"")
-                refused = SyncAnswer(code=Code.REBALANCE_IN_PROGRESS)
-                if member.member_id in group.syncing:
-                    self.set_session(member.member_id)
-                self.answer_sync(member.member_id, refused)
+            self.refuse_syncs(Code.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
         self.set_timer(Due.SYNC, None)
         is_initial = group.phase is Phase.EMPTY
         self.go(Phase.PREPARING_REBALANCE)
+        self.began, group.round_ms = cause, self.now_ms
         if is_initial:
             delay_ms = self.config.initial_rebalance_delay_ms
             group.initial_delay_ms = delay_ms
@@ -238,6 +263,12 @@ class Draft:
             return False
         group.leader = joined
         return True
+
+
+def check_group_id(group_id: str) -> None:
+    """Refuses with 24 the id that no group with members may have."""
+    if not group_id:
+        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
 
 
 def validate_member(group: Group, member_id: str, instance_id: str | None) -> Member:

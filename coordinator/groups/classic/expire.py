@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.groups.classic.draft import Draft, Due, GroupConfig
+from coordinator.groups.classic.draft import Cause, Draft, Due, GroupConfig
 from coordinator.groups.classic.state import Group, Phase
 
 
@@ -22,7 +22,7 @@ def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: in
     draft = Draft(group, config, now_ms)
     draft.remove(member_id)
     if member is not None and draft.group.phase is not Phase.PREPARING_REBALANCE:
-        draft.prepare_rebalance()
+        draft.prepare_rebalance(Cause.SESSION_EXPIRED)
     elif draft.group.phase is Phase.PREPARING_REBALANCE and draft.group.all_joined:
         draft.complete_join()
     return draft
@@ -52,5 +52,5 @@ def expire_sync(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
     draft = Draft(group, config, now_ms)
     for member_id in sorted(group.pending_sync):
         draft.remove(member_id)
-    draft.prepare_rebalance()
+    draft.prepare_rebalance(Cause.SYNC_EXPIRED)
     return draft

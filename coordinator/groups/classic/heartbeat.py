@@ -22,8 +22,6 @@ def heartbeat(group: Group | None, command: Heartbeat) -> tuple[Member, Code]:
 
     Refuses with 25, 82 and 22; then the session does not go on.
     """
-    if not command.group_id:
-        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     if group is None or group.phase is Phase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
     member = validate_member(group, command.member_id, command.instance_id)

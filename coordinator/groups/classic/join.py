@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import (
+    Cause,
     Draft,
     GroupConfig,
     JoinAnswer,
     SyncAnswer,
+    check_group_id,
     validate_member,
 )
 from coordinator.groups.classic.state import Group, Member, Phase
@@ -42,10 +44,24 @@ def join(
 ) -> tuple[Draft, JoinAnswer | None]:
     """An answer of None comes later, to the member that the draft waits as.
 
-    Refuses with 24, 26, 23 (no protocol in common), 81 (full), 25 and 82.
+    A newcomer makes a group that isn't there, even one that is turned away at once.
+    Refuses with 25 and 82.
     """
-    if not command.group_id:
-        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
+    is_new = group is None
+    if group is None:
+        if command.member_id:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
+        group = Group(command.group_id, phase_ms=now_ms)
+    draft = Draft(group, config, now_ms)
+    answer = _join(draft, command)
+    if is_new:
+        draft.save_new()
+    return draft, answer
+
+
+def check_join(command: JoinGroup, config: GroupConfig) -> None:
+    """What is wrong with the request whatever the group: 24 and 26."""
+    check_group_id(command.group_id)
     if not (
         config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms
     ):
@@ -54,25 +70,25 @@ def join(
             f"{command.session_timeout_ms} ms; {config.min_session_timeout_ms} to "
             f"{config.max_session_timeout_ms} are allowed",
         )
-    if group is None:
-        if command.member_id:
-            raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
-        group = Group(command.group_id)
+
+
+def _join(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+    group = draft.group
+    if not _has_room(group, command.member_id, draft.config.max_size):
+        draft.remove(command.member_id)  # it is one too many, in whatever list it is
+        return JoinAnswer(code=Code.GROUP_MAX_SIZE_REACHED)
     if not group.supports(command.protocol_type, {name for name, _ in command.protocols}):
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            f"{command.group_id} has no protocol in common with this {command.protocol_type!r}",
-        )
-    if not _has_room(group, command.member_id, config.max_size):
-        raise Refused(Code.GROUP_MAX_SIZE_REACHED, f"{command.group_id} is full")
-    draft = Draft(group, config, now_ms)
+        return JoinAnswer(code=Code.INCONSISTENT_GROUP_PROTOCOL, member_id=command.member_id)
     if not command.member_id:
-        return draft, _join_newcomer(draft, command)
+        return _join_newcomer(draft, command)
     if command.member_id in group.pending_join:
+        if command.instance_id is not None:  # Kafka trips over this one
+            raise Refused(Code.UNKNOWN_SERVER_ERROR, f"{command.member_id} is no static member")
         _add(draft, command, command.member_id)
-        return draft, None
-    member = validate_member(group, command.member_id, command.instance_id)
-    return draft, _join_again(draft, command, member)
+        return None
+    return _join_again(
+        draft, command, validate_member(group, command.member_id, command.instance_id)
+    )
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
@@ -120,7 +136,7 @@ def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
     group.pending_join.discard(member_id)
     draft.wait_for_join(member_id)
     draft.set_session(member_id, draft.config.new_member_join_timeout_ms)
-    draft.rebalance_or_complete_join()
+    draft.rebalance_or_complete_join(Cause.MEMBER_JOINED)
 
 
 def _update(draft: Draft, command: JoinGroup, member: Member) -> None:
@@ -146,7 +162,7 @@ def _join_again(draft: Draft, command: JoinGroup, member: Member) -> JoinAnswer 
             return draft.current_generation(member.member_id)
         case Phase.PREPARING_REBALANCE | Phase.COMPLETING_REBALANCE | Phase.STABLE:
             _update(draft, command, member)
-            draft.rebalance_or_complete_join()
+            draft.rebalance_or_complete_join(Cause.MEMBER_CHANGED)
             return None
         case _:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"{group.group_id} is {group.phase.value}")
@@ -176,11 +192,11 @@ def _replace_static(draft: Draft, command: JoinGroup, old_id: str) -> None:
     _update(draft, command, member)
     draft.set_session(new_id)
     if group.phase is Phase.COMPLETING_REBALANCE:
-        draft.prepare_rebalance()
+        draft.prepare_rebalance(Cause.MEMBER_REPLACED)
     elif group.phase is not Phase.STABLE:
         draft.maybe_complete_join()
     elif group.select_protocol() != group.protocol:
-        draft.prepare_rebalance()
+        draft.prepare_rebalance(Cause.MEMBER_REPLACED)
     else:
         draft.save()
         answer = draft.current_generation(new_id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import Draft, GroupConfig, validate_member
+from coordinator.groups.classic.draft import Cause, Draft, GroupConfig, validate_member
 from coordinator.groups.classic.state import Group, Phase
 
 
@@ -26,14 +26,12 @@ def leave(
     group: Group | None, command: LeaveGroup, config: GroupConfig, now_ms: int
 ) -> tuple[Draft | None, list[Code]]:
     """One code a member, in their order; no draft if there is nobody who could leave."""
-    if not command.group_id:
-        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
         return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
     draft = Draft(group, config, now_ms)
     codes = [_remove(draft, leaving) for leaving in command.members]
     if Code.NONE in codes and draft.group.phase is not Phase.EMPTY:
-        draft.rebalance_or_complete_join()
+        draft.rebalance_or_complete_join(Cause.MEMBER_LEFT)
     return draft, codes
 
 

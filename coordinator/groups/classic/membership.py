@@ -16,21 +16,24 @@ from typing import TypeVar
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import (
+    Cause,
     Draft,
     Due,
     GroupConfig,
     JoinAnswer,
     SyncAnswer,
     TimerKey,
+    check_group_id,
 )
 from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
 from coordinator.groups.classic.heartbeat import Heartbeat, heartbeat
-from coordinator.groups.classic.join import JoinGroup, join
+from coordinator.groups.classic.join import JoinGroup, check_join, join
 from coordinator.groups.classic.leave import LeaveGroup, leave
 from coordinator.groups.classic.state import Group, Phase
-from coordinator.groups.classic.sync import SyncGroup, sync
+from coordinator.groups.classic.sync import SyncGroup, lose_assignment, sync
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.shard.decision import Decision
+from coordinator.shard.life import Life
 from coordinator.shard.timers import Timers
 
 logger = logging.getLogger(__name__)
@@ -56,11 +59,17 @@ class ClassicMembership:
     # The life of a shard
 
     def loaded(self, shard: GroupShard) -> None:
-        """Every member of every group has its whole session from now on."""
-        for group in shard.groups.values():
+        """Every member of every group has its whole session from now on. A group that is larger
+        than it may be by now rebalances: its members can commit before the last ones are refused.
+        """
+        for group in tuple(shard.groups.values()):
             for member in group.members.values():
                 key = (Due.SESSION, group.group_id, member.member_id)
                 self._timers.set(key, member.session_timeout_ms)
+            if len(group.members) > self._config.max_size:
+                draft = Draft(group, self._config, self._clock.now_ms())
+                draft.prepare_rebalance(Cause.GROUP_TOO_LARGE)
+                self._install(draft)
 
     def resign(self, shard: GroupShard) -> None:
         """Before the shard forgets; who waits for a rebalance is to look for the coordinator."""
@@ -69,7 +78,8 @@ class ClassicMembership:
                 for due in Due:
                     self._timers.cancel((due, group.group_id, member_id))
         for waiter in [waiter for waiter in self._joining if waiter[0] in shard.groups]:
-            self._joining.pop(waiter)(JoinAnswer(code=Code.NOT_COORDINATOR))
+            refused = JoinAnswer(code=Code.NOT_COORDINATOR, member_id=waiter[1])
+            self._joining.pop(waiter)(refused)
         for waiter in [waiter for waiter in self._syncing if waiter[0] in shard.groups]:
             self._syncing.pop(waiter)(SyncAnswer(code=Code.NOT_COORDINATOR))
 
@@ -80,6 +90,7 @@ class ClassicMembership:
 
     def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
         """`answer` is called once, now or when the generation is complete."""
+        check_join(command, self._config)
         if self._shards.of(command.group_id).log.unknown.is_of_unknown_kind(command.group_id):
             raise Refused(
                 Code.INCONSISTENT_GROUP_PROTOCOL,
@@ -94,22 +105,37 @@ class ClassicMembership:
 
     def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
         """`answer` is called once, now or when the assignment is there."""
-        draft, at_once = sync(
-            self._group(command.group_id), command, self._config, self._clock.now_ms()
-        )
-        self._install(draft, sync_callback=answer)
+        check_group_id(command.group_id)
+        group, now_ms = self._group(command.group_id), self._clock.now_ms()
+        draft, at_once = sync(group, command, self._config, now_ms)
+        try:
+            self._install(draft, sync_callback=answer)
+        except Refused as refused:
+            if group is not None:
+                lost = lose_assignment(group, command.member_id, refused.code, self._config, now_ms)
+                self._install(lost)
+            raise
         if at_once is not None:
             answer(at_once)
 
     def heartbeat(self, command: Heartbeat) -> Code:
-        """NONE, or REBALANCE_IN_PROGRESS (27)."""
-        member, code = heartbeat(self._group(command.group_id), command)
+        """NONE, or REBALANCE_IN_PROGRESS (27).
+
+        NONE for anybody while the shard is being loaded: no session is counted down until it is.
+        """
+        check_group_id(command.group_id)
+        if self._shards.owner(command.group_id).log.life is Life.LOADING:
+            return Code.NONE
+        shard = self._shards.of(command.group_id)
+        shard.classic_counters.heartbeats += 1
+        member, code = heartbeat(shard.groups.get(command.group_id), command)
         key = (Due.SESSION, command.group_id, member.member_id)
         self._timers.set(key, member.session_timeout_ms)
         return code
 
     def leave(self, command: LeaveGroup) -> list[Code]:
         """One code a member, in their order."""
+        check_group_id(command.group_id)
         draft, codes = leave(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
@@ -138,11 +164,11 @@ class ClassicMembership:
         group = draft.group
         shard = self._shards.of(group.group_id)
         shard.log.execute(Decision(draft.records, None))
-        is_void = group.phase is Phase.EMPTY and not group.pending_join
-        if is_void and group.group_id not in shard.state.groups:
-            shard.groups.pop(group.group_id, None)
-        else:
-            shard.groups[group.group_id] = group
+        shard.groups[group.group_id] = group
+        if draft.began is not None:
+            shard.classic_counters.count_begun(draft.began.value)
+        if draft.took_ms is not None:
+            shard.classic_counters.count_completed(draft.took_ms)
         for key, delay_ms in draft.timers.items():
             if delay_ms is None:
                 self._timers.cancel(key)
@@ -160,7 +186,8 @@ class ClassicMembership:
 
     def _fire(self, key: TimerKey) -> None:
         due, group_id, member_id = key
-        group = self._shards.owner(group_id).groups.get(group_id)  # none, if it has resigned
+        shard = self._shards.owner(group_id)
+        group = shard.groups.get(group_id)  # none, if it has resigned
         if group is None:
             return
         expire = {
@@ -174,6 +201,8 @@ class ClassicMembership:
         logger.info("%s: %s of %s has run out", group_id, due.name, member_id or "the group")
         try:
             self._install(draft)
+            if due is Due.SESSION:
+                shard.classic_counters.sessions_expired += 1
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
             self._timers.set(key, RETRY_MS)

@@ -124,6 +124,7 @@ class Group:
     pending_join: set[str] = field(default_factory=set)  # have an id, are to join with it
     pending_sync: set[str] = field(default_factory=set)  # have joined, are to sync
     new_member_added: bool = False
+    round_ms: int = 0  # when the round under way began
     initial_delay_ms: int = 0  # of the initial rebalance: the wait under way,
     initial_remaining_ms: int = 0  # and how much more there may be
 

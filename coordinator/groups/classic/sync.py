@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import Draft, GroupConfig, SyncAnswer, validate_member
+from coordinator.groups.classic.draft import Cause, Draft, GroupConfig, SyncAnswer, validate_member
 from coordinator.groups.classic.state import Group, Phase
 
 
@@ -30,8 +30,6 @@ def sync(
 
     Refuses with 25, 82, 22, 23, and 27 while members are still joining.
     """
-    if not command.group_id:
-        raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     if group is None or group.phase is Phase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
     validate_member(group, command.member_id, command.instance_id)
@@ -64,11 +62,24 @@ def _assign(draft: Draft, assignments: Mapping[str, bytes]) -> None:
         assigned = assignments.get(member.member_id, b"")
         group.members[member.member_id] = replace(member, assignment=assigned)
     draft.go(Phase.STABLE)
+    draft.took_ms = draft.now_ms - group.round_ms
     draft.save()
     for member_id in group.members:
         if member_id in group.syncing:
             draft.answer_sync(member_id, assignment_of(group, member_id))
             draft.set_session(member_id)
+
+
+def lose_assignment(
+    group: Group, leader_id: str, code: Code, config: GroupConfig, now_ms: int
+) -> Draft:
+    """What the leader assigned could not be persisted: who waits for it is told why, as the leader
+    is, and everybody is to join again."""
+    draft = Draft(group, config, now_ms)
+    draft.set_session(leader_id)
+    draft.refuse_syncs(code)
+    draft.prepare_rebalance(Cause.ASSIGNMENT_LOST)
+    return draft
 
 
 def assignment_of(group: Group, member_id: str) -> SyncAnswer:

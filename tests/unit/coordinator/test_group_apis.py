@@ -111,16 +111,17 @@ def test_join_group(version: int) -> None:
 def test_sync_group(version: int) -> None:
     broker = FakeBroker()
     member_id, generation = joined(broker)
-    fields = {"group_id": "counts", "member_id": member_id, "assignments": []}
+    protocol = {"protocol_type": "consumer", "protocol_name": "range"}
+    fields = {"group_id": "counts", "member_id": member_id, "assignments": [], **protocol}
     again = broker.send(sync_group, version, **fields, generation_id=generation)
     assert (again.error_code, again.assignment) == (0, b"all")
     wrong = broker.send(sync_group, version, **fields, generation_id=generation + 1)
     assert wrong.error_code == Code.ILLEGAL_GENERATION
     if version >= 5:
-        other = broker.send(
-            sync_group, version, **fields, generation_id=generation, protocol_type="connect"
-        )
-        assert other.error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+        for name, value in (("protocol_type", "connect"), ("protocol_name", None)):
+            other = {**fields, name: value}
+            refused = broker.send(sync_group, version, **other, generation_id=generation)
+            assert refused.error_code == Code.INCONSISTENT_GROUP_PROTOCOL
 
 
 @in_versions(heartbeat)

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from coordinator.embedded import EmbeddedBroker
 from coordinator.metrics import CoordinatorCollector
 from coordinator.transactions.state import V2
+from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.world import TIMEOUT_MS, World
 
 
@@ -60,6 +61,41 @@ def test_markers_that_wait_and_their_retries_are_counted() -> None:
     found = figures(world)
     assert found[("millrace_markers_queued",)] == 1
     assert found["millrace_markers_total", "retried"] == 3
+
+
+def test_groups_are_counted_by_state_and_their_rebalances_by_cause() -> None:
+    world = World()
+    a, b, c = (FakeMember(world, name) for name in "abc")
+    stable_group(world, a)
+    b.join()
+    world.clock.advance(40)
+    a.join()
+    world.clock.advance(2)
+    b.sync()
+    a.sync()
+    b.leave()
+    world.clock.advance(SESSION_MS)  # nor is anything heard of the other one
+    c.join()
+    shard = world.groups.shards[world.groups.partition_of("counts")].log.name
+    found = {
+        key[0]: value
+        for key, value in figures(world).items()
+        if key[1:3] == (shard, "classic") and len(key) == 3
+    }
+    assert found.pop("millrace_group_heartbeats_total") > 0
+    assert found == {
+        "millrace_group_sessions_expired_total": 1,
+        "millrace_group_rebalance_seconds_count": 2,
+        "millrace_group_rebalance_seconds_sum": 0.044,
+        "millrace_group_rebalance_seconds_max": 0.042,
+    }
+    causes = {
+        key[3]: value
+        for key, value in figures(world).items()
+        if key[0] == "millrace_group_rebalances_total"
+    }
+    assert causes == {"join": 3, "leave": 1}
+    assert figures(world)["millrace_groups", shard, "classic", "PreparingRebalance"] == 1
 
 
 def test_a_shard_counts_what_it_replayed_and_what_it_appended() -> None:

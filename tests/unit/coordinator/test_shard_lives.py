@@ -12,20 +12,23 @@ import pytest
 from coordinator.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    describe_groups,
     describe_transactions,
     end_txn,
     heartbeat,
     init_producer_id,
+    join_group,
     leave_group,
     list_groups,
     list_transactions,
+    sync_group,
     txn_offset_commit,
 )
 from coordinator.coordinators import GROUP_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.shard.placement import shard_of
 from tests.answers import codes
-from tests.unit.coordinator.apis import FakeBroker, commit, fetch
+from tests.unit.coordinator.apis import JOIN, FakeBroker, commit, fetch
 
 PRODUCER: dict[str, Any] = {"transactional_id": "app", "producer_id": 0, "producer_epoch": 0}
 OFFSET: dict[str, Any] = {
@@ -63,11 +66,23 @@ def transaction_codes(broker: FakeBroker) -> set[int]:
 
 
 def group_codes(broker: FakeBroker) -> set[int]:
-    """What each request about the group `counts` is answered with; NONE is left out."""
+    """What each request about the group `counts` is answered with, but a heartbeat."""
     member: dict[str, Any] = {"group_id": "counts", "member_id": "m"}
-    beat = broker.send(heartbeat, 4, **member, generation_id=1)
-    left = broker.send(leave_group, 5, group_id="counts", members=[{"member_id": "m"}])
-    return {*codes(beat), *codes(left), commit(broker, 9)[0]} - {Code.NONE}
+    protocol = {"protocol_type": "consumer", "protocol_name": "range"}
+    asked = [
+        broker.send(join_group, 9, **JOIN, member_id="m"),
+        broker.send(sync_group, 5, **member, **protocol, generation_id=1, assignments=()),
+        broker.send(leave_group, 5, group_id="counts", members=[{"member_id": "m"}]),
+        broker.send(describe_groups, 6, groups=["counts"], include_authorized_operations=True),
+    ]
+    assert asked[0].member_id == "", "whose it is, is not known"
+    return {commit(broker, 9)[0], *(code for answer in asked for code in codes(answer))}
+
+
+def heartbeat_code(broker: FakeBroker) -> int:
+    member = {"group_id": "counts", "member_id": "m"}
+    code: int = broker.send(heartbeat, 4, **member, generation_id=1).error_code
+    return code
 
 
 @pytest.mark.parametrize("loading", [True, False], ids=["loading", "resigned"])
@@ -108,8 +123,11 @@ def test_a_group_shard_that_is_not_there_says_so_and_its_offsets_outlive_it(load
         expected = Code.COORDINATOR_LOAD_IN_PROGRESS
         assert broker.send(list_groups, 4).error_code == expected
     assert group_codes(broker) == {expected}
+    # While it loads, no session is counted down: Kafka tells who is alive that all is well.
+    assert heartbeat_code(broker) == (Code.NONE if loading else expected)
     if loading:
         assert load_slice()
     else:
         broker.coordinators.elect(GROUP_TOPIC, index)
+    assert heartbeat_code(broker) == Code.UNKNOWN_MEMBER_ID
     assert fetch(broker, 7)[0] == (7, Code.NONE)

@@ -40,13 +40,30 @@ def test_an_id_that_was_never_given_is_unknown(world: World) -> None:
     assert code_of(a.join_once, "invented") is Code.UNKNOWN_MEMBER_ID
 
 
-def test_an_id_that_is_not_used_expires_and_leaves_no_group_behind(world: World) -> None:
+def test_an_id_that_is_not_used_expires_and_the_empty_group_stays(world: World) -> None:
     a = FakeMember(world, "a")
     a.join_once()
     assert phase(world) == "Empty"
     world.clock.advance(SESSION_MS)
-    assert phase(world) == "none"
+    assert phase(world) == "Empty"
     assert code_of(a.join_once) is Code.UNKNOWN_MEMBER_ID
+    world.restart()
+    assert phase(world) == "Empty"
+
+
+def test_a_newcomer_that_is_turned_away_makes_the_group_all_the_same(world: World) -> None:
+    answer = FakeMember(world, "a", protocols=()).join_once()
+    assert answer is not None
+    assert answer.code is Code.INCONSISTENT_GROUP_PROTOCOL
+    assert phase(world) == "Empty"
+
+
+def test_a_group_that_cannot_be_persisted_is_not_made(world: World) -> None:
+    for log in world.group_logs:
+        log.fail_after = 0
+    a = FakeMember(world, "a")
+    assert code_of(a.join_once) is Code.KAFKA_STORAGE_ERROR
+    assert phase(world) == "none"
 
 
 def test_the_leader_gets_everybodys_metadata_and_each_member_its_assignment(world: World) -> None:
@@ -112,13 +129,73 @@ def test_the_protocol_is_voted_for_among_those_that_all_have(world: World) -> No
 
 def test_a_member_without_a_common_protocol_is_turned_away(world: World) -> None:
     stable_group(world, FakeMember(world, "a"))
-    stranger = FakeMember(world, "b", protocols=("other",))
-    assert code_of(stranger.join) is Code.INCONSISTENT_GROUP_PROTOCOL
-    nothing = FakeMember(world, "c", protocols=())
-    assert code_of(nothing.join) is Code.INCONSISTENT_GROUP_PROTOCOL
+    for protocols in (("other",), ()):
+        answer = FakeMember(world, "b", protocols=protocols).join_once()
+        assert answer is not None
+        assert answer.code is Code.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_full_group_turns_newcomers_away() -> None:
     world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
-    stable_group(world, FakeMember(world, "a"))
-    assert code_of(FakeMember(world, "b").join) is Code.GROUP_MAX_SIZE_REACHED
+    a = FakeMember(world, "a")
+    stable_group(world, a)
+    for newcomer in (FakeMember(world, "b"), FakeMember(world, "c", protocols=())):
+        answer = newcomer.join_once()
+        assert answer is not None
+        assert (answer.code, answer.member_id) == (Code.GROUP_MAX_SIZE_REACHED, "")
+    assert a.heartbeat() is Code.NONE
+
+
+def test_of_those_that_have_an_id_the_last_to_join_is_one_too_many() -> None:
+    """Ids are given to all; there is room for one, and who joins first has it."""
+    world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
+    a, b = FakeMember(world, "a"), FakeMember(world, "b")
+    for member in (a, b):
+        member.join_once()
+    assert b.join_once() is None
+    full = a.join_once()
+    assert full is not None
+    assert full.code is Code.GROUP_MAX_SIZE_REACHED
+    world.clock.advance(0)
+    assert b.generation == 1
+    assert code_of(a.join_once, a.member_id) is Code.NONE
+
+
+def test_in_a_round_the_member_that_comes_last_to_a_full_group_is_out() -> None:
+    world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=2))
+    a, b, c = (FakeMember(world, name) for name in "abc")
+    stable_group(world, a)
+    b.join_once()
+    c.join_once()  # room for one of them, and both have an id
+    b.join_once()
+    c.join_once()
+    assert c.joined is None
+    full = a.join_once()
+    assert full is not None
+    assert full.code is Code.GROUP_MAX_SIZE_REACHED
+    world.clock.advance(REBALANCE_MS)
+    assert b.generation == c.generation == 2
+
+
+def test_a_group_that_is_larger_than_it_may_be_by_now_rebalances_when_it_is_loaded() -> None:
+    world = World(GroupConfig(initial_rebalance_delay_ms=0))
+    a, b = FakeMember(world, "a"), FakeMember(world, "b")
+    stable_group(world, a, b)
+    world.group_config = GroupConfig(initial_rebalance_delay_ms=0, max_size=1)
+    world.restart()
+    assert phase(world) == "PreparingRebalance"
+    assert a.heartbeat() is b.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    assert a.join_once() is None
+    full = b.join_once()
+    assert full is not None
+    assert full.code is Code.GROUP_MAX_SIZE_REACHED
+    world.clock.advance(REBALANCE_MS)
+    assert a.joined is not None
+    assert [member_id for member_id, _, _ in a.joined.members] == [a.member_id]
+
+
+def test_an_id_that_was_given_to_a_dynamic_member_is_none_for_a_static_one(world: World) -> None:
+    a = FakeMember(world, "a")
+    a.join_once()
+    a.instance_id = "i-a"
+    assert code_of(a.join_once) is Code.UNKNOWN_SERVER_ERROR

@@ -60,7 +60,9 @@ def test_a_rebalance_under_way_is_lost_in_a_restart_and_the_generation_before_is
     assert code_of(b.join) is Code.UNKNOWN_MEMBER_ID
 
 
-def test_an_assignment_that_can_not_be_persisted_is_given_to_nobody(world: World) -> None:
+def test_an_assignment_that_can_not_be_persisted_is_given_to_nobody_and_all_join_again(
+    world: World,
+) -> None:
     a, b = FakeMember(world, "a"), FakeMember(world, "b")
     a.join()
     b.join()
@@ -70,12 +72,13 @@ def test_an_assignment_that_can_not_be_persisted_is_given_to_nobody(world: World
         log.fail_after = 0
     with pytest.raises(Refused, match="the disk is full"):
         a.sync({a: b"1", b: b"2"})
-    assert b.synced is None
-    assert phase(world) == "CompletingRebalance"
+    assert b.synced is not None
+    assert b.synced.code is Code.KAFKA_STORAGE_ERROR
+    assert phase(world) == "PreparingRebalance"
     for log in world.group_logs:
         log.fail_after = None
-    a.sync({a: b"1", b: b"2"})
-    assert (a.assignment, b.assignment) == (b"1", b"2")
+    stable_group(world, a, b)
+    assert (a.generation, a.assignment, b.assignment) == (2, b"part of a", b"part of b")
 
 
 def test_a_static_place_that_can_not_be_persisted_stays_with_its_member(world: World) -> None:

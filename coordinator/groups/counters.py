@@ -1,0 +1,24 @@
+"""What a shard's groups of one kind have done: plain integers, read when somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class GroupCounters:
+    heartbeats: int = 0
+    sessions_expired: int = 0
+    rebalances: dict[str, int] = field(default_factory=dict)  # begun, by cause
+    completed: int = 0  # rebalances
+    rebalance_ms: int = 0  # all that those took
+    rebalance_ms_max: int = 0
+
+    def count_begun(self, cause: str) -> None:
+        self.rebalances[cause] = self.rebalances.get(cause, 0) + 1
+
+    def count_completed(self, took_ms: int) -> None:
+        self.completed += 1
+        self.rebalance_ms += took_ms
+        if took_ms > self.rebalance_ms_max:
+            self.rebalance_ms_max = took_ms
