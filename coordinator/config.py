@@ -79,6 +79,8 @@ class BrokerConfig:
 
     offsets_topic_num_partitions: int = 50
     offset_metadata_max_bytes: int = 4_096
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_retention_minutes: int = 7 * 24 * 60
     # Kafka waits 3 s for more members before the first rebalance of a group. That is for clusters
     # whose members start on many machines; here it would be the longest part of every start.
     group_initial_rebalance_delay_ms: int = 0
@@ -184,6 +186,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("producer_id_expiration_check_interval_ms", 1, _INT32_MAX),
     ("offsets_topic_num_partitions", 1, 10_000),
     ("offset_metadata_max_bytes", 0, _INT32_MAX),
+    ("offsets_retention_check_interval_ms", 1, _INT64_MAX),
+    ("offsets_retention_minutes", 1, _INT32_MAX),
     ("group_initial_rebalance_delay_ms", 0, _INT32_MAX),
     ("group_min_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_session_timeout_ms", 1, _INT32_MAX),

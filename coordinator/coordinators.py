@@ -21,6 +21,7 @@ from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import Partition
 from coordinator.log.topics import Topics, partition_of
+from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import Loader
 from coordinator.shard.shard import Shard
@@ -68,7 +69,11 @@ class Coordinators:
                 max_session_timeout_ms=config.group_max_session_timeout_ms,
                 max_size=config.group_max_size,
             ),
-            config.offset_metadata_max_bytes,
+            OffsetConfig(
+                metadata_max_bytes=config.offset_metadata_max_bytes,
+                retention_ms=config.offsets_retention_minutes * 60_000,
+                retention_check_ms=config.offsets_retention_check_interval_ms,
+            ),
             clock,
             scheduler,
         )

@@ -10,12 +10,13 @@ Simplifications: member and epoch are not checked, as in Kafka for a classic gro
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 from uuid import UUID
 
 from coordinator.api.context import Context
-from coordinator.errors import Code
+from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.errors import Code, Refused
 from coordinator.offsets.fetch import FetchedOffset
 
 API_KEY = 9
@@ -28,16 +29,19 @@ def handle(request: Any, context: Context) -> Any:
         topics = _fetch(request.group_id, request.topics, context, require_stable=require_stable)
         return context.reply(topics=topics)
     return context.reply(
-        groups=[
-            {
-                "group_id": group.group_id,
-                "topics": _fetch(
-                    group.group_id, group.topics, context, require_stable=require_stable
-                ),
-            }
-            for group in request.groups
-        ]
+        groups=[_group(group, context, require_stable) for group in request.groups]
     )
+
+
+def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]:
+    """One group's part of the answer: what is wrong with one says nothing about the others."""
+    code = Code.NONE
+    topics: Sequence[dict[str, Any]] = ()
+    try:
+        topics = _fetch(group.group_id, group.topics, context, require_stable=require_stable)
+    except Refused as refused:
+        code = coordinator_code(refused.code)
+    return {"group_id": group.group_id, "topics": topics, "error_code": code}
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
@@ -60,22 +64,24 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
 def _fetch(
     group_id: str, topics: Sequence[Any] | None, context: Context, *, require_stable: bool
 ) -> list[dict[str, Any]]:
-    groups = context.broker.coordinators.groups
+    offsets = context.broker.coordinators.groups.offsets
     if topics is None:
-        found = groups.offsets.fetch(group_id, None, require_stable=require_stable)
+        found = offsets.fetch(group_id, None, require_stable=require_stable)
         return _by_topic(found, context)
-    answers = []
-    for topic in topics:
-        topic_id: UUID | None = getattr(topic, "topic_id", None)
-        name = _name(topic, context)
-        if name is None:
-            unknown = _failed(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID)
-            answers.append(_topic("", topic_id, unknown))
-            continue
-        wanted = [(name, index, topic_id) for index in topic.partition_indexes]
-        fetched = groups.offsets.fetch(group_id, wanted, require_stable=require_stable)
-        answers.append(_topic(name, topic_id, fetched))
-    return answers
+    named = [(_name(topic, context), getattr(topic, "topic_id", None), topic) for topic in topics]
+    wanted = [
+        (name, index, topic_id)
+        for name, topic_id, topic in named
+        if name is not None
+        for index in topic.partition_indexes
+    ]
+    fetched = iter(offsets.fetch(group_id, wanted, require_stable=require_stable))
+    return [
+        _topic("", topic_id, _failed(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID))
+        if name is None
+        else _topic(name, topic_id, islice(fetched, len(topic.partition_indexes)))
+        for name, topic_id, topic in named
+    ]
 
 
 def _failed(partitions: Iterable[int], code: Code) -> list[FetchedOffset]:

@@ -1,7 +1,8 @@
 """TxnOffsetCommit.
 
 Behaviour: stages offsets in a producer's transaction; they count once it commits. The producer must
-have registered the group (AddOffsetsToTxn) and the member must be one of the group's generation.
+have registered the group (AddOffsetsToTxn) and the member must be one of the group's generation. A
+request that names no partition that there is reaches neither the group nor the transaction.
 Versions: v3 flexible, with the member (KIP-447); v4 TRANSACTION_ABORTABLE for a group that isn't
 registered, before that INVALID_TXN_STATE; v5 registers the group by itself (transactions v2).
 Simplifications: none.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.committing import offset_of
+from coordinator.api.committing import Asked, refused
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.coordinators import GROUP_TOPIC, Coordinators
@@ -26,28 +27,15 @@ VERSIONS = range(6)
 
 def handle(request: Any, context: Context) -> Any:
     topics = context.broker.topics
-    known: list[CommitOffset] = []
-    codes: dict[tuple[str, int], Code] = {}
-    for topic in request.topics:
-        found = topics.get(topic.name)
-        for partition in topic.partitions:
-            key = (topic.name, partition.partition_index)
-            if found is None or topics.partition(*key) is None:
-                codes[key] = Code.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                known.append(offset_of(found, partition))
-    for offset, code in zip(known, _stage(request, context, known), strict=True):
-        codes[offset.topic, offset.partition] = code
-    return _reply(request, context, codes)
+    asked = Asked(
+        request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    codes = _stage(request, context, asked.offsets) if asked.offsets else ()
+    return context.reply(topics=asked.answer(codes))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    codes = {
-        (topic.name, partition.partition_index): coordinator_code(code)
-        for topic in request.topics
-        for partition in topic.partitions
-    }
-    return _reply(request, context, codes)
+    return context.reply(topics=refused(request.topics, coordinator_code(code)))
 
 
 def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[Code]:
@@ -62,9 +50,9 @@ def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[
             (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id)),
             implicit=context.version >= 5,
         )
-    except Refused as refused:
-        code = _verification_code(refused.code, context.version)
-        raise Refused(code, refused.message) from refused
+    except Refused as error:
+        code = _verification_code(error.code, context.version)
+        raise Refused(code, error.message) from error
     committer = Committer(
         generation=getattr(request, "generation_id", -1),
         member_id=getattr(request, "member_id", ""),
@@ -89,21 +77,3 @@ def _verification_code(code: Code, version: int) -> Code:
             return Code.TRANSACTION_ABORTABLE
         case _:
             return code
-
-
-def _reply(request: Any, context: Context, codes: dict[tuple[str, int], Code]) -> Any:
-    return context.reply(
-        topics=[
-            {
-                "name": topic.name,
-                "partitions": [
-                    {
-                        "partition_index": partition.partition_index,
-                        "error_code": codes[topic.name, partition.partition_index],
-                    }
-                    for partition in topic.partitions
-                ],
-            }
-            for topic in request.topics
-        ]
-    )

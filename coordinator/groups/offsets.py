@@ -6,17 +6,21 @@ A request finds: api file -> this -> a decision of `offsets` -> shard -> apply.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.validate import Committer, validate_offset_commit
-from coordinator.groups.shard import GroupShards
+from coordinator.groups.holding import holding_of, tombstones
+from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.commit import CommitOffsets, commit_offsets
+from coordinator.offsets.config import OffsetConfig
+from coordinator.offsets.counters import OffsetCounters
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
-from coordinator.offsets.forget import forget_topic
+from coordinator.offsets.forget import delete_offsets, forget_topic
+from coordinator.offsets.holding import Holding
 from coordinator.shard.decision import TransactionEnded
 
 logger = logging.getLogger(__name__)
@@ -29,24 +33,25 @@ class GroupOffsets:
         self,
         shards: GroupShards,
         classic: ClassicMembership,
-        metadata_max_bytes: int,
+        config: OffsetConfig,
         clock: Clock,
     ) -> None:
         self._shards = shards
         self._classic = classic
-        self._metadata_max_bytes = metadata_max_bytes
+        self._config = config
         self._clock = clock
+        self.counters = OffsetCounters()
 
     def commit(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
     ) -> list[Code]:
         """One code an offset. `unknown_group`: the code for a generation of a group that isn't.
 
-        A group that has only offsets is one: its generation may be anything, the member is unknown.
+        A simple group is one: its generation may be anything, the member is unknown.
         """
         shard = self._shards.of(command.group_id)
         group = shard.groups.get(command.group_id)
-        if shard.state.offsets.has_group(command.group_id):
+        if command.group_id in shard.state.offsets.groups:
             unknown_group = Code.UNKNOWN_MEMBER_ID
         validate_offset_commit(
             group,
@@ -55,8 +60,9 @@ class GroupOffsets:
             unknown_group=unknown_group,
         )
         now_ms = self._clock.now_ms()
-        decision = commit_offsets(command, self._metadata_max_bytes, now_ms)
+        decision = commit_offsets(command, self._config.metadata_max_bytes, now_ms)
         codes = shard.log.execute(decision)
+        self.counters.commits += len(decision.records)
         if group is not None and command.producer is None:
             self._classic.prolong_session(group, committer.member_id)
         return codes
@@ -74,11 +80,35 @@ class GroupOffsets:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
+    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
+        """OffsetDelete: one code a partition. Refuses with 69 if there is no such group, with 68 if
+        it is in use by others than consumers."""
+        shard = self._shards.of(group_id)
+        holding = self._holding(shard, group_id)
+        decision = delete_offsets(shard.state.offsets, group_id, holding, partitions)
+        shard.log.append_all(decision.records)
+        self.counters.deletions += len(decision.records)
+        return decision.response
+
+    def delete_group(self, group_id: str) -> None:
+        """The group and all its offsets. Refuses with 69 if there is none, 68 if it isn't empty."""
+        shard = self._shards.of(group_id)
+        if not self._holding(shard, group_id).is_empty:
+            raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
+        shard.log.append_all(tombstones(shard, group_id))
+        shard.groups.pop(group_id, None)
+
+    def _holding(self, shard: GroupShard, group_id: str) -> Holding:
+        holding = holding_of(shard, group_id)
+        if holding is None:
+            raise Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+        return holding
+
     def forget_topic(self, topic: str) -> None:
         """The topic has been deleted: no group has offsets there any more."""
         for shard in self._shards.all:
             try:
-                shard.log.execute(forget_topic(shard.state.offsets, topic))
+                shard.log.append_all(forget_topic(shard.state.offsets, topic))
             except Refused as refused:
                 logger.warning("some offsets of the deleted topic %s are kept: %s", topic, refused)
 

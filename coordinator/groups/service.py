@@ -12,8 +12,10 @@ from coordinator.clock import Clock, Scheduler
 from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
+from coordinator.groups.expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.life import Life
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.shard import Log
@@ -26,13 +28,16 @@ class GroupService:
         self,
         logs: Sequence[Log],
         config: GroupConfig,
-        offset_metadata_max_bytes: int,
+        offset_config: OffsetConfig,
         clock: Clock,
         scheduler: Scheduler,
     ) -> None:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
-        self.offsets = GroupOffsets(self._shards, self.classic, offset_metadata_max_bytes, clock)
+        self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
+        self._expiry = OffsetExpiry(
+            self._shards, offset_config, self.offsets.counters, clock, scheduler
+        )
 
     # The life of a shard
 
@@ -53,29 +58,32 @@ class GroupService:
 
     def loading(self) -> list[LoadSlice]:
         """What loads the shards, slice by slice."""
-        return [partial(self._load_slice, shard) for shard in self.shards]
+        return [partial(self._load_slice, index) for index in range(len(self.shards))]
 
     def resign(self, index: int) -> None:
         """Give up a shard; whoever waits for a rebalance there is to look for the coordinator."""
         shard = self.shards[index]
         shard.log.resign()
         self.classic.resign(shard)
+        self._expiry.resign(index)
         shard.forget()
 
     def elect(self, index: int) -> LoadSlice:
         """Take a shard up again; what this returns loads it, slice by slice."""
-        shard = self.shards[index]
-        shard.log.elect()
-        return partial(self._load_slice, shard)
+        self.shards[index].log.elect()
+        return partial(self._load_slice, index)
 
-    def _load_slice(self, shard: GroupShard) -> bool:
+    def _load_slice(self, index: int) -> bool:
+        shard = self.shards[index]
         if not shard.load_slice():
             return False
         self.classic.loaded(shard)
+        self._expiry.loaded(index)
         return True
 
     def close(self) -> None:
         self.classic.close()
+        self._expiry.close()
 
     # Groups of every kind
 

@@ -27,8 +27,7 @@ class GroupShardState:
 
     def forget(self) -> None:
         """The log is somebody else's now, or is about to be loaded anew."""
-        self.offsets.committed.clear()
-        self.offsets.pending.clear()
+        self.offsets.clear()
         self.groups.clear()
 
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
@@ -37,6 +36,7 @@ class GroupShardState:
                 self.groups[record.group_id] = record
             case GroupForgotten(group_id):
                 self.groups.pop(group_id, None)
+                self.offsets.groups.discard(group_id)
             case OffsetCommitted() | OffsetForgotten() | TransactionEnded():
                 offset_apply.apply(self.offsets, record, origin)
 

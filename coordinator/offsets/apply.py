@@ -23,22 +23,18 @@ def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin)
                 commit_ms=record.commit_ms,
                 topic_id=record.topic_id,
                 record_offset=origin.offset,
+                expire_ms=record.expire_ms,
             )
+            state.groups.add(record.group_id)
             if origin.producer_id >= 0:
-                state.pending.setdefault(origin.producer_id, {})[record.key] = kept
+                _hold(state, origin.producer_id, record.key, kept)
             else:
                 _commit(state, record.key, kept)
         case OffsetForgotten():
-            group = state.committed.get(record.group_id, {})
-            group.pop((record.topic, record.partition), None)
-            if not group:
-                state.committed.pop(record.group_id, None)
-            for producer_id, offsets in tuple(state.pending.items()):
-                offsets.pop(record.key, None)
-                if not offsets:
-                    del state.pending[producer_id]
+            _forget(state, record)
         case TransactionEnded(producer_id, _, committed):
             for key, kept in state.pending.pop(producer_id, {}).items():
+                _let_go(state, producer_id, key)
                 if committed:
                     _commit(state, key, kept)
 
@@ -50,3 +46,36 @@ def _commit(state: OffsetState, key: OffsetKey, kept: CommittedOffset) -> None:
     before = group.get((topic, partition))
     if before is None or before.record_offset < kept.record_offset:
         group[topic, partition] = kept
+
+
+def _hold(state: OffsetState, producer_id: int, key: OffsetKey, kept: CommittedOffset) -> None:
+    group_id, topic, partition = key
+    state.pending.setdefault(producer_id, {})[key] = kept
+    state.holders.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
+
+
+def _let_go(state: OffsetState, producer_id: int, key: OffsetKey) -> None:
+    """The producer holds no offset for this partition any more: of `pending` it is gone already."""
+    group_id, topic, partition = key
+    group = state.holders[group_id]
+    producers = group[topic, partition]
+    producers.discard(producer_id)
+    if not producers:
+        del group[topic, partition]
+        if not group:
+            del state.holders[group_id]
+
+
+def _forget(state: OffsetState, record: OffsetForgotten) -> None:
+    partition = (record.topic, record.partition)
+    group = state.committed.get(record.group_id)
+    if group is not None:
+        group.pop(partition, None)
+        if not group:
+            del state.committed[record.group_id]
+    for producer_id in tuple(state.holders.get(record.group_id, {}).get(partition, ())):
+        offsets = state.pending[producer_id]
+        del offsets[record.key]
+        if not offsets:
+            del state.pending[producer_id]
+        _let_go(state, producer_id, record.key)

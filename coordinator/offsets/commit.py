@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.offsets.state import OffsetCommitted
+from coordinator.offsets.state import NEVER, OffsetCommitted
 from coordinator.shard.decision import Decision, Producer
 
 
@@ -27,11 +27,13 @@ class CommitOffset:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """`producer` is set in a transaction."""
+    """`producer` is set in a transaction. `retention_ms`: how long the client wants its offsets
+    to be kept, None for as long as the broker keeps others."""
 
     group_id: str
     offsets: Sequence[CommitOffset]
     producer: Producer | None = None
+    retention_ms: int | None = None
 
 
 def commit_offsets(
@@ -41,6 +43,7 @@ def commit_offsets(
 
     Kafka counts characters of the metadata, not bytes, and so does this.
     """
+    expire_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
     for wanted in command.offsets:
@@ -58,6 +61,7 @@ def commit_offsets(
                 metadata=wanted.metadata,
                 commit_ms=now_ms,
                 topic_id=wanted.topic_id,
+                expire_ms=expire_ms,
             )
         )
     return Decision(records, codes, command.producer)

@@ -1,18 +1,54 @@
-"""Offsets of a topic that has been deleted: tombstones for all of them, pending ones too."""
+"""Offsets that go: by OffsetDelete, with their group, with their topic. Pending ones go too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from coordinator.errors import Code, Refused
+from coordinator.offsets.holding import Holding
 from coordinator.offsets.state import OffsetForgotten, OffsetState
 from coordinator.shard.decision import Decision
 
 
-def forget_topic(state: OffsetState, topic: str) -> Decision[OffsetForgotten, None]:
-    """Every offset of the topic in one shard."""
-    committed = {
-        (group_id, name, partition)
-        for group_id, group in state.committed.items()
-        for name, partition in group
+def delete_offsets(
+    state: OffsetState, group_id: str, holding: Holding, partitions: Sequence[tuple[str, int]]
+) -> Decision[OffsetForgotten, list[Code]]:
+    """One code a partition, in their order: 86 for a topic that the group is subscribed to; a
+    partition without an offset is fine. Refuses with 68 for a group with members that is not one
+    of consumers: what they read nobody can tell.
+    """
+    if not holding.lets_delete:
+        raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
+    group = state.committed.get(group_id, {})
+    held = state.holders.get(group_id, {})
+    subscribed = {
+        topic for topic in {each[0] for each in partitions} if holding.is_subscribed(topic)
     }
-    pending = {key for offsets in state.pending.values() for key in offsets}
-    keys = sorted(key for key in committed | pending if key[1] == topic)
-    return Decision([OffsetForgotten(*key) for key in keys], None)
+    records = []
+    codes = []
+    for topic, partition in partitions:
+        if topic in subscribed:
+            codes.append(Code.GROUP_SUBSCRIBED_TO_TOPIC)
+            continue
+        codes.append(Code.NONE)
+        if (topic, partition) in group or (topic, partition) in held:
+            records.append(OffsetForgotten(group_id, topic, partition))
+    return Decision(records, codes)
+
+
+def forget_group(state: OffsetState, group_id: str) -> list[OffsetForgotten]:
+    """A tombstone for every partition that the group has an offset of, committed or pending."""
+    found = state.committed.get(group_id, {}).keys() | state.holders.get(group_id, {}).keys()
+    return [OffsetForgotten(group_id, *partition) for partition in sorted(found)]
+
+
+def forget_topic(state: OffsetState, topic: str) -> list[OffsetForgotten]:
+    """A tombstone for every offset of the topic in one shard."""
+    found = {
+        (group_id, name, partition)
+        for groups in (state.committed, state.holders)
+        for group_id, group in groups.items()
+        for name, partition in group
+        if name == topic
+    }
+    return [OffsetForgotten(*key) for key in sorted(found)]

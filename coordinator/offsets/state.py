@@ -11,11 +11,13 @@ pending offsets of a producer are always those of one transaction.
 
 Records: `OffsetCommitted` (its producer id, in `Origin`, says pending or not), `OffsetForgotten`,
 and the marker, `TransactionEnded`.
+
+Somebody who commits offsets for a group that nobody has joined makes it a group by that: a simple
+one, Empty, without a protocol. It stays one when its offsets are gone, until it is deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
@@ -23,11 +25,15 @@ from uuid import UUID
 OffsetKey: TypeAlias = tuple[str, str, int]  # group id, topic, partition
 
 NO_OFFSET = -1
+NEVER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """An offset as it is kept; `record_offset` is the place of its record in the log."""
+    """An offset as it is kept; `record_offset` is the place of its record in the log.
+
+    `expire_ms`: when it expires by its client's own wish, NEVER if it didn't say (see `expire`).
+    """
 
     offset: int
     leader_epoch: int
@@ -35,6 +41,7 @@ class CommittedOffset:
     commit_ms: int
     topic_id: UUID | None
     record_offset: int
+    expire_ms: int = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class OffsetCommitted:
     metadata: str
     commit_ms: int
     topic_id: UUID | None = None
+    expire_ms: int = NEVER
 
     @property
     def key(self) -> OffsetKey:
@@ -73,14 +81,22 @@ class OffsetState:
 
     committed: dict[str, dict[tuple[str, int], CommittedOffset]] = field(default_factory=dict)
     pending: dict[int, dict[OffsetKey, CommittedOffset]] = field(default_factory=dict)
+    # Of `pending`: which producers hold an offset, by group and partition.
+    holders: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
+    # Groups that somebody has committed offsets for since they were last deleted.
+    groups: set[str] = field(default_factory=set)
 
     def has_pending(self, key: OffsetKey) -> bool:
         """Some open transaction holds an offset for this partition."""
-        return any(key in offsets for offsets in self.pending.values())
+        group_id, topic, partition = key
+        return (topic, partition) in self.holders.get(group_id, ())
 
-    def has_group(self, group_id: str) -> bool:
-        """The group has offsets, committed or pending: it exists, if only by them."""
-        return group_id in self.committed or any(self.pending_in(group_id))
+    def has_offsets(self, group_id: str) -> bool:
+        """The group has some, committed or pending."""
+        return group_id in self.committed or group_id in self.holders
 
-    def pending_in(self, group_id: str) -> Iterator[OffsetKey]:
-        return (key for found in self.pending.values() for key in found if key[0] == group_id)
+    def clear(self) -> None:
+        self.committed.clear()
+        self.pending.clear()
+        self.holders.clear()
+        self.groups.clear()

@@ -14,14 +14,14 @@ makes them true, then the answer goes out. Loading is replaying the same log thr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
 from coordinator.log.batch import Batch, batches, encode_batch
-from coordinator.shard.decision import Decision, Origin, TransactionEnded
+from coordinator.shard.decision import Decision, Origin, Producer, TransactionEnded
 from coordinator.shard.life import FOLLOWS, REFUSALS, Life
 from coordinator.shard.records import UnknownVersion
 from coordinator.shard.unknown import UnknownRecords
@@ -31,6 +31,8 @@ A = TypeVar("A")
 
 READ_BYTES = 1 << 20
 SLICE_BYTES = 1 << 16  # a few milliseconds of decoding
+RECORD_OVERHEAD = 24  # at most, beside key and value
+BATCH_BYTES = 1_000_000  # of records that may stand in several batches: below message.max.bytes
 
 
 class BrokenInvariant(Exception):
@@ -118,24 +120,51 @@ class Shard(Generic[R]):
         """
         self._refuse_if_broken()
         self.check_active()
-        if not decision.records:
-            return decision.response
-        producer = decision.producer
-        encoded = [self._codec.encode(record) for record in decision.records]
+        if decision.records:
+            encoded = [self._codec.encode(record) for record in decision.records]
+            self._append(decision.records, encoded, decision.producer)
+        return decision.response
+
+    def append_all(self, records: Sequence[R], batch_bytes: int = BATCH_BYTES) -> None:
+        """Records that are each true for themselves, such as many tombstones: in as many batches as
+        it takes. Raises as `execute` does; the batches before a failed one have been applied then.
+        """
+        self._refuse_if_broken()
+        self.check_active()
+        encoded: list[tuple[bytes | None, bytes | None]] = []
+        size = done = 0
+        for record in records:
+            key, value = self._codec.encode(record)
+            record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD
+            if encoded and size + record_size > batch_bytes:
+                self._append(records[done : done + len(encoded)], encoded, None)
+                done += len(encoded)
+                encoded, size = [], 0
+            encoded.append((key, value))
+            size += record_size
+        if encoded:
+            self._append(records[done:], encoded, None)
+
+    def _append(
+        self,
+        records: Sequence[R],
+        encoded: Sequence[tuple[bytes | None, bytes | None]],
+        producer: Producer | None,
+    ) -> None:
+        """One batch, and then its records are true."""
+        producer_id = -1 if producer is None else producer.producer_id
         batch = encode_batch(
             encoded,
             timestamp_ms=self._clock.now_ms(),
-            producer_id=-1 if producer is None else producer.producer_id,
+            producer_id=producer_id,
             producer_epoch=-1 if producer is None else producer.producer_epoch,
             transactional=producer is not None,
         )
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
         self.counters.count_append(len(encoded), self._clock.monotonic_ms() - begin_ms)
-        producer_id = -1 if producer is None else producer.producer_id
-        for i, record in enumerate(decision.records):
+        for i, record in enumerate(records):
             self._make_true(record, Origin(base_offset + i, producer_id))
-        return decision.response
 
     def end_transaction(self, ended: TransactionEnded) -> None:
         """Append a marker and apply it: what was pending is committed or gone when this returns."""

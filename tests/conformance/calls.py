@@ -268,3 +268,32 @@ def settled_offset(client: Client, group: str, topic: str) -> int:
     )
     offset: int = found.committed_offset
     return offset
+
+
+def delete_offsets(client: Client, group: str, topics: Mapping[str, Iterable[int]]) -> Any:
+    """OffsetDelete's whole answer."""
+    return client.send(
+        Api.OFFSET_DELETE,
+        0,
+        group_id=group,
+        topics=[
+            {"name": name, "partitions": [{"partition_index": index} for index in indexes]}
+            for name, indexes in topics.items()
+        ],
+    )
+
+
+# Groups
+
+
+def delete_groups(client: Client, *groups: str, version: int = 2) -> dict[str, Code]:
+    """The code of each group."""
+    response = client.send(Api.DELETE_GROUPS, version, groups_names=groups)
+    return {each.group_id: Code(each.error_code) for each in response.results}
+
+
+def listed_groups(client: Client) -> dict[str, tuple[str, str]]:
+    """Protocol type and state of each group that there is."""
+    response = client.send(Api.LIST_GROUPS, 4)
+    assert response.error_code == Code.NONE
+    return {each.group_id: (each.protocol_type, each.group_state) for each in response.groups}

@@ -7,7 +7,7 @@ join can be posted first and received later.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,11 @@ SESSION_TIMEOUT_MS = 30_000
 REBALANCE_TIMEOUT_MS = 30_000
 
 
-def subscription(user_data: bytes = b"") -> bytes:
-    """ConsumerProtocol's subscription v0 to no topic."""
-    return struct.pack(">hii", 0, 0, len(user_data)) + user_data
+def subscription(user_data: bytes | None = b"", topics: Sequence[str] = ()) -> bytes:
+    """ConsumerProtocol's subscription v0."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    size = struct.pack(">i", -1 if user_data is None else len(user_data))
+    return struct.pack(">hi", 0, len(topics)) + names + size + (user_data or b"")
 
 
 @dataclass
@@ -37,7 +39,9 @@ class Member:
     protocol_type: str = "consumer"
     session_timeout_ms: int = SESSION_TIMEOUT_MS
     rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
-    user_data: bytes = b""
+    user_data: bytes | None = b""
+    topics: tuple[str, ...] = ()
+    metadata: bytes | None = None  # instead of a subscription to the topics
 
     def post_join(self, version: int = 5) -> int:
         fields: dict[str, Any] = {}
@@ -52,11 +56,14 @@ class Member:
             session_timeout=self.session_timeout_ms,
             member_id=self.member_id,
             protocol_type=self.protocol_type,
-            protocols=[
-                {"name": name, "metadata": subscription(self.user_data)} for name in self.protocols
-            ],
+            protocols=[{"name": name, "metadata": self._metadata()} for name in self.protocols],
             **fields,
         )
+
+    def _metadata(self) -> bytes:
+        if self.metadata is not None:
+            return self.metadata
+        return subscription(self.user_data, self.topics)
 
     def joined(self, number: int) -> Any:
         """Wait for the answer to a posted join, and be what it says."""

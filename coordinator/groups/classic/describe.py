@@ -43,7 +43,7 @@ class DescribedGroup:
 def describe(group: Group | None, group_id: str, offsets: OffsetState) -> DescribedGroup | None:
     """Metadata and protocol are shown while Stable, as they mean nothing in a rebalance."""
     if group is None:
-        if offsets.has_group(group_id):
+        if group_id in offsets.groups:
             return DescribedGroup(Phase.EMPTY.value, "", "", ())
         return None
     protocol = group.protocol if group.phase is Phase.STABLE else None
@@ -64,6 +64,5 @@ def describe(group: Group | None, group_id: str, offsets: OffsetState) -> Descri
 def listed(groups: Mapping[str, Group], offsets: OffsetState) -> Iterator[ListedGroup]:
     for group_id, group in groups.items():
         yield ListedGroup(group_id, CLASSIC, group.protocol_type or "", group.phase.value)
-    pending = (key[0] for found in offsets.pending.values() for key in found)
-    for group_id in sorted({*offsets.committed, *pending} - set(groups)):
+    for group_id in sorted(offsets.groups - groups.keys()):
         yield ListedGroup(group_id, CLASSIC, "", Phase.EMPTY.value)

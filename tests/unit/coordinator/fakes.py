@@ -58,9 +58,12 @@ class FakeLog:
         found = b""
         for base_offset, data in self._batches:
             [batch] = batches(data)
-            if batch.last_offset >= offset and (not found or len(found) + len(data) <= max_bytes):
-                assert base_offset == batch.base_offset
-                found += data
+            if batch.last_offset < offset:
+                continue
+            if found and len(found) + len(data) > max_bytes:
+                break
+            assert base_offset == batch.base_offset
+            found += data
         return found
 
     def batches(self) -> Iterator[Batch]:

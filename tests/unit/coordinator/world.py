@@ -10,6 +10,7 @@ from coordinator.groups.classic.validate import Committer
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import Producer, TransactionEnded
 from coordinator.shard.shard import Shard
@@ -36,9 +37,12 @@ class World:
     `restart` forgets all that is in memory and loads the logs again, as after kill -9.
     """
 
-    def __init__(self, group_config: GroupConfig | None = None) -> None:
+    def __init__(
+        self, group_config: GroupConfig | None = None, offset_config: OffsetConfig | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.group_config = group_config or GroupConfig(initial_rebalance_delay_ms=0)
+        self.offset_config = offset_config or OffsetConfig()
         self.group_logs = [FakeLog(), FakeLog()]
         self.transaction_logs = [FakeLog(), FakeLog()]
         self.metadata_log = FakeLog()
@@ -49,7 +53,9 @@ class World:
 
     def _start(self) -> None:
         clock: Clock = self.clock
-        self.groups = GroupService(self.group_logs, self.group_config, 4096, clock, self.clock)
+        self.groups = GroupService(
+            self.group_logs, self.group_config, self.offset_config, clock, self.clock
+        )
         ids = ProducerIdState()
         id_shard: Shard[ProducerIdsAllocated] = Shard(
             "__cluster_metadata", self.metadata_log, ProducerIdsCodec(), ids.apply, clock

@@ -53,6 +53,32 @@ def test_a_decision_without_records_leaves_the_log_alone() -> None:
     assert log.end_offset == 0
 
 
+def test_many_records_stand_in_as_many_batches_as_it_takes() -> None:
+    log = FakeLog()
+    notes = Notes(log)
+    long = "x" * 60
+    notes.shard.append_all(["a", "b", long, long, "c"], batch_bytes=100)
+    assert [batch.record_count for batch in log.batches()] == [2, 1, 1, 1]
+    assert [(record, offset) for record, offset, _ in notes.applied] == [
+        ("a", 0),
+        ("b", 1),
+        (long, 2),
+        (long, 3),
+        ("c", 4),
+    ]
+    notes.shard.append_all([])
+    assert log.end_offset == 5
+
+
+def test_of_many_records_those_before_a_failed_append_are_true() -> None:
+    log = FakeLog()
+    notes = Notes(log)
+    log.fail_after = 1
+    with pytest.raises(Refused):
+        notes.shard.append_all(["a", "b", "c"], batch_bytes=30)
+    assert notes.applied == [("a", 0, -1)]
+
+
 def test_a_failed_append_changes_nothing() -> None:
     log = FakeLog()
     notes = Notes(log)

@@ -1,0 +1,48 @@
+"""What a classic group says about its offsets (see `offsets.holding`).
+
+The topics that a group of consumers is subscribed to are in the metadata of its members, which the
+broker otherwise only hands on: ConsumerProtocol's subscription, of which every version begins as
+version 0 does. Groups of other types (Kafka Connect) don't say what they read, or when it may go.
+Source: org.apache.kafka.coordinator.group.classic.ClassicGroup.
+"""
+
+from __future__ import annotations
+
+from coordinator.groups.classic.state import Group, Phase
+from coordinator.offsets.holding import SIMPLE, Holding
+from coordinator.shard.records import Reader
+
+CONSUMERS = "consumer"
+
+
+def holding_of(group: Group) -> Holding:
+    if group.protocol_type is None:
+        return SIMPLE
+    is_empty = group.phase is Phase.EMPTY
+    is_of_consumers = group.protocol_type == CONSUMERS
+    topics = subscribed_topics(group) if is_of_consumers else None
+    return Holding(
+        is_empty=is_empty,
+        lets_delete=is_empty or is_of_consumers,
+        expires=is_empty or (topics is not None and group.phase is Phase.STABLE),
+        since_ms=group.phase_ms if is_empty and group.phase_ms >= 0 else None,
+        is_subscribed=(lambda _: is_of_consumers) if topics is None else topics.__contains__,
+    )
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """The topics that the members of the generation are subscribed to; none if it is that of an
+    empty group. None: there has been no generation yet, or a member says it in a way unknown.
+    """
+    if group.protocol is None:
+        return frozenset() if group.generation > 0 else None
+    topics: set[str] = set()
+    try:
+        for member in group.members.values():
+            subscription = Reader(member.metadata(group.protocol))
+            subscription.int16()  # its version
+            topics.update(subscription.strings())
+            subscription.fixed_bytes(max(0, subscription.int32()))  # its user data
+    except ValueError:
+        return None
+    return frozenset(topics)

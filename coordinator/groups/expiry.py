@@ -1,0 +1,126 @@
+"""The timer by which offsets expire, and with the last of them the group that is empty.
+
+Each shard is looked through every `offsets.retention.check.interval.ms`, in slices: so many offsets
+at a time, then whoever waits, then the next. What is due is decided anew in each slice, by the
+state and the time there (see `offsets.expire`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.errors import Refused
+from coordinator.groups.holding import group_ids, holding_of, tombstones
+from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.state import Record
+from coordinator.offsets.config import OffsetConfig
+from coordinator.offsets.counters import OffsetCounters
+from coordinator.offsets.expire import expire_offsets, leaves_nothing
+from coordinator.shard.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+SLICE = 1_000  # offsets, and groups: about a millisecond
+NEXT_SLICE = -1
+
+
+class OffsetExpiry:
+    """Looks through the shards that are active, one slice after the other."""
+
+    def __init__(
+        self,
+        shards: GroupShards,
+        config: OffsetConfig,
+        counters: OffsetCounters,
+        clock: Clock,
+        scheduler: Scheduler,
+    ) -> None:
+        self._shards = shards
+        self._config = config
+        self._counters = counters
+        self._clock = clock
+        self._timers: Timers[int] = Timers(clock, scheduler, self._fire)  # by shard, or NEXT_SLICE
+        self._sweeps: deque[_Sweep] = deque()
+
+    def loaded(self, index: int) -> None:
+        """The shard is active."""
+        self._timers.set(index, self._config.retention_check_ms)
+
+    def resign(self, index: int) -> None:
+        """Whatever it may have been looked through for, it isn't ours."""
+        self._timers.cancel(index)
+        shard = self._shards.all[index]
+        self._sweeps = deque(sweep for sweep in self._sweeps if sweep.shard is not shard)
+
+    def close(self) -> None:
+        self._timers.close()
+        self._sweeps.clear()
+
+    def _fire(self, key: int) -> None:
+        if key == NEXT_SLICE:
+            self._go_on()
+        else:
+            self._timers.set(key, self._config.retention_check_ms)
+            self._sweeps.append(_Sweep(self._shards.all[key]))
+        if self._sweeps:
+            self._timers.set(NEXT_SLICE, 0)
+
+    def _go_on(self) -> None:
+        left = SLICE
+        while self._sweeps and left > 0:
+            sweep = self._sweeps[0]
+            if not sweep.turn(left):
+                self._sweeps.popleft()
+                continue
+            left -= 1 + len(sweep.partitions)
+            try:
+                self._expire(sweep)
+            except Refused as refused:
+                self._sweeps.popleft()
+                logger.warning("offsets that have expired are kept for now: %s", refused)
+
+    def _expire(self, sweep: _Sweep) -> None:
+        shard, group_id = sweep.shard, sweep.group_id
+        holding = holding_of(shard, group_id)
+        if holding is None:  # deleted since the sweep began
+            return
+        offsets = shard.state.offsets
+        expired = expire_offsets(
+            offsets,
+            group_id,
+            holding,
+            sweep.partitions,
+            self._config.retention_ms,
+            self._clock.now_ms(),
+        )
+        records: list[Record] = list(expired)
+        goes = holding.is_empty and leaves_nothing(offsets, group_id, len(expired))
+        if goes:
+            records = tombstones(shard, group_id)
+        shard.log.append_all(records)
+        if goes:
+            shard.groups.pop(group_id, None)
+        self._counters.expirations += len(expired)
+
+
+class _Sweep:
+    """One shard, from its first group to its last: a group at a time, or a part of a large one."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        self.shard = shard
+        self.group_id = ""
+        self.partitions: list[tuple[str, int]] = []  # that are looked at in this turn
+        self._groups = deque(group_ids(shard))
+        self._left: deque[tuple[str, int]] = deque()  # of the group, for later turns
+
+    def turn(self, count: int) -> bool:
+        """Go on to what comes next, at most so many partitions. False: that was all."""
+        if not self._left:
+            if not self._groups:
+                return False
+            self.group_id = self._groups.popleft()
+            self._left.extend(self.shard.state.offsets.committed.get(self.group_id, ()))
+        self.partitions = [self._left.popleft() for _ in range(min(count, len(self._left)))]
+        return True

@@ -1,0 +1,17 @@
+"""The broker's settings for offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetConfig:
+    """`offset.metadata.max.bytes`, `offsets.retention.minutes` in milliseconds, and
+    `offsets.retention.check.interval.ms`."""
+
+    metadata_max_bytes: int = 4_096
+    retention_ms: int = 7 * DAY_MS
+    retention_check_ms: int = 600_000

@@ -1,0 +1,53 @@
+"""Which offsets have been kept for long enough: a pure function of the group, offsets and time.
+
+An offset that its client wanted to be kept for so long (OffsetCommit v2 to v4) expires by that. Any
+other expires once `offsets.retention.minutes` have passed since its group became empty, or, where
+that time isn't known or the group lives, since its commit; never one of a topic that the group is
+subscribed to, nor one that an open transaction is about to replace.
+Source: org.apache.kafka.coordinator.group.OffsetMetadataManager, OffsetExpirationConditionImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.offsets.holding import Holding
+from coordinator.offsets.state import NEVER, OffsetForgotten, OffsetState
+
+
+def expire_offsets(
+    state: OffsetState,
+    group_id: str,
+    holding: Holding,
+    partitions: Iterable[tuple[str, int]],
+    retention_ms: int,
+    now_ms: int,
+) -> list[OffsetForgotten]:
+    """Tombstones for those of the partitions whose offset has expired. What has none is fine."""
+    if not holding.expires:
+        return []
+    group = state.committed.get(group_id, {})
+    held = state.holders.get(group_id, {})
+    subscribed: dict[str, bool] = {}
+    expired = []
+    for topic, partition in partitions:
+        kept = group.get((topic, partition))
+        if kept is None:
+            continue
+        if kept.expire_ms != NEVER:
+            is_due = now_ms >= kept.expire_ms
+        else:
+            since_ms = kept.commit_ms if holding.since_ms is None else holding.since_ms
+            is_due = now_ms - since_ms >= retention_ms
+        if not is_due or (topic, partition) in held:
+            continue
+        if topic not in subscribed:
+            subscribed[topic] = holding.is_subscribed(topic)
+        if not subscribed[topic]:
+            expired.append(OffsetForgotten(group_id, topic, partition))
+    return expired
+
+
+def leaves_nothing(state: OffsetState, group_id: str, expired: int) -> bool:
+    """Once so many committed offsets have gone the group has none, and none is pending."""
+    return group_id not in state.holders and len(state.committed.get(group_id, ())) == expired
