@@ -22,7 +22,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from coordinator.log.compression import decompress
-from coordinator.log.varint import read_varint, write_varint
+from coordinator.log.varint import read_varint, varint
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
@@ -46,6 +46,7 @@ _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 DELETE_HORIZON = 0x40
 _SEQUENCES = 2**31
+_NONE = varint(-1)  # the length of a key or a value that isn't there
 
 _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
@@ -269,16 +270,18 @@ def _encode(
         raise ValueError("a batch has at least one record")
     body = bytearray()
     for delta, (key, value) in enumerate(records):
-        record = bytearray(b"\0\0")  # attributes, timestamp delta 0
-        write_varint(record, delta)
-        for content in (key, value):
-            if content is None:
-                write_varint(record, -1)
-            else:
-                write_varint(record, len(content))
-                record += content
-        record.append(0)  # no headers
-        write_varint(body, len(record))
+        record = b"".join(
+            (
+                b"\0\0",  # attributes, timestamp delta 0
+                varint(delta),
+                _NONE if key is None else varint(len(key)),
+                key or b"",
+                _NONE if value is None else varint(len(value)),
+                value or b"",
+                b"\0",  # no headers
+            )
+        )
+        body += varint(len(record))
         body += record
     count = len(records)
     checked = _UNDER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *producer, count)

@@ -7,13 +7,23 @@ if it asks for an offset by time: what stands in that one may be anything.
 from __future__ import annotations
 
 
-def write_varint(out: bytearray, value: int) -> None:
-    """Append `value` in zigzag form; any width up to 64 bits."""
+def _encoded(value: int) -> bytes:
+    """`value` in zigzag form; any width up to 64 bits."""
+    out = bytearray()
     rest = value << 1 if value >= 0 else ~(value << 1)
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
         rest >>= 7
     out.append(rest)
+    return bytes(out)
+
+
+_SMALL = [_encoded(value) for value in range(1_024)]
+
+
+def varint(value: int) -> bytes:
+    """The bytes of `value`. Lengths and deltas of the broker's own records are small."""
+    return _SMALL[value] if 0 <= value < 1_024 else _encoded(value)
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:

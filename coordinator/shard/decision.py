@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 R = TypeVar("R", covariant=True)
 A = TypeVar("A", covariant=True)
@@ -31,8 +31,7 @@ class Decision(Generic[R, A]):
     producer: Producer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where in the log an applied record stands: its offset, and its producer id (-1: none).
 
     `replaying`: it comes from a log that is being loaded, which may have been compacted.

@@ -146,22 +146,35 @@ def build(entity_type: type, given: Mapping[str, Any]) -> Any:
     Fields that the type lacks are dropped; fields that aren't given take the schema's default.
     TypeError names a field that has neither.
     """
-    values = {}
-    for name, make, default in _plan(entity_type):
-        value = given.get(name, _ABSENT)
-        if value is not _ABSENT:
-            values[name] = value if make is None else make(value)
-        elif default is not _ABSENT:
-            values[name] = default
-        else:
-            raise TypeError(f"{entity_type.__module__}.{entity_type.__name__} needs {name!r}")
-    return entity_type(**values)
+    return _builder(entity_type)(given)
 
 
 @cache
-def _plan(entity_type: type) -> tuple[tuple[str, Make | None, object], ...]:
-    """(name, how to make the value or None to take it as it is, default or _ABSENT)."""
-    return tuple((f.name, _maker(f), _default(f)) for f in fields(entity_type))
+def _builder(entity_type: Any) -> Make:
+    """What makes entities of this type. Each field is put into its slot as it is: by their own
+    `__init__`, which keeps them frozen, entities take three times as long to make."""
+    plan = [
+        (f.name, getattr(entity_type, f.name).__set__, _maker(f), _default(f))
+        for f in fields(entity_type)
+    ]
+    new = object.__new__
+
+    def make(given: Mapping[str, Any]) -> Any:
+        entity = new(entity_type)
+        get = given.get
+        for name, put, make_value, default in plan:
+            value = get(name, _ABSENT)
+            if value is _ABSENT:
+                if default is _ABSENT:
+                    where = f"{entity_type.__module__}.{entity_type.__name__}"
+                    raise TypeError(f"{where} needs {name!r}")
+                value = default
+            elif make_value is not None:
+                value = make_value(value)
+            put(entity, value)
+        return entity
+
+    return make
 
 
 def _default(field: Field[Any]) -> object:
@@ -186,10 +199,8 @@ def _maker(field: Field[Any]) -> Make | None:
 
 
 def _entity_maker(entity_type: Any) -> Make:
-    def make(value: Any) -> Any:
-        return build(entity_type, value) if isinstance(value, Mapping) else value
-
-    return make
+    build_one = _builder(entity_type)
+    return lambda value: build_one(value) if isinstance(value, dict) else value
 
 
 def _array_maker(one: Make | None) -> Make:

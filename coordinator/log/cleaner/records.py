@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator.log.batch import COMPRESSION_MASK, HEADER_BYTES, Batch
 from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
 from coordinator.log.compression import decompress
-from coordinator.log.varint import read_varint, write_varint
+from coordinator.log.varint import read_varint, varint
 
 _RECORDS_A_STEP = 256
 
@@ -71,14 +71,10 @@ def moved(data: bytes, span: Span, shift_ms: int, shift_offset: int) -> tuple[by
     if not shift_ms and not shift_offset:
         return data[span.start : span.end], delta_ms
     _, rest = read_varint(data, at)
-    content = bytearray(data[start : start + 1])
-    write_varint(content, delta_ms - shift_ms)
-    write_varint(content, span.offset_delta - shift_offset)
-    content += data[rest : span.end]
-    out = bytearray()
-    write_varint(out, len(content))
-    out += content
-    return bytes(out), delta_ms - shift_ms
+    attributes = data[start : start + 1]
+    deltas = varint(delta_ms - shift_ms) + varint(span.offset_delta - shift_offset)
+    content = attributes + deltas + data[rest : span.end]
+    return varint(len(content)) + content, delta_ms - shift_ms
 
 
 def opened(batch: Batch) -> Steps[tuple[bytes, list[Span]]]:

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator.log.batch import (
@@ -14,7 +14,7 @@ from coordinator.log.batch import (
     parse_header,
     rewritten,
 )
-from coordinator.log.varint import read_varint, write_varint
+from coordinator.log.varint import read_varint, varint
 
 RECORDS: list[tuple[bytes | None, bytes | None]] = [
     (b"k", b"v"),
@@ -42,9 +42,10 @@ def patched(data: bytes, at: int, layout: str, value: int) -> bytes:
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
+@example(1_023)  # the last one that is there ready-made
+@example(1_024)
 def test_a_varint_reads_back_as_it_was_written(value: int) -> None:
-    out = bytearray()
-    write_varint(out, value)
+    out = varint(value)
     assert read_varint(out, 0) == (value, len(out))
 
 
