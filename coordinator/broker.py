@@ -27,7 +27,7 @@ from coordinator.api.router import Router, advertised
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
-from coordinator.dynamic import DynamicConfigs
+from coordinator.dynamic import DynamicConfigs, ResourceType
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
 from coordinator.features import Features
@@ -218,7 +218,14 @@ class Broker:
                 config.log_flush_offset_checkpoint_interval_ms,
             )
             self.coordinators = Coordinators(
-                self.topics, config, self.features, self.clock, self.scheduler, self._make_id
+                self.topics,
+                config,
+                self.features,
+                self.clock,
+                self.scheduler,
+                self._background,
+                self._make_id,
+                partial(self.dynamic.of, ResourceType.GROUP),
             )
             self._closing.callback(self.coordinators.close)
             self.coordinators.load()
@@ -273,6 +280,7 @@ class Broker:
     def _reconfigure(self) -> None:
         self.config = self.dynamic.effective()
         self.topics.reconfigure(self.config)
+        self.coordinators.reconfigure(self.config)
 
     def _expire_producers_later(self) -> None:
         self._expiry = self.scheduler.call_later(

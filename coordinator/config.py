@@ -87,6 +87,20 @@ class BrokerConfig:
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
+    # Of consumer groups (KIP-848); a group may have its own within the limits.
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_assignors: str = "uniform,range"
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_max_size: int = _INT32_MAX
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_session_timeout_ms: int = 45_000
 
     metrics_port: int = -1  # of the endpoint for Prometheus; 0: any free one; -1: there is none
     transaction_version: int = 2  # in Kafka a feature, chosen when the storage is formatted
@@ -105,10 +119,17 @@ class BrokerConfig:
             for word in items(getattr(self, name)):
                 if word not in words:
                     raise WrongSetting(f"{_dotted(name)}={word}: must be {' or '.join(words)}")
-        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+        for low_name, high_name in _ORDERED:
+            low, high = getattr(self, low_name), getattr(self, high_name)
+            if low > high:
+                raise WrongSetting(
+                    f"{_dotted(low_name)}={low}: must not be above {_dotted(high_name)}={high}"
+                )
+        beat, session = "group_consumer_heartbeat_interval_ms", "group_consumer_session_timeout_ms"
+        if getattr(self, beat) >= getattr(self, session):
             raise WrongSetting(
-                f"group.min.session.timeout.ms={self.group_min_session_timeout_ms}: must not be "
-                f"above group.max.session.timeout.ms={self.group_max_session_timeout_ms}"
+                f"{_dotted(beat)}={getattr(self, beat)}: must be below "
+                f"{_dotted(session)}={getattr(self, session)}"
             )
 
     @classmethod
@@ -192,6 +213,17 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("group_min_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_session_timeout_ms", 1, _INT32_MAX),
     ("group_max_size", 1, _INT32_MAX),
+    ("group_consumer_assignment_interval_ms", 0, _INT32_MAX),
+    ("group_consumer_heartbeat_interval_ms", 1, _INT32_MAX),
+    ("group_consumer_max_assignment_interval_ms", 0, _INT32_MAX),
+    ("group_consumer_max_heartbeat_interval_ms", 1, _INT32_MAX),
+    ("group_consumer_max_session_timeout_ms", 1, _INT32_MAX),
+    ("group_consumer_max_size", 1, _INT32_MAX),
+    ("group_consumer_min_assignment_interval_ms", 0, _INT32_MAX),
+    ("group_consumer_min_heartbeat_interval_ms", 1, _INT32_MAX),
+    ("group_consumer_min_session_timeout_ms", 1, _INT32_MAX),
+    ("group_consumer_regex_refresh_interval_ms", 10_000, _INT32_MAX),
+    ("group_consumer_session_timeout_ms", 1, _INT32_MAX),
     ("metrics_port", -1, 65_535),
     ("transaction_version", 0, 2),
     ("transaction_state_log_num_partitions", 1, 10_000),
@@ -201,8 +233,26 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("transaction_remove_expired_transaction_cleanup_interval_ms", 1, _INT32_MAX),
 )
 
+# Of each pair, the first must not be above the second.
+_ORDERED: tuple[tuple[str, str], ...] = (
+    ("group_min_session_timeout_ms", "group_max_session_timeout_ms"),
+    *(
+        pair
+        for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
+        for pair in (
+            (f"group_consumer_min_{name}", f"group_consumer_{name}"),
+            (f"group_consumer_{name}", f"group_consumer_max_{name}"),
+        )
+    ),
+)
+
 # Settings that are one word of some, or a list of them.
 _WORDS: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
+    "group_consumer_assignors": (Kind.LIST, ("uniform", "range")),
+    "group_consumer_migration_policy": (
+        Kind.STRING,
+        ("bidirectional", "disabled", "downgrade", "upgrade"),
+    ),
     "log_cleanup_policy": (Kind.LIST, ("compact", "delete")),
     "log_message_timestamp_type": (Kind.STRING, ("CreateTime", "LogAppendTime")),
 }

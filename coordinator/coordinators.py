@@ -8,20 +8,22 @@ then transactions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from coordinator.clock import Clock, Scheduler
+from coordinator.clock import Background, Clock, Scheduler
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
+from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import Partition
 from coordinator.log.topics import Topics, partition_of
 from coordinator.offsets.config import OffsetConfig
+from coordinator.settings import items
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import Loader
 from coordinator.shard.shard import Shard
@@ -54,12 +56,17 @@ class Coordinators:
         features: Features,
         clock: Clock,
         scheduler: Scheduler,
+        background: Background,
         new_id: Callable[[], UUID],
+        configs_of: Callable[[str], Mapping[str, str]],
     ) -> None:
+        """`configs_of`: what is set for a group, by its id."""
         self._topics = topics
         self._local = LocalMarkers(self._write_own_marker)
         self._loader = Loader(clock, scheduler)
+        self._configs_of = configs_of
         self.new_id = new_id
+        self.consumer_config = _consumer_config(config)
         group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
         self.groups = GroupService(
             group_logs,
@@ -74,8 +81,12 @@ class Coordinators:
                 retention_ms=config.offsets_retention_minutes * 60_000,
                 retention_check_ms=config.offsets_retention_check_interval_ms,
             ),
+            self.consumer_config,
+            self._settings_of,
+            topics,
             clock,
             scheduler,
+            background,
         )
         topics.when_deleted.append(lambda topic: self.groups.offsets.forget_topic(topic.name))
         made = topics.own(METADATA_TOPIC)
@@ -111,6 +122,10 @@ class Coordinators:
         self._producer_ids.load()
         self._loader.load([*self.groups.loading(), *self.transactions.loading()])
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """The broker's settings are these from now on."""
+        self.consumer_config = _consumer_config(config)
+
     def resign(self, topic: str, index: int) -> None:
         """Give up the shard of this partition of an internal topic: it answers 16 from now on."""
         self._service(topic).resign(index)
@@ -118,6 +133,10 @@ class Coordinators:
     def elect(self, topic: str, index: int) -> None:
         """Take a shard up again, with all that its log says; 14 until it is loaded."""
         self._loader.load([self._service(topic).elect(index)])
+
+    def _settings_of(self, group_id: str) -> GroupSettings:
+        configs = self._configs_of(group_id)
+        return self.consumer_config.settings(configs) if configs else self.consumer_config.defaults
 
     def _service(self, topic: str) -> GroupService | TransactionService:
         return self.groups if topic == GROUP_TOPIC else self.transactions
@@ -202,3 +221,26 @@ class Coordinators:
         """The partitions of an internal topic. One that is there keeps its number of partitions."""
         topic = self._topics.own(name) or self._topics.create(name, count, configs)
         return list(topic.partitions)
+
+
+def _consumer_config(config: BrokerConfig) -> ConsumerGroupConfig:
+    return ConsumerGroupConfig(
+        max_size=config.group_consumer_max_size,
+        assignors=tuple(items(config.group_consumer_assignors)),
+        regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        defaults=GroupSettings(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_assignment_interval_ms,
+        ),
+        least=GroupSettings(
+            config.group_consumer_min_session_timeout_ms,
+            config.group_consumer_min_heartbeat_interval_ms,
+            config.group_consumer_min_assignment_interval_ms,
+        ),
+        most=GroupSettings(
+            config.group_consumer_max_session_timeout_ms,
+            config.group_consumer_max_heartbeat_interval_ms,
+            config.group_consumer_max_assignment_interval_ms,
+        ),
+    )

@@ -20,10 +20,10 @@ from coordinator.features import Features
 from coordinator.log.configs import TOPIC_CONFIGS
 from coordinator.log.storage import Storage, UnusableDataDirectory
 
-# What may be altered while the broker runs: what stands behind a topic's settings, and one more.
+# What may be altered while the broker runs: what stands behind a topic's settings, and two more.
 DYNAMIC: frozenset[str] = frozenset(
     [config.broker_field for config in TOPIC_CONFIGS.values() if config.broker_field]
-    + ["producer_id_expiration_ms"]
+    + ["group_consumer_assignment_interval_ms", "producer_id_expiration_ms"]
 )
 # Kafka has no default of these itself: other settings stand behind them.
 _WITHOUT_DEFAULT = frozenset(

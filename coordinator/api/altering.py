@@ -16,6 +16,7 @@ from coordinator.config import SETTINGS
 from coordinator.dynamic import DYNAMIC, ResourceType
 from coordinator.errors import Code, Refused
 from coordinator.groups.configs import GROUP_CONFIGS, check_group_configs
+from coordinator.groups.configs import default_of as group_default_of
 from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of
 from coordinator.log.topics import check_name
 from coordinator.settings import Kind, checked
@@ -118,6 +119,7 @@ class _Group:
         if not name:
             raise Refused(Code.INVALID_REQUEST, "Default group resources are not allowed.")
         self._name = name
+        self._broker = context.broker.config
         self._dynamic = context.broker.dynamic
         self.configs = self._dynamic.of(ResourceType.GROUP, name)
 
@@ -125,10 +127,10 @@ class _Group:
         return GROUP_CONFIGS[key].kind if key in GROUP_CONFIGS else None
 
     def default(self, key: str) -> str:
-        return GROUP_CONFIGS[key].default
+        return group_default_of(key, self._broker)
 
     def check(self, configs: Configs) -> Configs:
-        return check_group_configs(configs)
+        return check_group_configs(configs, self._broker)
 
     def put(self, configs: Configs) -> None:
         self._dynamic.put(ResourceType.GROUP, self._name, configs)

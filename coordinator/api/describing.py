@@ -115,10 +115,14 @@ def _loggers(name: str, context: Context) -> list[Described]:
 def _group(name: str, context: Context) -> list[Described]:
     if not name:
         raise Refused(Code.INVALID_REQUEST, "Group name must not be empty")
-    configs = context.broker.dynamic.of(ResourceType.GROUP, name)
+    dynamic = context.broker.dynamic
+    configs = dynamic.of(ResourceType.GROUP, name)
     found = []
     for key, config in GROUP_CONFIGS.items():
         layers = [Layer(config.from_broker, config.default, Source.DEFAULT)]
+        field = config.from_broker.replace(".", "_")
+        if field in SETTINGS:
+            layers = dynamic.layers(field)
         if key in configs:
             layers.insert(0, Layer(key, configs[key], Source.GROUP))
         found.append(_described(key, config.kind, layers, config.default))

@@ -24,6 +24,8 @@ from coordinator.api import (
     alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_acls,
     create_delegation_token,
     create_partitions,
@@ -153,6 +155,8 @@ APIS: tuple[ModuleType, ...] = (
     unregister_broker,
     describe_transactions,
     list_transactions,
+    consumer_group_heartbeat,
+    consumer_group_describe,
     list_config_resources,
     describe_topic_partitions,
 )

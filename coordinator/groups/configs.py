@@ -1,9 +1,8 @@
 """The configuration of a group: Kafka's names, defaults and limits.
 
 Kept by `dynamic`, by group id, whether there is such a group or not. Behind each stands a setting
-of the broker, and most may only be within two other settings of the broker. The broker has no such
-settings yet: Kafka's defaults of them hold. Nor does anything here act on them: they are of the
-protocols that are still to come.
+of the broker, and most may only be within two other settings of the broker. Of share and streams
+groups the broker has no such settings, as it has no such groups: Kafka's defaults of them hold.
 Source: org.apache.kafka.coordinator.group.GroupConfig.
 """
 
@@ -13,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coordinator.config import SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.settings import INT32_MAX, Kind, Setting, checked
 
@@ -24,10 +24,14 @@ _RESETS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far a number may go, and the broker's setting that says so."""
+    """How far a number may go: the broker's setting that says so, and Kafka's default of it."""
 
-    value: int
+    default: int
     setting: str
+
+    def of(self, broker: BrokerConfig) -> int:
+        value: int = getattr(broker, self.setting.replace(".", "_"), self.default)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,9 @@ GROUP_CONFIGS: Mapping[str, GroupConfig] = {
 }
 
 
-def check_group_configs(configs: Mapping[str, str]) -> dict[str, str]:
+def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dict[str, str]:
     """The same, checked. Refused(INVALID_CONFIG) names what is wrong."""
-    found = {}
+    found: dict[str, str] = {}
     for name, value in configs.items():
         config = GROUP_CONFIGS.get(name)
         if config is None:
@@ -105,17 +109,37 @@ def check_group_configs(configs: Mapping[str, str]) -> dict[str, str]:
                 f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
                 "format 'by_duration:<PnDTnHnMn.nS>'.",
             )
-        _check_limits(name, found[name], config)
+        _check_limits(name, found[name], config, broker)
+    for kind in ("consumer", "share", "streams"):
+        _check_session(kind, found, broker)
     return found
 
 
-def _check_limits(name: str, value: str, config: GroupConfig) -> None:
-    if config.least and int(value) < config.least.value:
+def default_of(name: str, broker: BrokerConfig) -> str:
+    """What holds where nothing is set for the group: the broker's own, if it has such a setting."""
+    config = GROUP_CONFIGS[name]
+    field = config.from_broker.replace(".", "_")
+    return broker.text_of(field) if field in SETTINGS else config.default
+
+
+def _check_session(kind: str, configs: Mapping[str, str], broker: BrokerConfig) -> None:
+    """A member has to be heard of more often than it has to be missed."""
+    session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+    session_ms, heartbeat_ms = (
+        int(configs[name] if name in configs else default_of(name, broker))
+        for name in (session, heartbeat)
+    )
+    if session_ms <= heartbeat_ms:
+        raise Refused(Code.INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
+
+
+def _check_limits(name: str, value: str, config: GroupConfig, broker: BrokerConfig) -> None:
+    if config.least and int(value) < config.least.of(broker):
         raise Refused(
             Code.INVALID_CONFIG,
             f"{name} must be greater than or equal to {config.least.setting}",
         )
-    if config.most and int(value) > config.most.value:
+    if config.most and int(value) > config.most.of(broker):
         raise Refused(
             Code.INVALID_CONFIG, f"{name} must be less than or equal to {config.most.setting}"
         )

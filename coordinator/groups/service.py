@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from coordinator.clock import Clock, Scheduler
+from coordinator.clock import Background, Clock, Scheduler
 from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
+from coordinator.groups.consumer.config import ConsumerGroupConfig, SettingsOf
+from coordinator.groups.consumer.membership import ConsumerMembership
+from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.groups.shard import GroupShard, GroupShards
@@ -29,14 +32,21 @@ class GroupService:
         logs: Sequence[Log],
         config: GroupConfig,
         offset_config: OffsetConfig,
+        consumer_config: ConsumerGroupConfig,
+        settings_of: SettingsOf,
+        topics: TopicList,
         clock: Clock,
         scheduler: Scheduler,
+        background: Background,
     ) -> None:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
         self._expiry = OffsetExpiry(
             self._shards, offset_config, self.offsets.counters, clock, scheduler
+        )
+        self.consumer = ConsumerMembership(
+            self._shards, consumer_config, settings_of, topics, clock, scheduler, background
         )
 
     # The life of a shard
@@ -66,6 +76,7 @@ class GroupService:
         shard.log.resign()
         self.classic.resign(shard)
         self._expiry.resign(index)
+        self.consumer.resign(shard)
         shard.forget()
 
     def elect(self, index: int) -> LoadSlice:
@@ -79,11 +90,13 @@ class GroupService:
             return False
         self.classic.loaded(shard)
         self._expiry.loaded(index)
+        self.consumer.loaded(shard)
         return True
 
     def close(self) -> None:
         self.classic.close()
         self._expiry.close()
+        self.consumer.close()
 
     # Groups of every kind
 

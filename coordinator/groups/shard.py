@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from coordinator.clock import Clock
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
 from coordinator.groups.classic.state import Group
+from coordinator.groups.consumer.state import CONSUMER, CONSUMERS
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.shard.placement import shard_of
@@ -29,7 +30,10 @@ class GroupShard:
 
     def listed(self) -> Iterator[ListedGroup]:
         """All groups, of every kind. Another thread may ask, too."""
-        return listed(self.groups.copy(), self.state.offsets)
+        classic, consumer = self.groups.copy(), self.state.consumer.copy()
+        yield from listed(classic, self.state.offsets.groups - classic.keys() - consumer.keys())
+        for group in consumer.values():
+            yield ListedGroup(group.group_id, CONSUMER, CONSUMERS, group.phase.value)
 
     def load_slice(self) -> bool:
         """True: all is loaded, and the groups are made of it."""

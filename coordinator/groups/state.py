@@ -8,6 +8,11 @@ from typing import TypeAlias
 from coordinator.groups.classic import records as group_records
 from coordinator.groups.classic import state as classic
 from coordinator.groups.classic.state import GroupForgotten, GroupSaved
+from coordinator.groups.consumer import apply as consumer_apply
+from coordinator.groups.consumer import facts as consumer
+from coordinator.groups.consumer import records as consumer_records
+from coordinator.groups.consumer.facts import ConsumerGroupForgotten
+from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.offsets import apply as offset_apply
 from coordinator.offsets import records as offset_records
 from coordinator.offsets import state as offsets
@@ -15,7 +20,7 @@ from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetSt
 from coordinator.shard.decision import Origin, TransactionEnded
 from coordinator.shard.records import Reader
 
-Record: TypeAlias = offsets.Record | classic.Record
+Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
 
 
 @dataclass(slots=True)
@@ -24,11 +29,13 @@ class GroupShardState:
 
     offsets: OffsetState = field(default_factory=OffsetState)
     groups: dict[str, GroupSaved] = field(default_factory=dict)
+    consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
 
     def forget(self) -> None:
         """The log is somebody else's now, or is about to be loaded anew."""
         self.offsets.clear()
         self.groups.clear()
+        self.consumer.clear()
 
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
         match record:
@@ -39,6 +46,11 @@ class GroupShardState:
                 self.offsets.groups.discard(group_id)
             case OffsetCommitted() | OffsetForgotten() | TransactionEnded():
                 offset_apply.apply(self.offsets, record, origin)
+            case ConsumerGroupForgotten():
+                consumer_apply.apply(self.consumer, record, origin)
+                self.offsets.groups.discard(record.group_id)
+            case _:
+                consumer_apply.apply(self.consumer, record, origin)
 
 
 class GroupCodec:
@@ -50,7 +62,9 @@ class GroupCodec:
     def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group(record)
-        return offset_records.encode_offset(record)
+        if isinstance(record, OffsetCommitted | OffsetForgotten):
+            return offset_records.encode_offset(record)
+        return consumer_records.encode_consumer(record)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
         reader = Reader(key)
@@ -59,4 +73,6 @@ class GroupCodec:
             return group_records.decode_group(reader, value)
         if kind in offset_records.KEY_TYPES:
             return offset_records.decode_offset(reader, value)
+        if kind in consumer_records.DECODERS:
+            return consumer_records.decode_consumer(kind, reader, value)
         return None

@@ -67,6 +67,10 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._leftovers: list[str] = []
         self.when_deleted: list[Callable[[Topic], None]] = []
+        # Up with each topic that is made, deleted or gets more partitions; and what it was when
+        # the last one was made.
+        self.version = 0
+        self.created_version = 0
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -173,6 +177,7 @@ class Topics:
         added = self._make_partitions(_entry(topic), range(now, count))
         topic = replace(topic, partitions=[*topic.partitions, *added])
         self._put(topic)
+        self.version += 1
         return topic
 
     def delete(self, topic: Topic) -> None:
@@ -188,6 +193,7 @@ class Topics:
         self._write(entries, [*self._leftovers, *renames.values()])
         del self._by_name[topic.name]
         del self._by_id[topic.id]
+        self.version += 1
         for partition in topic.partitions:
             partition.discard()
         # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
@@ -250,6 +256,8 @@ class Topics:
         topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
         self._by_name[entry.name] = topic
         self._by_id[entry.topic_id] = topic
+        self.version += 1
+        self.created_version = self.version
         return topic
 
     def _put(self, topic: Topic) -> None:

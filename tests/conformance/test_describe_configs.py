@@ -239,6 +239,10 @@ def test_a_group_has_settings_though_there_is_no_such_group(client: Client, grou
         "share.renew.acknowledge.enable": "true",
     }
     behind |= {name: (value, DEFAULT, [(name, value, DEFAULT)]) for name, value in own.items()}
+    # This is the one that the brokers of the tests are told themselves.
+    interval, behind_it = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
+    layers = [(behind_it, "0", STATIC_BROKER), (behind_it, "1000", DEFAULT)]
+    behind[interval] = ("0", STATIC_BROKER, layers)
     assert found == behind
 
 

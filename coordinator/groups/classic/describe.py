@@ -5,7 +5,7 @@ A group that somebody only commits offsets for has no members and no protocol ty
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from coordinator.groups.classic.state import Group, Phase
@@ -61,8 +61,9 @@ def describe(group: Group | None, group_id: str, offsets: OffsetState) -> Descri
     return DescribedGroup(group.phase.value, group.protocol_type or "", protocol or "", members)
 
 
-def listed(groups: Mapping[str, Group], offsets: OffsetState) -> Iterator[ListedGroup]:
+def listed(groups: Mapping[str, Group], simple: Iterable[str]) -> Iterator[ListedGroup]:
+    """`simple`: the groups that only have offsets."""
     for group_id, group in groups.items():
         yield ListedGroup(group_id, CLASSIC, group.protocol_type or "", group.phase.value)
-    for group_id in sorted(offsets.groups - groups.keys()):
+    for group_id in sorted(simple):
         yield ListedGroup(group_id, CLASSIC, "", Phase.EMPTY.value)

@@ -31,6 +31,7 @@ from coordinator.groups.classic.join import JoinGroup, check_join, join
 from coordinator.groups.classic.leave import LeaveGroup, leave
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.groups.classic.sync import SyncGroup, lose_assignment, sync
+from coordinator.groups.consumer.forget import forget
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.shard.decision import Decision
 from coordinator.shard.life import Life
@@ -91,17 +92,24 @@ class ClassicMembership:
     def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
         """`answer` is called once, now or when the generation is complete."""
         check_join(command, self._config)
-        if self._shards.of(command.group_id).log.unknown.is_of_unknown_kind(command.group_id):
-            raise Refused(
-                Code.INCONSISTENT_GROUP_PROTOCOL,
-                f"{command.group_id} is a group of a kind that this broker doesn't have",
-            )
+        self._check_kind(command.group_id)
         draft, at_once = join(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
         self._install(draft, join_callback=answer)
         if at_once is not None:
             answer(at_once)
+
+    def _check_kind(self, group_id: str) -> None:
+        """Refuses with 23 if the group is of another kind. An empty one of consumers makes way."""
+        shard = self._shards.of(group_id)
+        other = shard.state.consumer.get(group_id)
+        if shard.log.unknown.is_of_unknown_kind(group_id) or (other and other.members):
+            raise Refused(
+                Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a group of another kind"
+            )
+        if other is not None:
+            shard.log.execute(Decision(forget(other), None))
 
     def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
         """`answer` is called once, now or when the assignment is there."""

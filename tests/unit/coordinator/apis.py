@@ -26,7 +26,7 @@ from coordinator.coordinators import Coordinators
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.wire.codec import build, encode
-from tests.unit.coordinator.fakes import FakeClock, FakeLog
+from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog
 
 WORDS_ID = UUID(int=77)
 
@@ -37,6 +37,7 @@ class FakeTopics:
     def __init__(self) -> None:
         self._topics: dict[str, Any] = {}
         self.when_deleted: list[Callable[[Any], None]] = []
+        self.version = self.created_version = 0
         self.create("words", 2)
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Any:
@@ -76,7 +77,9 @@ class FakeBroker:
             self.features,
             self.clock,
             self.clock,
+            FakeBackground(),
             lambda: UUID(int=next(ids)),
+            lambda group_id: {},
         )
         self.coordinators.load()
 

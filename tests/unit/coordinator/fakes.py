@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
+from uuid import UUID
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import Batch, batches, encode_marker
@@ -121,3 +123,67 @@ class FakeClock:
             if timer.callback is not None:
                 timer.callback()
         self._elapsed_ms = until_ms
+
+
+class FakeBackground:
+    """Work beside the broker, in memory: made at once, or when `run_all` says so."""
+
+    def __init__(self, *, at_once: bool = True) -> None:
+        self.at_once = at_once
+        self.waiting: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.waiting.append((work, done))
+        if self.at_once:
+            self.run_all()
+
+    def run_all(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for work, done in waiting:
+            work()
+            done(None)
+
+    def close(self) -> None:
+        self.waiting.clear()
+
+
+@dataclass(frozen=True)
+class FakeTopic:
+    name: str
+    id: UUID
+    partitions: Sequence[object]
+
+
+class FakeTopicList:
+    """The broker's topics, as groups see them."""
+
+    def __init__(self, topics: Mapping[str, int] | None = None) -> None:
+        self.version = self.created_version = 0
+        self._topics: dict[str, FakeTopic] = {}
+        self._made = 0
+        for name, partitions in (topics or {}).items():
+            self.create(name, partitions)
+
+    def create(self, name: str, partitions: int) -> UUID:
+        self._made += 1
+        self._topics[name] = FakeTopic(name, UUID(int=self._made), range(partitions))
+        self.version += 1
+        self.created_version = self.version
+        return self._topics[name].id
+
+    def grow(self, name: str, partitions: int) -> None:
+        self._topics[name] = replace(self._topics[name], partitions=range(partitions))
+        self.version += 1
+
+    def delete(self, name: str) -> None:
+        del self._topics[name]
+        self.version += 1
+
+    def __iter__(self) -> Iterator[FakeTopic]:
+        return iter(list(self._topics.values()))
+
+    def get(self, name: str) -> FakeTopic | None:
+        return self._topics.get(name)
+
+    def by_id(self, topic_id: UUID | None) -> FakeTopic | None:
+        return next((t for t in self._topics.values() if t.id == topic_id), None)

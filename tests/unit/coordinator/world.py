@@ -7,6 +7,7 @@ from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.validate import Committer
+from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.offsets.commit import CommitOffset, CommitOffsets
@@ -25,7 +26,7 @@ from coordinator.transactions.producer_ids import (
 )
 from coordinator.transactions.service import TransactionConfig, TransactionService
 from coordinator.transactions.state import V0, Ownership, TopicPartition
-from tests.unit.coordinator.fakes import FakeClock, FakeLog
+from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog, FakeTopicList
 
 GROUP_TOPIC = "__consumer_offsets"
 TIMEOUT_MS = 60_000
@@ -43,6 +44,9 @@ class World:
         self.clock = FakeClock()
         self.group_config = group_config or GroupConfig(initial_rebalance_delay_ms=0)
         self.offset_config = offset_config or OffsetConfig()
+        self.group_settings: dict[str, GroupSettings] = {}
+        self.topics = FakeTopicList({"words": 2})
+        self.background = FakeBackground()
         self.group_logs = [FakeLog(), FakeLog()]
         self.transaction_logs = [FakeLog(), FakeLog()]
         self.metadata_log = FakeLog()
@@ -54,7 +58,15 @@ class World:
     def _start(self) -> None:
         clock: Clock = self.clock
         self.groups = GroupService(
-            self.group_logs, self.group_config, self.offset_config, clock, self.clock
+            self.group_logs,
+            self.group_config,
+            self.offset_config,
+            ConsumerGroupConfig(),
+            lambda group_id: self.group_settings.get(group_id, GroupSettings()),
+            self.topics,
+            clock,
+            self.clock,
+            self.background,
         )
         ids = ProducerIdState()
         id_shard: Shard[ProducerIdsAllocated] = Shard(

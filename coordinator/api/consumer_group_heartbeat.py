@@ -1,0 +1,157 @@
+"""ConsumerGroupHeartbeat: all that a member of a consumer group (KIP-848) says and is told.
+
+Behaviour: epoch 0 joins, -1 leaves, -2 leaves for a while (static members only); any other is the
+member's own, which the broker told it last. What a member doesn't say again hasn't changed. A
+refusal carries Kafka's message.
+Versions: 0; 1 the subscription by regular expression, and a member id that the member makes up
+itself. In version 0 the broker makes one for a member that joins without.
+Simplifications: no authorization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from coordinator.api.context import Context
+from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.errors import Code, Refused
+from coordinator.features import GROUP_VERSION
+from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatAnswer
+from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
+from coordinator.log.storage import to_base64
+from coordinator.wire.codec import to_ms
+
+API_KEY = 68
+VERSIONS = range(2)
+
+NOT_SAID = -1
+# What the coordinator's state answers: the code says it all.
+_WITHOUT_MESSAGE = frozenset(
+    {
+        Code.UNKNOWN_SERVER_ERROR,
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+    }
+)
+
+
+def handle(request: Any, context: Context) -> Any:
+    try:
+        if context.broker.features.level(GROUP_VERSION) < 1:
+            raise Refused(Code.UNSUPPORTED_VERSION)
+        _check(request, context)
+        answer = context.broker.coordinators.groups.consumer.heartbeat(_command(request, context))
+    except Refused as refused:
+        return _refuse(context, refused)
+    return _reply(context, answer)
+
+
+def refuse(request: Any, context: Context, code: Code) -> Any:
+    return _refuse(context, Refused(code))
+
+
+def _refuse(context: Context, refused: Refused) -> Any:
+    code = coordinator_code(refused.code)
+    message = None if code in _WITHOUT_MESSAGE else refused.message or None
+    return context.reply(
+        error_code=code,
+        error_message=message,
+        member_id=None,
+        member_epoch=0,
+        heartbeat_interval=0,
+        assignment=None,
+    )
+
+
+def _reply(context: Context, answer: HeartbeatAnswer) -> Any:
+    assignment = None
+    if answer.assigned is not None:
+        assignment = {
+            "topic_partitions": [
+                {"topic_id": topic_id, "partitions": sorted(epochs)}
+                for topic_id, epochs in answer.assigned.items()
+            ]
+        }
+    return context.reply(
+        error_code=Code.NONE,
+        error_message=None,
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval=answer.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def _check(request: Any, context: Context) -> None:
+    """Refused(INVALID_REQUEST, UNSUPPORTED_ASSIGNOR). Source: throwIfConsumerGroupHeartbeatRequest-
+    IsInvalid of GroupCoordinatorService."""
+    epoch = request.member_epoch
+    if context.version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
+        _need(bool(request.member_id.strip()), "MemberId can't be empty.")
+    _need(bool(request.group_id.strip()), "GroupId can't be empty.")
+    for name, text in (("InstanceId", request.instance_id), ("RackId", request.rack_id)):
+        _need(text is None or bool(text.strip()), f"{name} can't be empty.")
+    if epoch == JOINING_EPOCH:
+        _need(
+            to_ms(request.rebalance_timeout) != NOT_SAID,
+            "RebalanceTimeoutMs must be provided in first request.",
+        )
+        _need(request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining.")
+        _need(
+            request.subscribed_topic_names is not None or _regex(request) is not None,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining.",
+        )
+    elif epoch == AWAY_EPOCH:
+        _need(request.instance_id is not None, "InstanceId can't be null.")
+    else:
+        _need(epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
+    assignors = context.broker.coordinators.consumer_config.assignors
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise Refused(
+            Code.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _need(is_so: bool, message: str) -> None:
+    if not is_so:
+        raise Refused(Code.INVALID_REQUEST, message)
+
+
+def _regex(request: Any) -> str | None:
+    regex: str | None = getattr(request, "subscribed_topic_regex", None)
+    return regex
+
+
+def _command(request: Any, context: Context) -> ConsumerHeartbeat:
+    names = request.subscribed_topic_names
+    timeout_ms = to_ms(request.rebalance_timeout)
+    owned = request.topic_partitions
+    return ConsumerHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id or to_base64(context.broker.coordinators.new_id()),
+        is_nameless=not request.member_id,
+        epoch=request.member_epoch,
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=None if timeout_ms == NOT_SAID else timeout_ms,
+        topics=None if names is None else frozenset(names),
+        regex=_regex(request),
+        assignor=request.server_assignor,
+        owned=None if owned is None else _owned(owned),
+    )
+
+
+def _owned(topics: Iterable[Any]) -> dict[UUID, frozenset[int]]:
+    owned: dict[UUID, frozenset[int]] = {}
+    for topic in topics:
+        topic_id = topic.topic_id or UUID(int=0)
+        owned[topic_id] = owned.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    return owned

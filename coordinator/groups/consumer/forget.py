@@ -1,0 +1,29 @@
+"""A consumer group ends: tombstones for all that the log says of it."""
+
+from __future__ import annotations
+
+from coordinator.groups.consumer.facts import (
+    ConsumerGroupForgotten,
+    ConsumerMemberForgotten,
+    CurrentAssignmentForgotten,
+    Record,
+    RegexForgotten,
+    SubscriptionMetadataForgotten,
+    TargetAssignmentForgotten,
+    TargetEpochForgotten,
+)
+from coordinator.groups.consumer.state import ConsumerGroup
+
+
+def forget(group: ConsumerGroup) -> list[Record]:
+    """Of a group that is deleted, or makes way for a classic one. The order matters to Kafka."""
+    group_id = group.group_id
+    return [
+        *(CurrentAssignmentForgotten(group_id, member_id) for member_id in group.members),
+        *(TargetAssignmentForgotten(group_id, member_id) for member_id in group.members),
+        TargetEpochForgotten(group_id),
+        *(ConsumerMemberForgotten(group_id, member_id) for member_id in group.members),
+        *(RegexForgotten(group_id, regex) for regex in group.resolved),
+        SubscriptionMetadataForgotten(group_id),
+        ConsumerGroupForgotten(group_id),
+    ]

@@ -1,0 +1,119 @@
+"""Subscription by regular expression: when a group's expressions are resolved, and to what.
+
+Theory of operation. A member may subscribe to an expression in the syntax of RE2; whether it is one
+is checked at once, which topics it stands for is found out in the background, for all expressions
+of the group together, so that what they find costs one epoch. A heartbeat asks for that when
+
+- none is under way, and the last one was more than 10 seconds ago; and
+- an expression has not been resolved yet, a topic has been made since, or the last one is older
+  than `group.consumer.regex.refresh.interval.ms`.
+
+What was found becomes records: an expression with its topics, and the group's epoch if that
+changes what the group is subscribed to. Until then the expression stands for no topic.
+Source: maybeUpdateRegularExpressions and handleRegularExpressionsResult of GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.consumer.facts import ConsumerGroupSaved, Record, RegexResolved
+from coordinator.groups.consumer.state import ConsumerGroup
+from coordinator.groups.consumer.topics import TopicList, metadata_hash
+
+REFRESH_MIN_MS = 10_000
+
+
+def check_regex(regex: str) -> None:
+    """Refused(INVALID_REGULAR_EXPRESSION) for what isn't one."""
+    import re2  # only who subscribes by expression pays for it
+
+    try:
+        re2.compile(regex, _options())
+    except re2.error as error:
+        raise Refused(
+            Code.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
+        ) from error
+
+
+def resolve(regexes: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The names that match each expression as a whole. Nothing for one that isn't valid."""
+    import re2
+
+    names = list(names)
+    found = {}
+    for regex in regexes:
+        try:
+            pattern = re2.compile(regex, _options())
+        except re2.error:  # of another broker's log
+            found[regex] = frozenset[str]()
+            continue
+        found[regex] = frozenset(name for name in names if pattern.fullmatch(name))
+    return found
+
+
+def wants_refresh(
+    group: ConsumerGroup,
+    regexes: Mapping[str, int],
+    topics: TopicList,
+    seen_version: int,
+    refresh_interval_ms: int,
+    now_ms: int,
+) -> bool:
+    """Whether these expressions are to be resolved now, if nobody is doing it.
+
+    `regexes`: those the group is subscribed to by now. `seen_version`: of the topics, when the
+    group's expressions were resolved last.
+    """
+    last = next(iter(group.resolved.values()), None)
+    if last is None:
+        return True
+    if now_ms <= last.resolved_ms + REFRESH_MIN_MS:
+        return False
+    return (
+        not regexes.keys() <= group.resolved.keys()
+        or seen_version < topics.created_version
+        or now_ms > last.resolved_ms + refresh_interval_ms
+    )
+
+
+def accept_resolved(
+    group: ConsumerGroup,
+    found: Mapping[str, frozenset[str]],
+    version: int,
+    topics: TopicList,
+    resolved_ms: int,
+) -> list[Record]:
+    """The records for what was found. Expressions that nobody is subscribed to any more are left
+    out. `version`: of the topics that were looked through."""
+    records: list[Record] = []
+    resolved = {regex: known.topics for regex, known in group.resolved.items()}
+    changed = False
+    for regex, matching in found.items():
+        if regex not in group.regex_subscribers:
+            continue
+        changed |= resolved.get(regex, frozenset()) != matching
+        resolved[regex] = matching
+        records.append(
+            RegexResolved(group.group_id, regex, tuple(sorted(matching)), version, resolved_ms)
+        )
+    new_hash = metadata_hash({*group.subscribers}.union(*resolved.values()), topics)
+    if changed or new_hash != group.metadata_hash:
+        records.append(ConsumerGroupSaved(group.group_id, group.epoch + 1, new_hash))
+    return records
+
+
+def _options() -> object:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def _reason(error: Exception) -> str:
+    """RE2's own words, which the Python binding gives as bytes."""
+    [reason] = error.args or ("",)
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

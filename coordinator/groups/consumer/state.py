@@ -1,0 +1,189 @@
+"""A consumer group: what its records say, and what can be looked up in it without a search.
+
+Theory of operation (KIP-848). Three things follow one another, each with an epoch:
+
+1. The group's *epoch* goes up with each change of members, subscriptions or subscribed topics.
+2. The *target assignment* says what each member is to have; its epoch is that of the group when it
+   was computed. While it is lower than the group's, the group is Assigning.
+3. Each member's *current assignment* follows the target one step a heartbeat (see `reconcile`). The
+   member's epoch is that of the target that it has got to, so a commit or a heartbeat of a member
+   that missed a step is known by its epoch.
+
+        group epoch  >= target epoch >= each member's epoch (-2: a static member that is away)
+
+A partition has one owner at most: the member in whose current assignment it is, as assigned or as
+still to be revoked. It is given to another only when it has none.
+
+Only `apply` writes any of this. What heads the list of fields is what the records say; the rest is
+kept beside it by `apply`, so that the heartbeat of a member with nothing new costs look-ups only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from uuid import UUID
+
+from coordinator.groups.consumer.facts import (
+    ClassicMember,
+    ConsumerMemberSaved,
+    CurrentAssignmentSaved,
+    MemberState,
+    PartitionEpochs,
+    TopicPartitions,
+)
+
+# The kind of group, and its protocol type, as ListGroups shows them.
+CONSUMER = "consumer"
+CONSUMERS = "consumer"
+
+FIRST_EPOCH = 1  # of a group and its target assignment: the first members get to 2
+JOINING_EPOCH = 0
+LEFT_EPOCH = -1
+AWAY_EPOCH = -2  # of a static member that has left to come back
+
+NO_PARTITIONS: PartitionEpochs = MappingProxyType({})
+NO_TARGET: TopicPartitions = MappingProxyType({})
+NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
+
+
+class GroupPhase(Enum):
+    """Kafka's names, as ConsumerGroupDescribe and ListGroups show them."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member, as it described itself and as far as it has come.
+
+    `classic`: what it has said if it speaks the classic protocol; None if it speaks the consumer
+    protocol. `regex`: an empty one is none, as on the wire.
+    """
+
+    member_id: str
+    epoch: int = JOINING_EPOCH
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str | None = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    assigned: PartitionEpochs = field(default_factory=lambda: NO_PARTITIONS)
+    revoking: PartitionEpochs = field(default_factory=lambda: NO_PARTITIONS)
+    classic: ClassicMember | None = None
+
+    def is_at(self, target_epoch: int) -> bool:
+        """Has all that the target assignment of this epoch gives it."""
+        return self.epoch == target_epoch and self.state is MemberState.STABLE
+
+    def saved(self, group_id: str) -> ConsumerMemberSaved:
+        """The record of what it said of itself."""
+        return ConsumerMemberSaved(
+            group_id=group_id,
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            topics=tuple(sorted(self.topics)),
+            regex=self.regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            assignor=self.assignor,
+            classic=self.classic,
+        )
+
+    def assignment_saved(self, group_id: str) -> CurrentAssignmentSaved:
+        """The record of what it has."""
+        return CurrentAssignmentSaved(
+            group_id=group_id,
+            member_id=self.member_id,
+            epoch=self.epoch,
+            previous_epoch=self.previous_epoch,
+            state=self.state,
+            assigned=self.assigned,
+            revoking=self.revoking,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics that a regular expression stood for at some time; `version`: of the metadata."""
+
+    topics: frozenset[str]
+    version: int
+    resolved_ms: int
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """See the module's docstring."""
+
+    group_id: str
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    target_epoch: int = FIRST_EPOCH
+    assigned_ms: int = 0  # when the target assignment was computed; 0: never, or nobody knows
+    members: dict[str, Member] = field(default_factory=dict)
+    target: dict[str, TopicPartitions] = field(default_factory=dict)
+    resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
+    has_subscription_metadata: bool = False
+
+    # Kept beside the records.
+    static_members: dict[str, str] = field(default_factory=dict)  # instance id -> member id
+    owners: dict[UUID, dict[int, str]] = field(default_factory=dict)  # -> member id
+    subscribers: dict[str, int] = field(default_factory=dict)  # by name of a topic, not by regex
+    regex_subscribers: dict[str, int] = field(default_factory=dict)
+    assignor_votes: dict[str, int] = field(default_factory=dict)
+    classic_members: int = 0  # how many members speak the classic protocol
+
+    @property
+    def phase(self) -> GroupPhase:
+        if not self.members:
+            return GroupPhase.EMPTY
+        if self.epoch > self.target_epoch:
+            return GroupPhase.ASSIGNING
+        # A copy: another thread may ask, for the metrics.
+        if all(member.is_at(self.target_epoch) for member in tuple(self.members.values())):
+            return GroupPhase.STABLE
+        return GroupPhase.RECONCILING
+
+    def owner(self, topic_id: UUID, partition: int) -> str | None:
+        """The member that has a partition, or has still to give it up."""
+        found = self.owners.get(topic_id)
+        return None if found is None else found.get(partition)
+
+    def static_member(self, instance_id: str) -> Member | None:
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target_of(self, member_id: str, instance_id: str | None) -> TopicPartitions:
+        """What a member is to have; a static one inherits it from who had its instance id."""
+        if instance_id is not None:
+            member_id = self.static_members.get(instance_id, member_id)
+        return self.target.get(member_id, NO_TARGET)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Some member is, by name or by regular expression."""
+        return topic in self.subscribers or any(
+            topic in found.topics for found in self.resolved.values()
+        )
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """What a member is subscribed to. A regular expression that isn't resolved is no topic."""
+        if not member.regex:
+            return member.topics
+        found = self.resolved.get(member.regex)
+        if found is None:
+            return member.topics
+        return member.topics | found.topics if member.topics else found.topics

@@ -1,0 +1,126 @@
+"""Members of a consumer group (KIP-848) that do what a case says, a heartbeat at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from coordinator.errors import Code
+from coordinator.shard.placement import shard_of
+from tests.conformance.wire import PATIENCE_S, Api, Client
+
+REBALANCE_TIMEOUT_MS = 60_000
+JOIN, LEAVE, AWAY = 0, -1, -2
+
+Partitions = dict[UUID, set[int]]
+
+
+@dataclass
+class Consumer:
+    """One member: what it was told last, and what it says it has (nothing, until it is told)."""
+
+    client: Client
+    group: str
+    instance_id: str | None = None
+    version: int = 1
+    member_id: str = field(default_factory=lambda: str(uuid4()))
+    epoch: int = 0
+    assigned: Partitions = field(default_factory=dict)
+
+    def send(self, **fields: Any) -> Any:
+        """A heartbeat with just these fields, and the member's own id and epoch."""
+        given = {
+            "group_id": self.group,
+            "member_id": self.member_id,
+            "member_epoch": self.epoch,
+            "instance_id": self.instance_id,
+            "topic_partitions": None,
+            **fields,
+        }
+        return self.client.send(Api.CONSUMER_GROUP_HEARTBEAT, self.version, **given)
+
+    def beat(self, **fields: Any) -> Any:
+        """A heartbeat that is answered, and what it says is believed."""
+        response = self.send(**fields)
+        assert response.error_code == Code.NONE, response
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.assigned = partitions_of(response.assignment)
+        return response
+
+    def join(self, *topics: str, **fields: Any) -> Any:
+        """Join, or join again, subscribed to these topics."""
+        self.assigned = {}
+        return self.beat(
+            **{
+                "member_epoch": JOIN,
+                "rebalance_timeout": REBALANCE_TIMEOUT_MS,
+                "subscribed_topic_names": topics,
+                "topic_partitions": (),
+                **fields,
+            }
+        )
+
+    def acknowledge(self, **fields: Any) -> Any:
+        """A heartbeat that says: I have what you told me, and nothing else."""
+        return self.beat(topic_partitions=given(self.assigned), **fields)
+
+    def leave(self, epoch: int = LEAVE) -> Any:
+        return self.send(member_epoch=epoch)
+
+    def partitions(self, topic_id: UUID) -> list[int]:
+        return sorted(self.assigned.get(topic_id, ()))
+
+
+def given(partitions: Mapping[UUID, Iterable[int]]) -> list[dict[str, Any]]:
+    """As a heartbeat names them."""
+    return [
+        {"topic_id": topic_id, "partitions": sorted(indexes)}
+        for topic_id, indexes in partitions.items()
+    ]
+
+
+def partitions_of(assignment: Any) -> Partitions:
+    return {topic.topic_id: set(topic.partitions) for topic in assignment.topic_partitions}
+
+
+def until(is_so: Callable[[], bool], *members: Consumer) -> None:
+    """Members acknowledge what they are told, one after another, until something is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        for member in members:
+            member.acknowledge()
+        assert time.monotonic() < deadline, [(m.epoch, m.assigned) for m in members]
+        time.sleep(0.005)
+
+
+def see_topic(client: Client, group: str, topic: str) -> None:
+    """Wait until the group's shard of the coordinator knows a topic: real Kafka's takes a moment.
+
+    Another group of the same shard is given a partition of it.
+    """
+    same = (f"{group}-probe-{number}" for number in range(10_000))
+    probe = next(
+        name
+        for name in same
+        if all(shard_of(name, count) == shard_of(group, count) for count in (4, 50))
+    )
+    member = Consumer(client, probe)
+    member.join(topic)
+    until(lambda: bool(member.assigned), member)
+    member.leave()
+
+
+def describe(client: Client, group: str, version: int = 1, **fields: Any) -> Any:
+    """ConsumerGroupDescribe's answer about one group."""
+    response = client.send(
+        Api.CONSUMER_GROUP_DESCRIBE,
+        version,
+        group_ids=[group],
+        **{"include_authorized_operations": False, **fields},
+    )
+    [found] = response.groups
+    return found
