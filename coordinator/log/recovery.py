@@ -14,6 +14,7 @@ therefore met by the fetch that comes to it (`Segment.intact_end`).
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +33,11 @@ from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
 logger = logging.getLogger(__name__)
 
 _WINDOW_BYTES = 1 << 20
-# What stands at byte 12 of every batch of ours: leader epoch 0, magic 2.
-_LANDMARK = b"\0\0\0\0\2"
+# What stands at byte 12 of every batch: the leader epoch (0 in ours; Kafka's are small), magic 2.
+_LANDMARK = re.compile(rb"(?=\x00\x00..\x02)", re.DOTALL)
 _LANDMARK_AT = 12
+# Kafka keeps it in the directory of every partition, and this broker in none.
+_KAFKAS = "leader-epoch-checkpoint"
 
 
 class CorruptLog(Exception):
@@ -56,7 +59,8 @@ class MissingSegment(CorruptLog):
             self,
             f"{path}: the segment before it ends at offset {end_offset}, and none has what is "
             "between. Restore what is missing, or remove the segments from this one on (*.log) "
-            "and lose what is in them",
+            "and lose what is in them. If Kafka has compacted this log, nothing need be missing: "
+            f"copy its {_KAFKAS}, too",
         )
 
 
@@ -69,6 +73,7 @@ class Opened(NamedTuple):
     bases: list[int]
     left: list[Path]  # files of removed segments
     cleaned_offset: int | None  # where one begins that has just replaced a run
+    is_kafkas: bool  # the files have been copied from a broker of Kafka's
 
 
 def open_saved(segments: Segments) -> Opened:
@@ -92,7 +97,13 @@ def open_saved(segments: Segments) -> Opened:
         start_offset = max(start_offset, first)
     left += [path for base in found if base < first for path in segments.paths_of(base)]
     return Opened(
-        start_offset, end_offset, producers, [b for b in found if b >= first], left, cleaned_offset
+        start_offset,
+        end_offset,
+        producers,
+        [base for base in found if base >= first],
+        left,
+        cleaned_offset,
+        _KAFKAS in names,
     )
 
 
@@ -153,11 +164,13 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
     torn tail is cut.
 
     A segment begins where the one before it ends, compacted or not, if anything between is still in
-    the log. If only empty ones begin later, power was lost before the end of the last one with
-    batches was flushed: they go.
+    the log; only one that Kafka has compacted may end before the next one begins. If none but empty
+    ones begin later, power was lost before the end of the last one with batches was flushed: they
+    go.
     """
     disk, directory = segments.machine.disk, segments.directory
     may_miss = segments.has_gaps or segments.settings.is_compacted
+    may_be_apart = opened.is_kafkas and segments.settings.is_compacted
     end_offset = opened.end_offset
     tail = segments.all[-1:]
     bases = [base for base in opened.bases if not tail or base >= tail[0].base_offset]
@@ -171,7 +184,7 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
                 if not filled or base_offset > filled[-1]:
                     disk.remove(path)
                     continue
-                if base_offset > opened.start_offset:
+                if base_offset > opened.start_offset and not may_be_apart:
                     raise MissingSegment(path, end_offset)
             segment = segments.open(Saved(base_offset))
             segments.all.append(segment)
@@ -228,12 +241,10 @@ def _is_whole(window: bytes, at: int) -> bool:
 def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
     """Whether a valid batch of this log stands anywhere behind the damage at `position`."""
     rest = segment.file.read(segment.file.size() - position, position)
-    found = rest.find(_LANDMARK, _LANDMARK_AT + 1)
-    while found >= 0:
-        at = found - _LANDMARK_AT
+    for found in _LANDMARK.finditer(rest, _LANDMARK_AT + 1):
+        at = found.start() - _LANDMARK_AT
         if _is_whole(rest, at):
             batch = parse_header(memoryview(rest), at)
             if batch.base_offset > next_offset and batch.is_intact():
                 return True
-        found = rest.find(_LANDMARK, found + 1)
     return False

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.log.batch import rewritten
+from coordinator.log.batch import batches, rewritten
 from coordinator.log.partition import Partition
 from coordinator.log.recovery import CorruptLog
 from tests.unit.coordinator.log.logs import NOW_MS, partition, produced
@@ -103,6 +103,44 @@ def test_what_the_reports_of_damage_advise_makes_the_log_start_again(tmp_path: P
     log = partition(tmp_path)
     assert log.end_offset == int(paths[1].stem) + 1
     log.append_marker(7, 0, True, 0)
+
+
+@pytest.mark.parametrize("is_kafkas", [True, False])
+@pytest.mark.parametrize("is_compacted", [True, False])
+def test_only_where_kafka_has_compacted_a_log_may_offsets_be_missing_between_segments(
+    tmp_path: Path, is_kafkas: bool, is_compacted: bool
+) -> None:
+    paths = written(tmp_path, 6, segment_bytes=200)
+    data = paths[1].read_bytes()
+    paths[1].write_bytes(data[: int.from_bytes(data[8:12], "big") + 12])
+    (paths[1].parent / "checkpoint").unlink(missing_ok=True)
+    if is_kafkas:
+        (paths[1].parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    if is_kafkas and is_compacted:
+        for _ in range(2):  # the second start has a checkpoint
+            log = partition(tmp_path, is_compacted=is_compacted)
+            assert log.end_offset == 12
+            assert [batch.base_offset for batch in batches(log.read(int(paths[1].stem), 200))]
+            log.close()
+    else:
+        with pytest.raises(CorruptLog, match=r"copy its leader-epoch-checkpoint, too"):
+            partition(tmp_path, is_compacted=is_compacted)
+
+
+def test_damage_before_batches_of_another_leader_epoch_is_not_taken_for_a_torn_tail(
+    tmp_path: Path,
+) -> None:
+    [path] = written(tmp_path, 3)
+    data = bytearray(path.read_bytes())
+    at = 0
+    while at < len(data):  # the epoch is not in the checksum
+        data[at + 12 : at + 16] = (300).to_bytes(4, "big")
+        at += int.from_bytes(data[at + 8 : at + 12], "big") + 12
+    data[30] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptLog, match="damaged at byte 0"):
+        partition(tmp_path)
+    assert path.read_bytes() == data
 
 
 def test_index_files_are_kafkas(tmp_path: Path) -> None:

@@ -1,0 +1,284 @@
+"""What is put into a broker before its files are moved: groups and transactions in every state.
+
+Everything is written by requests, but for PrepareCommit, which lasts for milliseconds only: its
+record is put at the end of the log (see `prepare`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coordinator.errors import Code
+from coordinator.shard.placement import shard_of
+from coordinator.transactions.records import TransactionCodec
+from coordinator.transactions.state import Status, TransactionSaved
+from tests.brokers import Broker
+from tests.conformance.calls import commit_offset, create_topic, eventually
+from tests.conformance.members import Member, alone, together
+from tests.conformance.producers import Producer
+from tests.conformance.transactions import describe
+from tests.conformance.wire import Api, Client
+from tests.processes import wait_until
+from tests.upgrade.moving import GROUPS, PARTITIONS, TRANSACTIONS, append_record, log_of
+
+TOPIC, WIDE = "words", "wide"
+TOPICS = {TOPIC: 4, WIDE: 20}
+CLASSIC = ("classic-stable", "classic-empty", "offsets-only")
+TRANSACTIONAL = ("in-transactions", "pending", "prepared")
+BULKY = ("bulky-0", "bulky-1")  # one a partition of __consumer_offsets
+MODERN = ("modern", "modern-regex", "modern-static", "modern-empty")
+FOREIGN = ("share", "streams")
+TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-prepared")
+KIB = "x" * 1_024
+
+
+def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
+    """Everything that isn't open at the end, then a compaction. TOPICS are there.
+
+    `kinds`: of the groups that aren't classic, which the broker has.
+    """
+    for number, name in enumerate(BULKY):
+        assert shard_of(name, PARTITIONS) == number
+    with connect(broker) as client, connect(broker) as other:
+        for kind in (0, 1):
+            client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=kind)
+        small_segments(client)
+        classic_groups(client, other)
+        offsets_of_a_deleted_topic(client)
+        completed_transactions(client)
+        if "consumer" in kinds:
+            consumer_groups(client)
+        if "share" in kinds:
+            share_group(client)
+        if "streams" in kinds:
+            streams_group(client)
+        be_compacted(client, broker.data_dir)
+
+
+def make_topics(broker: Broker) -> None:
+    with connect(broker) as client:
+        for name, partitions in TOPICS.items():
+            create_topic(client, name, partitions)
+
+
+def connect(broker: Broker) -> Client:
+    return Client(broker.bootstrap_servers, complete=broker.kind == "kafka")
+
+
+def small_segments(client: Client) -> None:
+    """1 MiB, the least that Kafka takes."""
+    change = {"name": "segment.bytes", "config_operation": 0, "value": str(1 << 20)}
+    resource = {"resource_type": 2, "resource_name": GROUPS, "configs": [change]}
+    answer = client.send(
+        Api.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False
+    )
+    assert answer.responses[0].error_code == Code.NONE, answer
+
+
+def classic_groups(client: Client, other: Client) -> None:
+    first = alone(Member(client, "classic-stable", user_data=b"first"))
+    together(first, Member(other, "classic-stable", instance_id="i-2"))
+    who: dict[str, Any] = {"generation": first.generation, "member_id": first.member_id}
+    for partition in range(4):
+        code = commit_offset(
+            *(client, "classic-stable", TOPIC, 10 + partition),
+            **{**who, "partition": partition, "metadata": f"of {partition}"},
+        )
+        assert code == Code.NONE
+    left = alone(Member(client, "classic-empty"))
+    who = {"generation": left.generation, "member_id": left.member_id}
+    assert commit_offset(client, "classic-empty", TOPIC, 20, **who) == Code.NONE
+    assert left.leave() == Code.NONE
+    commit(client, "offsets-only", TOPIC, [offset(1, 30, "wörter", leader_epoch=0)])
+
+
+def offset(index: int, value: int, metadata: str = "", leader_epoch: int = -1) -> dict[str, Any]:
+    return {
+        "partition_index": index,
+        "committed_offset": value,
+        "committed_leader_epoch": leader_epoch,
+        "committed_metadata": metadata,
+    }
+
+
+def commit(
+    client: Client,
+    group: str,
+    topic: str,
+    partitions: list[dict[str, Any]],
+    member: str = "",
+    epoch: int = -1,
+) -> None:
+    """OffsetCommit by a member of a consumer group, or by nobody in particular."""
+    answer = client.send(
+        Api.OFFSET_COMMIT,
+        9,
+        group_id=group,
+        generation_id_or_member_epoch=epoch,
+        member_id=member,
+        topics=[{"name": topic, "partitions": partitions}],
+    )
+    assert {each.error_code for each in answer.topics[0].partitions} == {Code.NONE}, answer
+
+
+def offsets_of_a_deleted_topic(client: Client) -> None:
+    create_topic(client, "doomed")
+    assert commit_offset(client, "forgotten", "doomed", 5) == Code.NONE
+    answer = client.send(Api.DELETE_TOPICS, 4, topic_names=["doomed"], timeout=10_000)
+    assert answer.responses[0].error_code == Code.NONE
+
+
+def completed_transactions(client: Client) -> None:
+    Producer.init(client, "t-empty")
+    producer = Producer.init(client, "t-committed")
+    producer.add(TOPIC)
+    producer.write(TOPIC, b"committed")
+    assert producer.add_offsets("in-transactions") == Code.NONE
+    assert producer.stage_offset("in-transactions", TOPIC, 40, metadata="staged") == Code.NONE
+    producer.commit()
+    producer = Producer.init(client, "t-aborted")
+    producer.add(TOPIC)
+    producer.write(TOPIC, b"aborted")
+    assert producer.add_offsets("in-transactions") == Code.NONE
+    assert producer.stage_offset("in-transactions", TOPIC, 41) == Code.NONE
+    producer.abort()
+    for name, state in (("t-committed", "CompleteCommit"), ("t-aborted", "CompleteAbort")):
+        assert eventually(partial(state_of, client, name), state) == state
+
+
+def state_of(client: Client, transactional_id: str) -> str:
+    return describe(client, transactional_id).state
+
+
+def be_compacted(client: Client, data: Path) -> None:
+    """Offsets with much metadata, the same again and again, until the cleaner has been there."""
+    partitions = [offset(index, index, KIB * 4) for index in range(TOPICS[WIDE])]
+    for group in BULKY:
+        for _ in range(30):
+            commit(client, group, WIDE, partitions)
+    checkpoint = data / "cleaner-offset-checkpoint"
+    wait_until(
+        lambda: (
+            checkpoint.exists()
+            and len(re.findall(rf"^{GROUPS} . [1-9]", checkpoint.read_text(), re.MULTILINE))
+            == PARTITIONS
+        ),
+        timeout_s=20,
+        what=lambda: f"not cleaned: {checkpoint.read_text() if checkpoint.exists() else ''}",
+    )
+
+
+def open_transactions(client: Client) -> None:
+    """Two, each with an offset that counts and one that is pending."""
+    for transactional_id, group in (("t-ongoing", "pending"), ("t-prepared", "prepared")):
+        assert commit_offset(client, group, TOPIC, 50, metadata="before") == Code.NONE
+        producer = Producer.init(client, transactional_id, timeout_ms=900_000)
+        assert producer.add_offsets(group) == Code.NONE
+        assert producer.stage_offset(group, TOPIC, 51, metadata="after") == Code.NONE
+
+
+def prepare(data: Path) -> None:
+    """In a stopped broker's files: `t-prepared` is to be committed, and no marker is there yet."""
+    codec = TransactionCodec(lambda: 2)
+    index = shard_of("t-prepared", PARTITIONS)
+    directory = data / f"{TRANSACTIONS}-{index}"
+    saved = [
+        codec.decode(record.key, record.value)
+        for batch in log_of(directory)
+        for record in batch.records()
+        if b"t-prepared" in (record.key or b"")
+    ]
+    last = saved[-1]
+    assert isinstance(last, TransactionSaved)
+    assert last.transaction.status is Status.ONGOING
+    key, value = codec.encode(
+        TransactionSaved(replace(last.transaction, status=Status.PREPARE_COMMIT))
+    )
+    assert value is not None
+    append_record(directory, key, value)
+
+
+# Groups that aren't classic
+
+
+def heartbeat(client: Client, group: str, member: str, epoch: int = 0, **fields: Any) -> Any:
+    """ConsumerGroupHeartbeat; joins if the epoch is 0."""
+    if epoch == 0:
+        fields = {"rebalance_timeout": 60_000, "topic_partitions": (), **fields}
+    answer = client.send(
+        Api.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        **{"group_id": group, "member_id": member, "member_epoch": epoch, **fields},
+    )
+    assert answer.error_code == Code.NONE, answer
+    return answer
+
+
+def until_assigned(client: Client, group: str, member: str, epoch: int) -> Any:
+    """Heartbeat until there is something new to own, or to give up."""
+    answers: list[Any] = []
+
+    def assigned() -> bool:
+        answers.append(
+            heartbeat(client, group, member, answers[-1].member_epoch if answers else epoch)
+        )
+        return answers[-1].assignment is not None
+
+    wait_until(assigned, timeout_s=10, what=lambda: f"{member} of {group}: {answers[-1]}")
+    return answers[-1]
+
+
+def consumer_groups(client: Client) -> None:
+    """One in the middle of a rebalance, one with a regular expression, one with a static member,
+    one that is empty."""
+    joined = heartbeat(client, "modern", "m-1", subscribed_topic_names=(TOPIC, WIDE), rack_id="r-1")
+    first = joined if joined.assignment else until_assigned(client, "modern", "m-1", 1)
+    owned = [
+        {"topic_id": each.topic_id, "partitions": each.partitions}
+        for each in first.assignment.topic_partitions
+    ]
+    heartbeat(client, "modern", "m-1", first.member_epoch, topic_partitions=owned)
+    heartbeat(client, "modern", "m-2", subscribed_topic_names=(TOPIC,), server_assignor="uniform")
+    told = until_assigned(client, "modern", "m-1", first.member_epoch)
+    commit(client, "modern", TOPIC, [offset(0, 60)], "m-1", told.member_epoch)
+    joined = heartbeat(client, "modern-regex", "m-3", subscribed_topic_regex="wor.*")
+    until_assigned(client, "modern-regex", "m-3", joined.member_epoch)
+    heartbeat(client, "modern-static", "m-4", instance_id="i-4", subscribed_topic_names=(TOPIC,))
+    left = heartbeat(client, "modern-empty", "m-5", subscribed_topic_names=(TOPIC,))
+    commit(client, "modern-empty", TOPIC, [offset(0, 61)], "m-5", left.member_epoch)
+    heartbeat(client, "modern-empty", "m-5", -1)
+
+
+def share_group(client: Client) -> None:
+    answer = client.send(
+        Api.SHARE_GROUP_HEARTBEAT,
+        1,
+        group_id="share",
+        member_id="AAAAAAAAAAEAAAAAAAAAAg",
+        member_epoch=0,
+        subscribed_topic_names=(TOPIC,),
+    )
+    assert answer.error_code == Code.NONE, answer
+
+
+def streams_group(client: Client) -> None:
+    subtopology = {"subtopology_id": "0", "source_topics": (TOPIC,)}
+    answer = client.send(
+        Api.STREAMS_GROUP_HEARTBEAT,
+        0,
+        group_id="streams",
+        member_id="AAAAAAAAAAEAAAAAAAAAAw",
+        member_epoch=0,
+        rebalance_timeout=60_000,
+        topology={"epoch": 0, "subtopologies": [subtopology]},
+        active_tasks=(),
+        standby_tasks=(),
+        warmup_tasks=(),
+        process_id="p-1",
+        client_tags=(),
+    )
+    assert answer.error_code == Code.NONE, answer

@@ -1,0 +1,269 @@
+"""Files of real Kafka's internal topics are loaded here, and ours by real Kafka, with all they say.
+
+One journey, made once: real Kafka is filled, and its files go to a broker of ours; that one works
+with them, and its files go back. The cases look at what each answered. What ours doesn't
+understand (share and streams groups) has to come back, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import brokers
+from tests.brokers import Broker, EmbeddedProcess
+from tests.conformance.calls import eventually, settled_offset
+from tests.conformance.producers import Producer
+from tests.conformance.transactions import describe
+from tests.kafka.server import RealKafka, missing
+from tests.upgrade.answers import Answers, ask
+from tests.upgrade.moving import (
+    DIRECTORIES,
+    PARTITIONS,
+    list_topics,
+    log_of,
+    move_internal_topics,
+    topic_ids,
+)
+from tests.upgrade.populating import (
+    BULKY,
+    CLASSIC,
+    FOREIGN,
+    MODERN,
+    TOPIC,
+    TOPICS,
+    TRANSACTION_IDS,
+    TRANSACTIONAL,
+    commit,
+    connect,
+    make_topics,
+    offset,
+    open_transactions,
+    populate,
+    prepare,
+)
+
+SETTINGS = {
+    **brokers.SETTINGS,
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "transaction.state.log.num.partitions": str(PARTITIONS),
+}
+PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
+
+
+PREPARED = ("t-prepared", "prepared")  # the transaction, and the group that its offset is for
+
+
+@dataclass
+class Journey:
+    """What each broker said, in the order of the journey. PREPARED is looked at apart."""
+
+    kafka_before: Answers
+    ours: Answers
+    ours_log: str
+    kafka_after: Answers
+    ours_born: Answers
+    kafka_born: Answers
+    prepared: list[tuple[str, int]]  # state and offset, after each start
+    compacted: dict[
+        str, list[int]
+    ]  # gaps in the offsets of the logs that went on, by who made them
+
+
+def answers(broker: Broker, groups: tuple[str, ...]) -> Answers:
+    with connect(broker) as client:
+        found = ask(client, groups, TRANSACTION_IDS)
+    transactional_id, group = PREPARED
+    found.transactions.pop(transactional_id)
+    for each in (found.listed, found.described, found.offsets, found.stable_offsets):
+        each.pop(group, None)
+    return found
+
+
+def completed(broker: Broker) -> tuple[str, int]:
+    """What was prepared is completed right after the start."""
+    transactional_id, group = PREPARED
+    with connect(broker) as client:
+        state = eventually(lambda: describe(client, transactional_id).state, "CompleteCommit")
+        return state, settled_offset(client, group, TOPIC)
+
+
+def gaps(data: Path) -> list[int]:
+    """How many offsets are missing in each partition of `__consumer_offsets`."""
+    found = []
+    for directory in DIRECTORIES[:PARTITIONS]:
+        log = log_of(data / directory)
+        found.append(log[-1].last_offset + 1 - sum(batch.record_count for batch in log))
+    return found
+
+
+@pytest.fixture(scope="module")
+def journey() -> Iterator[Journey]:
+    reason = missing()
+    if reason:
+        assert not brokers.in_ci(), reason
+        pytest.skip(reason)
+    with ExitStack() as open_now:
+        kafka, ours, born = (
+            RealKafka(SETTINGS),
+            EmbeddedProcess(SETTINGS),
+            EmbeddedProcess(SETTINGS),
+        )
+        for each in (kafka, ours, born):
+            open_now.callback(each.close)
+        try:
+            yield travel(kafka, ours, born)
+        except BaseException:
+            print(kafka.log_tail(), ours.log_tail(), born.log_tail(), sep="\n\n")
+            raise
+
+
+def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Journey:
+    everything = (*PLAIN, *MODERN, *FOREIGN)
+    kafka.start()
+    make_topics(kafka)
+    populate(kafka, kinds=("consumer", "share", "streams"))
+    kafka.restart()  # the batches from here on are of another leader epoch
+    with connect(kafka) as client:
+        open_transactions(client)
+    kafka_before = answers(kafka, everything)
+    kafka.stop()
+    compacted = {"kafka": gaps(kafka.data_dir)}
+
+    for each in (ours, born):  # each has Kafka's topics, under Kafka's ids
+        each.start()
+        each.stop()
+        ids = topic_ids(kafka.data_dir, TOPICS)
+        list_topics(each.data_dir, {name: (ids[name], TOPICS[name]) for name in TOPICS})
+    for name, partitions in TOPICS.items():
+        for index in range(partitions):
+            directory = f"{name}-{index}"
+            shutil.copytree(kafka.data_dir / directory, ours.data_dir / directory)
+    move_internal_topics(kafka.data_dir, ours.data_dir)
+    prepare(ours.data_dir)
+    ours.start()
+    prepared = [completed(ours)]
+    ours_answers = answers(ours, PLAIN)
+    work(ours)
+    ours.stop()
+
+    move_internal_topics(ours.data_dir, kafka.data_dir)
+    kafka.restart()
+    kafka_after = answers(kafka, everything)
+    prepared.append(completed(kafka))
+    kafka.stop()
+
+    born.start()
+    populate(born)
+    with connect(born) as client:
+        open_transactions(client)
+    ours_born = answers(born, PLAIN)
+    born.stop()
+    compacted["ours"] = gaps(born.data_dir)
+    move_internal_topics(born.data_dir, kafka.data_dir, suffixes=(".log",))
+    prepare(kafka.data_dir)
+    kafka.restart()
+    prepared.append(completed(kafka))
+    return Journey(
+        kafka_before,
+        ours_answers,
+        ours.log_since(0),
+        kafka_after,
+        ours_born,
+        answers(kafka, PLAIN),
+        prepared,
+        compacted,
+    )
+
+
+def work(broker: Broker) -> None:
+    """What clients of Kafka go on with here."""
+    with connect(broker) as client:
+        found = describe(client, "t-ongoing")
+        Producer(client, "t-ongoing", found.producer_id, found.epoch).commit()
+        commit(client, "offsets-only", TOPIC, [offset(2, 31)])
+
+
+def same_for(names: Iterable[str], one: Answers, other: Answers) -> None:
+    """Both say the same of these groups, and each says something."""
+    for name in names:
+        assert one.listed[name] == other.listed[name]
+        assert one.described[name] == other.described[name]
+        assert one.offsets.get(name) == other.offsets.get(name)
+        assert one.stable_offsets.get(name) == other.stable_offsets.get(name)
+
+
+GROUPS_OF_EITHER = [name for name in PLAIN if name not in PREPARED]
+
+
+def test_kafka_s_classic_groups_and_offsets_are_the_same_here(journey: Journey) -> None:
+    same_for(GROUPS_OF_EITHER, journey.kafka_before, journey.ours)
+    assert journey.ours.listed["classic-stable"] == ("classic", "Stable", "consumer")
+    assert len(journey.ours.described["classic-stable"]["members"]) == 2
+
+
+def test_kafka_s_transactions_are_the_same_here(journey: Journey) -> None:
+    assert journey.ours.transactions == journey.kafka_before.transactions
+    states = {name: each["transaction_state"] for name, each in journey.ours.transactions.items()}
+    assert states == {
+        "t-empty": "Empty",
+        "t-committed": "CompleteCommit",
+        "t-aborted": "CompleteAbort",
+        "t-ongoing": "Ongoing",
+    }
+
+
+def test_what_is_of_an_unknown_kind_is_reported_here_and_comes_back_to_kafka(
+    journey: Journey,
+) -> None:
+    for kind in (10, 11, 17, 19, 23):  # share: member and group; streams: group, member, topology
+        assert f"records of type {kind}: 1, the first at offset" in journey.ours_log
+    same_for(FOREIGN, journey.kafka_before, journey.kafka_after)
+    assert len(journey.kafka_after.described["share"]["members"]) == 1
+    assert len(journey.kafka_after.described["streams"]["members"]) == 1
+
+
+def test_consumer_groups_come_back_to_kafka(journey: Journey) -> None:
+    same_for(MODERN, journey.kafka_before, journey.kafka_after)
+
+
+def test_what_was_done_here_is_so_on_kafka(journey: Journey) -> None:
+    unchanged = [name for name in GROUPS_OF_EITHER if name not in ("pending", "offsets-only")]
+    same_for(unchanged, journey.kafka_before, journey.kafka_after)
+    assert offsets_of(journey.kafka_before, "pending") == {0: (-1, "")}
+    assert offsets_of(journey.kafka_after, "pending") == {0: (51, "after")}
+    assert offsets_of(journey.kafka_after, "offsets-only") == {1: (30, "wörter"), 2: (31, "")}
+    transactions = journey.kafka_after.transactions
+    assert transactions["t-ongoing"]["transaction_state"] == "CompleteCommit"
+    for name in ("t-empty", "t-committed", "t-aborted"):
+        assert transactions[name] == journey.kafka_before.transactions[name]
+
+
+def test_what_was_born_here_is_the_same_on_kafka(journey: Journey) -> None:
+    same_for(GROUPS_OF_EITHER, journey.ours_born, journey.kafka_born)
+    assert journey.kafka_born.transactions == journey.ours_born.transactions
+    assert journey.kafka_born.listed["classic-stable"] == ("classic", "Stable", "consumer")
+
+
+def test_what_was_prepared_is_completed_by_whoever_loads_it(journey: Journey) -> None:
+    assert journey.prepared == [("CompleteCommit", 51)] * 3
+
+
+def test_the_logs_that_went_on_had_been_compacted(journey: Journey) -> None:
+    for found in journey.compacted.values():
+        assert len(found) == PARTITIONS
+        assert all(missing_offsets > 100 for missing_offsets in found), journey.compacted
+
+
+def offsets_of(answers: Answers, group: str) -> dict[int, tuple[int, str]]:
+    """What a stable fetch gives of `words`: offset and metadata by partition."""
+    (topic,) = answers.stable_offsets[group]["topics"]
+    return {
+        each["partition_index"]: (each["committed_offset"], each["metadata"])
+        for each in topic["partitions"]
+    }
