@@ -64,10 +64,10 @@ def _topic(topic: Any, codes: Iterable[Code]) -> dict[str, Any]:
 def _offset_of(topic: Topic, asked: Any) -> CommitOffset:
     """What a request says of one partition. Fields that its version lacks have Kafka's defaults."""
     return CommitOffset(
-        topic=topic.name,
-        partition=asked.partition_index,
-        offset=asked.committed_offset,
-        leader_epoch=getattr(asked, "committed_leader_epoch", -1),
-        metadata=asked.committed_metadata or "",
-        topic_id=topic.id,
+        topic.name,
+        asked.partition_index,
+        asked.committed_offset,
+        getattr(asked, "committed_leader_epoch", -1),
+        asked.committed_metadata or "",
+        topic.id,
     )

@@ -39,13 +39,13 @@ class GroupShardState:
 
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
         match record:
+            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # most of them
+                offset_apply.apply(self.offsets, record, origin)
             case GroupSaved():
                 self.groups[record.group_id] = record
             case GroupForgotten(group_id):
                 self.groups.pop(group_id, None)
                 self.offsets.groups.discard(group_id)
-            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():
-                offset_apply.apply(self.offsets, record, origin)
             case ConsumerGroupForgotten():
                 consumer_apply.apply(self.consumer, record, origin)
                 self.offsets.groups.discard(record.group_id)
@@ -60,19 +60,19 @@ class GroupCodec:
     """
 
     def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
+        if isinstance(record, OffsetCommitted | OffsetForgotten):  # most of them
+            return offset_records.encode_offset(record)
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group(record)
-        if isinstance(record, OffsetCommitted | OffsetForgotten):
-            return offset_records.encode_offset(record)
         return consumer_records.encode_consumer(record)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
         reader = Reader(key)
         kind = reader.int16()
+        if key is not None and kind in offset_records.KEY_TYPES:
+            return offset_records.decode_offset(key, value)
         if kind == group_records.GROUP_KEY:
             return group_records.decode_group(reader, value)
-        if kind in offset_records.KEY_TYPES:
-            return offset_records.decode_offset(reader, value)
         if kind in consumer_records.DECODERS:
             return consumer_records.decode_consumer(kind, reader, value)
         return None

@@ -17,35 +17,39 @@ def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin)
     match record:
         case OffsetCommitted():
             kept = CommittedOffset(
-                offset=record.offset,
-                leader_epoch=record.leader_epoch,
-                metadata=record.metadata,
-                commit_ms=record.commit_ms,
-                topic_id=record.topic_id,
-                record_offset=origin.offset,
-                expire_ms=record.expire_ms,
+                record.offset,
+                record.leader_epoch,
+                record.metadata,
+                record.commit_ms,
+                record.topic_id,
+                origin.offset,
+                record.expire_ms,
             )
-            state.groups.add(record.group_id)
+            group_id = record.group_id
+            state.groups.add(group_id)
             if origin.producer_id >= 0:
                 _hold(state, origin.producer_id, record.key, kept)
             else:
-                _commit(state, record.key, kept)
+                _commit(state, group_id, (record.topic, record.partition), kept)
         case OffsetForgotten():
             _forget(state, record)
         case TransactionEnded(producer_id, _, committed):
             for key, kept in state.pending.pop(producer_id, {}).items():
                 _let_go(state, producer_id, key)
                 if committed:
-                    _commit(state, key, kept)
+                    _commit(state, key[0], key[1:], kept)
 
 
-def _commit(state: OffsetState, key: OffsetKey, kept: CommittedOffset) -> None:
+def _commit(
+    state: OffsetState, group_id: str, partition: tuple[str, int], kept: CommittedOffset
+) -> None:
     """Let an offset count, unless a newer record has said otherwise since it was staged."""
-    group_id, topic, partition = key
-    group = state.committed.setdefault(group_id, {})
-    before = group.get((topic, partition))
+    group = state.committed.get(group_id)
+    if group is None:
+        group = state.committed[group_id] = {}
+    before = group.get(partition)
     if before is None or before.record_offset < kept.record_offset:
-        group[topic, partition] = kept
+        group[partition] = kept
 
 
 def _hold(state: OffsetState, producer_id: int, key: OffsetKey, kept: CommittedOffset) -> None:

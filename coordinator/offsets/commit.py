@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code
@@ -15,8 +16,7 @@ from coordinator.offsets.state import NEVER, OffsetCommitted
 from coordinator.shard.decision import Decision, Producer
 
 
-@dataclass(frozen=True, slots=True)
-class CommitOffset:
+class CommitOffset(NamedTuple):
     topic: str
     partition: int
     offset: int
@@ -53,15 +53,15 @@ def commit_offsets(
         codes.append(Code.NONE)
         records.append(
             OffsetCommitted(
-                group_id=command.group_id,
-                topic=wanted.topic,
-                partition=wanted.partition,
-                offset=wanted.offset,
-                leader_epoch=wanted.leader_epoch,
-                metadata=wanted.metadata,
-                commit_ms=now_ms,
-                topic_id=wanted.topic_id,
-                expire_ms=expire_ms,
+                command.group_id,
+                wanted.topic,
+                wanted.partition,
+                wanted.offset,
+                wanted.leader_epoch,
+                wanted.metadata,
+                now_ms,
+                wanted.topic_id,
+                expire_ms,
             )
         )
     return Decision(records, codes, command.producer)

@@ -7,6 +7,8 @@ to expire, and is written for those that do. Versions 0, 2 and 3 are read too.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from struct import Struct
 from uuid import UUID
 
 from coordinator.offsets.state import NEVER, OffsetCommitted, OffsetForgotten, Record
@@ -19,33 +21,76 @@ EXPIRING_VERSION = 1
 TOPIC_ID_TAG = 0
 KEY_TYPES = frozenset({LEGACY_OFFSET_KEY, OFFSET_KEY})
 
+_INT32 = Struct(">i")
+_HEAD = Struct(">hqi")  # version, offset, leader epoch
+
 
 def encode_offset(record: Record) -> tuple[bytes, bytes | None]:
-    key = Writer(OFFSET_KEY)
-    key.string(record.group_id)
-    key.string(record.topic)
-    key.int32(record.partition)
+    key = _names(record.group_id, record.topic) + _INT32.pack(record.partition)
     if isinstance(record, OffsetForgotten):
-        return key.done(), None
+        return key, None
     if record.expire_ms != NEVER:
-        value = Writer(EXPIRING_VERSION)
-        value.int64(record.offset)
-        value.string(record.metadata)
-        value.int64(record.commit_ms)
-        value.int64(record.expire_ms)
-        return key.done(), value.done()
-    value = Writer(VALUE_VERSION, flexible=True)
+        return key, _expiring(record)
+    head = _HEAD.pack(VALUE_VERSION, record.offset, record.leader_epoch)
+    return key, head + _text(record.metadata) + _when_and_where(record.commit_ms, record.topic_id)
+
+
+def _expiring(record: OffsetCommitted) -> bytes:
+    value = Writer(EXPIRING_VERSION)
     value.int64(record.offset)
-    value.int32(record.leader_epoch)
     value.string(record.metadata)
     value.int64(record.commit_ms)
-    value.tags(None if record.topic_id is None else {TOPIC_ID_TAG: record.topic_id.bytes})
-    return key.done(), value.done()
+    value.int64(record.expire_ms)
+    return value.done()
 
 
-def decode_offset(key: Reader, value: bytes | None) -> Record:
-    """`key` is past its type."""
-    group_id, topic, partition = key.string(), key.string(), key.int32()
+def _text(value: str) -> bytes:
+    if not value:
+        return b"\x01"
+    writer = Writer.of_field()
+    writer.string(value)
+    return writer.done()
+
+
+# A commit is of many partitions, and so is what lies in a row in the log: what they have in common
+# is written, and read, once.
+
+
+@lru_cache(256)
+def _names(group_id: str, topic: str) -> bytes:
+    """All of a key but the partition."""
+    key = Writer(OFFSET_KEY)
+    key.string(group_id)
+    key.string(topic)
+    return key.done()
+
+
+@lru_cache(256)
+def _named(names: bytes) -> tuple[str, str]:
+    """Group and topic, from all of a key but its type and the partition."""
+    reader = Reader(names)
+    group_id, topic = reader.string(), reader.string()
+    if _names(group_id, topic)[2:] != names:
+        raise ValueError(f"{names!r} is no group and topic")
+    return group_id, topic
+
+
+@lru_cache(256)
+def _when_and_where(commit_ms: int, topic_id: UUID | None) -> bytes:
+    """What stands behind the metadata of a value."""
+    value = Writer.of_field()
+    value.int64(commit_ms)
+    value.tags(None if topic_id is None else {TOPIC_ID_TAG: topic_id.bytes})
+    return value.done()
+
+
+_topic_id = lru_cache(256)(lambda data: UUID(bytes=data))
+
+
+def decode_offset(key: bytes, value: bytes | None) -> Record:
+    """Raises UnknownVersion, and ValueError for damage."""
+    group_id, topic = _named(key[2:-4])
+    [partition] = _INT32.unpack(key[-4:])
     if value is None:
         return OffsetForgotten(group_id, topic, partition)
     reader, version = value_reader(value, newest=VALUE_VERSION, first_flexible=4)
@@ -54,15 +99,16 @@ def decode_offset(key: Reader, value: bytes | None) -> Record:
     metadata = reader.string()
     commit_ms = reader.int64()
     expire_ms = reader.int64() if version == EXPIRING_VERSION else NEVER
-    topic_id = reader.tags().get(TOPIC_ID_TAG)
+    tagged = reader.tags().get(TOPIC_ID_TAG)
+    topic_id = None if tagged is None else _topic_id(tagged)
     return OffsetCommitted(
-        group_id=group_id,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        leader_epoch=leader_epoch,
-        metadata=metadata,
-        commit_ms=commit_ms,
-        topic_id=None if topic_id is None else UUID(bytes=topic_id),
-        expire_ms=expire_ms,
+        group_id,
+        topic,
+        partition,
+        offset,
+        leader_epoch,
+        metadata,
+        commit_ms,
+        topic_id,
+        expire_ms,
     )

@@ -19,7 +19,7 @@ one, Empty, without a protocol. It stays one when its offsets are gone, until it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 OffsetKey: TypeAlias = tuple[str, str, int]  # group id, topic, partition
@@ -28,8 +28,7 @@ NO_OFFSET = -1
 NEVER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """An offset as it is kept; `record_offset` is the place of its record in the log.
 
     `expire_ms`: when it expires by its client's own wish, NEVER if it didn't say (see `expire`).
@@ -44,8 +43,7 @@ class CommittedOffset:
     expire_ms: int = NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCommitted:
+class OffsetCommitted(NamedTuple):
     group_id: str
     topic: str
     partition: int

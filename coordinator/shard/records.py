@@ -136,13 +136,20 @@ class Reader:
         return self._unpack(">q", 8)
 
     def uvarint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._take(1)[0]
+        byte = self.uint8()
+        value, shift = byte & 0x7F, 7
+        while byte >= 0x80:
+            byte = self.uint8()
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
             shift += 7
+        return value
+
+    def uint8(self) -> int:
+        at = self._at
+        if at >= len(self._data):
+            raise self._ends_early()
+        self._at = at + 1
+        return self._data[at]
 
     def nullable_string(self) -> str | None:
         length = self.uvarint() - 1 if self.flexible else self.int16()
@@ -185,16 +192,23 @@ class Reader:
         return struct.unpack(layout, self._take(struct.calcsize(layout)))
 
     def _take(self, count: int) -> bytes:
-        end = self._at + count
+        at = self._at
+        self._at = end = at + count
         if end > len(self._data):
-            raise ValueError(f"{len(self._data)} bytes end before the field at {self._at}")
-        taken = self._data[self._at : end]
-        self._at = end
-        return taken
+            self._at = at
+            raise self._ends_early()
+        return self._data[at:end]
 
     def _unpack(self, layout: str, size: int) -> int:
-        value: int = struct.unpack(layout, self._take(size))[0]
+        at = self._at
+        if at + size > len(self._data):
+            raise self._ends_early()
+        self._at = at + size
+        value: int = struct.unpack_from(layout, self._data, at)[0]
         return value
+
+    def _ends_early(self) -> ValueError:
+        return ValueError(f"{len(self._data)} bytes end before the field at {self._at}")
 
 
 def value_reader(value: bytes, *, newest: int, first_flexible: int) -> tuple[Reader, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -22,7 +21,7 @@ TOPIC_ID = UUID(int=(1 << 64) + 2)
 
 def test_an_offset_is_written_as_kafka_writes_it() -> None:
     assert GroupCodec().encode(COMMITTED) == (KEY, PLAIN)
-    assert GroupCodec().encode(replace(COMMITTED, topic_id=TOPIC_ID)) == (KEY, WITH_ID)
+    assert GroupCodec().encode(COMMITTED._replace(topic_id=TOPIC_ID)) == (KEY, WITH_ID)
     assert GroupCodec().encode(OffsetForgotten("counts", "words", 2)) == (KEY, None)
 
 
@@ -37,12 +36,12 @@ def test_an_offset_is_written_as_kafka_writes_it() -> None:
     ],
 )
 def test_every_version_is_read(value: str, leader_epoch: int) -> None:
-    record = replace(COMMITTED, leader_epoch=leader_epoch)
+    record = COMMITTED._replace(leader_epoch=leader_epoch)
     assert GroupCodec().decode(KEY, bytes.fromhex(value)) == record
 
 
 def test_what_is_written_is_read_back() -> None:
-    assert GroupCodec().decode(KEY, WITH_ID) == replace(COMMITTED, topic_id=TOPIC_ID)
+    assert GroupCodec().decode(KEY, WITH_ID) == COMMITTED._replace(topic_id=TOPIC_ID)
     assert GroupCodec().decode(KEY, None) == OffsetForgotten("counts", "words", 2)
 
 
@@ -53,3 +52,11 @@ def test_a_version_from_the_future_is_unknown() -> None:
 
 def test_a_key_of_an_unknown_type_is_passed_over() -> None:
     assert GroupCodec().decode(bytes.fromhex("0011") + KEY[2:], PLAIN) is None
+
+
+@pytest.mark.parametrize(
+    "key", [KEY[:-1], KEY[:-4], KEY[:5], KEY[:2], KEY[:-4] + b"\0" + KEY[-4:]], ids=bytes.hex
+)
+def test_a_key_that_ends_early_or_late_is_damage(key: bytes) -> None:
+    with pytest.raises(ValueError, match=r"bytes|group and topic"):
+        GroupCodec().decode(key, PLAIN)
