@@ -17,6 +17,10 @@ only. It reads on a thread of its own: whole values, copied before they are look
     millrace_group_rebalances_total          begun, by cause, too
     millrace_group_rebalance_seconds         count and sum of those that came to their end
     millrace_group_rebalance_seconds_max
+    millrace_offsets                         committed ones that are kept, by shard, as what follows
+    millrace_offset_commits_total            partitions, in a transaction or not
+    millrace_offset_expirations_total
+    millrace_offset_deletions_total          by OffsetDelete
     millrace_transactions                    by shard and state
     millrace_transactions_ended_total        by outcome and cause: client, init or timeout
     millrace_markers_queued                  partitions that wait for a marker
@@ -54,6 +58,7 @@ class CoordinatorCollector:
         logs += [shard.log for shard in transactions.shards]
         yield from _of_shards(logs)
         yield from _of_groups(groups.shards)
+        yield from _of_offsets(groups.shards)
         yield from _of_transactions(transactions)
 
 
@@ -132,6 +137,27 @@ def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:
             took.add_metric([name, kind], counters.completed, counters.rebalance_ms / 1_000)
             took_max.add_metric([name, kind], counters.rebalance_ms_max / 1_000)
     yield from (by_state, heartbeats, expired, begun, took, took_max)
+
+
+def _of_offsets(shards: Iterable[GroupShard]) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    kept = GaugeMetricFamily("millrace_offsets", "Committed offsets.", labels=["shard"])
+    commits, expirations, deletions = (
+        CounterMetricFamily(f"millrace_offset_{name}", what, labels=["shard"])
+        for name, what in (
+            ("commits", "Offsets committed."),
+            ("expirations", "Offsets expired."),
+            ("deletions", "Offsets deleted on request."),
+        )
+    )
+    for shard in shards:
+        labels, counters = [shard.log.name], shard.offset_counters
+        kept.add_metric(labels, sum(map(len, tuple(shard.state.offsets.committed.values()))))
+        commits.add_metric(labels, counters.commits)
+        expirations.add_metric(labels, counters.expirations)
+        deletions.add_metric(labels, counters.deletions)
+    yield from (kept, commits, expirations, deletions)
 
 
 def _of_transactions(service: TransactionService) -> Iterator[Metric]:

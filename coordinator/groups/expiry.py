@@ -16,7 +16,6 @@ from coordinator.groups.holding import group_ids, holding_of, tombstones
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.offsets.config import OffsetConfig
-from coordinator.offsets.counters import OffsetCounters
 from coordinator.offsets.expire import expire_offsets, leaves_nothing
 from coordinator.shard.timers import Timers
 
@@ -33,13 +32,11 @@ class OffsetExpiry:
         self,
         shards: GroupShards,
         config: OffsetConfig,
-        counters: OffsetCounters,
         clock: Clock,
         scheduler: Scheduler,
     ) -> None:
         self._shards = shards
         self._config = config
-        self._counters = counters
         self._clock = clock
         self._timers: Timers[int] = Timers(clock, scheduler, self._fire)  # by shard, or NEXT_SLICE
         self._sweeps: deque[_Sweep] = deque()
@@ -102,7 +99,7 @@ class OffsetExpiry:
         shard.log.append_all(records)
         if goes:
             shard.groups.pop(group_id, None)
-        self._counters.expirations += len(expired)
+        shard.offset_counters.expirations += len(expired)
 
 
 class _Sweep:

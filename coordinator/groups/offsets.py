@@ -17,7 +17,6 @@ from coordinator.groups.holding import holding_of, tombstones
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.commit import CommitOffsets, commit_offsets
 from coordinator.offsets.config import OffsetConfig
-from coordinator.offsets.counters import OffsetCounters
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
 from coordinator.offsets.forget import delete_offsets, forget_topic
 from coordinator.offsets.holding import Holding
@@ -40,7 +39,6 @@ class GroupOffsets:
         self._classic = classic
         self._config = config
         self._clock = clock
-        self.counters = OffsetCounters()
 
     def commit(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
@@ -62,7 +60,7 @@ class GroupOffsets:
         now_ms = self._clock.now_ms()
         decision = commit_offsets(command, self._config.metadata_max_bytes, now_ms)
         codes = shard.log.execute(decision)
-        self.counters.commits += len(decision.records)
+        shard.offset_counters.commits += len(decision.records)
         if group is not None and command.producer is None:
             self._classic.prolong_session(group, committer.member_id)
         return codes
@@ -87,7 +85,7 @@ class GroupOffsets:
         holding = self._holding(shard, group_id)
         decision = delete_offsets(shard.state.offsets, group_id, holding, partitions)
         shard.log.append_all(decision.records)
-        self.counters.deletions += len(decision.records)
+        shard.offset_counters.deletions += len(decision.records)
         return decision.response
 
     def delete_group(self, group_id: str) -> None:

@@ -42,9 +42,7 @@ class GroupService:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
-        self._expiry = OffsetExpiry(
-            self._shards, offset_config, self.offsets.counters, clock, scheduler
-        )
+        self._expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
         self.consumer = ConsumerMembership(
             self._shards, consumer_config, settings_of, topics, clock, scheduler, background
         )

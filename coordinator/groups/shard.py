@@ -10,6 +10,7 @@ from coordinator.groups.classic.state import Group
 from coordinator.groups.consumer.state import CONSUMER, CONSUMERS
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
+from coordinator.offsets.counters import OffsetCounters
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
 
@@ -21,6 +22,7 @@ class GroupShard:
         self.state = GroupShardState()
         self.groups: dict[str, Group] = {}
         self.classic_counters = GroupCounters()
+        self.offset_counters = OffsetCounters()
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 
     @property

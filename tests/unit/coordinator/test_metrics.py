@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from coordinator.embedded import EmbeddedBroker
 from coordinator.metrics import CoordinatorCollector
+from coordinator.offsets.config import OffsetConfig
 from coordinator.transactions.state import V2
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.world import TIMEOUT_MS, World
@@ -96,6 +97,35 @@ def test_groups_are_counted_by_state_and_their_rebalances_by_cause() -> None:
     }
     assert causes == {"join": 3, "leave": 1}
     assert figures(world)["millrace_groups", shard, "classic", "PreparingRebalance"] == 1
+
+
+def test_offsets_are_counted_as_they_come_and_go() -> None:
+    world = World(offset_config=OffsetConfig(retention_ms=60_000, retention_check_ms=60_000))
+    owner = world.init()
+    world.add_group(owner)
+    for partition in range(3):
+        world.commit(5, partition=partition)
+    world.stage(owner, 6)
+    world.groups.offsets.delete("counts", [("words", 1), ("words", 9)])
+    shard = world.groups.shards[world.groups.partition_of("counts")].log.name
+    expected = {"offsets": 2, "offset_commits_total": 4, "offset_deletions_total": 1}
+
+    def found() -> dict[str, float]:
+        all_found = figures(world)
+        return {
+            name: all_found[f"millrace_{name}", shard]
+            for name in (*expected, "offset_expirations_total")
+            if (f"millrace_{name}", shard) in all_found
+        }
+
+    assert found() == expected
+    world.end(owner)
+    world.clock.advance(60_000)
+    assert found() == {
+        "offset_commits_total": 4,
+        "offset_deletions_total": 1,
+        "offset_expirations_total": 2,
+    }
 
 
 def test_a_shard_counts_what_it_replayed_and_what_it_appended() -> None:

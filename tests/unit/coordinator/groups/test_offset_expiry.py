@@ -268,10 +268,3 @@ def test_a_shard_that_resigns_in_the_middle_of_a_check_is_left_alone(world: Worl
         pass
     pass_time(world, CHECK_MS)
     assert groups(world) == []
-
-
-def test_what_has_expired_is_counted(world: World) -> None:
-    commit(world, partitions=3)
-    pass_time(world, RETENTION_MS)
-    counters = world.groups.offsets.counters
-    assert (counters.commits, counters.expirations, counters.deletions) == (3, 3, 0)
