@@ -5,9 +5,11 @@ from its codes to the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any
 
-from coordinator.errors import Code
+from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic
 from coordinator.offsets.commit import CommitOffset
 
@@ -36,11 +38,20 @@ class Asked:
                     codes.append(Code.UNKNOWN_TOPIC_OR_PARTITION)
             self._codes.append(codes)
 
-    def answer(self, codes: Iterable[Code]) -> list[dict[str, Any]]:
-        """The topics of the answer, given the codes of `offsets`."""
+    def answer(
+        self, commit: Callable[[list[CommitOffset]], Iterable[Code]]
+    ) -> list[dict[str, Any]]:
+        """The topics of the answer. `commit` gives a code for each of `offsets`, or is Refused for
+        all of them; it isn't called at all if there are none."""
+        codes: Iterable[Code] = ()
+        if self.offsets:
+            try:
+                codes = commit(self.offsets)
+            except Refused as error:
+                codes = repeat(coordinator_code(error.code))
         following = iter(codes)
         return [
-            _topic(topic, (next(following) if code is None else code for code in found))
+            _topic(topic, [next(following) if code is None else code for code in found])
             for topic, found in zip(self._topics, self._codes, strict=True)
         ]
 

@@ -19,7 +19,7 @@ from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code
 from coordinator.groups.classic.validate import Committer
-from coordinator.offsets.commit import CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets
 from coordinator.wire.codec import to_ms
 
 API_KEY = 8
@@ -38,23 +38,20 @@ def handle(request: Any, context: Context) -> Any:
         asked = Asked(
             request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
         )
-    if not asked.offsets:
-        return context.reply(topics=asked.answer(()))
     committer = Committer(
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=getattr(request, "group_instance_id", None),
     )
-    codes = context.broker.coordinators.groups.offsets.commit(
-        CommitOffsets(
-            request.group_id, asked.offsets, retention_ms=_retention_ms(request, context.version)
-        ),
-        committer,
-        unknown_group=(
-            Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
-        ),
-    )
-    return context.reply(topics=asked.answer(codes))
+    unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
+
+    def commit(offsets: list[CommitOffset]) -> list[Code]:
+        retention_ms = _retention_ms(request, context.version)
+        command = CommitOffsets(request.group_id, offsets, retention_ms=retention_ms)
+        groups = context.broker.coordinators.groups
+        return groups.offsets.commit(command, committer, unknown_group=unknown_group)
+
+    return context.reply(topics=asked.answer(commit))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -30,8 +30,7 @@ def handle(request: Any, context: Context) -> Any:
     asked = Asked(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
-    codes = _stage(request, context, asked.offsets) if asked.offsets else ()
-    return context.reply(topics=asked.answer(codes))
+    return context.reply(topics=asked.answer(lambda offsets: _stage(request, context, offsets)))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

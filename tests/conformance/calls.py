@@ -81,6 +81,16 @@ def create_topic(
     assert set(codes(ready)) == {Code.NONE}, ready
 
 
+def delete_topic(client: Client, name: str) -> None:
+    """Delete a topic and wait until it can't be found any more."""
+    response = client.send(Api.DELETE_TOPICS, 4, topic_names=[name], timeout=10_000)
+    assert set(codes(response)) == {Code.NONE}, response
+    gone = eventually(
+        lambda: metadata(client, name).topics[0].error_code, Code.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    assert gone == Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def metadata(client: Client, *names: str, version: int = 12, create: bool = False) -> Any:
     return client.send(
         Api.METADATA,

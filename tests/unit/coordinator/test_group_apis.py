@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.api import (
+    delete_groups,
     describe_groups,
     find_coordinator,
     heartbeat,
@@ -14,6 +15,7 @@ from coordinator.api import (
     leave_group,
     list_groups,
     offset_commit,
+    offset_delete,
     offset_fetch,
     sync_group,
 )
@@ -52,7 +54,7 @@ def test_offset_commit(version: int) -> None:
     assert commit(broker, version, topics=topics) == {0: unknown}
     no_group = Code.GROUP_ID_NOT_FOUND if version >= 9 else Code.ILLEGAL_GENERATION
     codes = commit(broker, version, group_id="none", generation_id_or_member_epoch=3, member_id="m")
-    assert set(codes.values()) == {no_group}
+    assert codes == {0: no_group, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 @in_versions(offset_fetch)
@@ -192,3 +194,69 @@ def test_list_groups(version: int) -> None:
     if version >= 5:
         assert found(types_filter=["Classic"]) == ["counts"]
         assert found(types_filter=["streams"]) == []
+
+
+@in_versions(delete_groups)
+def test_delete_groups(version: int) -> None:
+    broker = FakeBroker()
+    commit(broker, 9)
+    response = broker.send(delete_groups, version, groups_names=["counts", "none", "none"])
+    found = {each.group_id: each.error_code for each in response.results}
+    assert found == {"counts": 0, "none": Code.GROUP_ID_NOT_FOUND}
+    assert len(response.results) == 2
+    assert fetch(broker, 9) == {0: (-1, 0), 1: (-1, 0)}
+
+
+def delete_offsets(broker: FakeBroker, group_id: str) -> tuple[int, dict[int, int]]:
+    """The code at the top, and those of the partitions."""
+    topics = [{"name": "words", "partitions": [{"partition_index": i} for i in (0, 9)]}]
+    response = broker.send(offset_delete, 0, group_id=group_id, topics=topics)
+    codes = {
+        found.partition_index: found.error_code
+        for topic in response.topics
+        for found in topic.partitions
+    }
+    return response.error_code, codes
+
+
+def test_offset_delete() -> None:
+    broker = FakeBroker()
+    assert delete_offsets(broker, "counts") == (Code.GROUP_ID_NOT_FOUND, {})
+    assert delete_offsets(broker, "") == (Code.INVALID_GROUP_ID, {})
+    commit(broker, 9)
+    assert delete_offsets(broker, "counts") == (0, {0: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION})
+    assert fetch(broker, 9) == {0: (-1, 0), 1: (-1, 0)}
+
+
+def test_what_can_not_be_written_is_not_deleted() -> None:
+    broker = FakeBroker()
+    commit(broker, 9)
+    for log in broker.topics.get("__consumer_offsets").partitions:
+        log.fail_after = 0
+    assert delete_offsets(broker, "counts") == (Code.NOT_COORDINATOR, {})
+    [deleted] = broker.send(delete_groups, 2, groups_names=["counts"]).results
+    assert deleted.error_code == Code.NOT_COORDINATOR
+    assert fetch(broker, 9)[0] == (7, 0)
+
+
+@pytest.mark.parametrize("version", offset_fetch.VERSIONS)
+def test_a_group_that_lives_elsewhere_by_now_says_so_and_the_others_answer(version: int) -> None:
+    broker = FakeBroker()
+    commit(broker, 9)
+    commit(broker, 9, group_id="others")
+    groups = broker.coordinators.groups
+    assert groups.partition_of("counts") != groups.partition_of("others")
+    groups.resign(groups.partition_of("counts"))
+    topics = [{"name": "words", "topic_id": WORDS_ID, "partition_indexes": [0]}]
+    asked = [{"group_id": each, "topics": topics} for each in ("counts", "others")]
+    response = broker.send(
+        offset_fetch, version, group_id="counts", topics=topics, groups=asked, require_stable=False
+    )
+    if version >= 8:
+        refused, found = response.groups
+        assert (refused.error_code, refused.topics) == (Code.NOT_COORDINATOR, ())
+        assert found.topics[0].partitions[0].committed_offset == 7
+    elif version >= 2:
+        assert (response.error_code, response.topics) == (Code.NOT_COORDINATOR, ())
+    else:
+        assert response.topics[0].partitions[0].error_code == Code.NOT_COORDINATOR
