@@ -21,6 +21,7 @@ from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_of
 from coordinator.offsets.forget import delete_offsets, forget_topic
 from coordinator.offsets.holding import Holding
 from coordinator.shard.decision import TransactionEnded
+from coordinator.shard.life import Life
 
 logger = logging.getLogger(__name__)
 
@@ -103,12 +104,26 @@ class GroupOffsets:
         return holding
 
     def forget_topic(self, topic: str) -> None:
-        """The topic has been deleted: no group has offsets there any more."""
+        """The topic has been deleted: no group has offsets there any more. A shard that is being
+        loaded forgets it as soon as it can be written to, before its namesake gets offsets there.
+        """
         for shard in self._shards.all:
-            try:
-                shard.log.append_all(forget_topic(shard.state.offsets, topic))
-            except Refused as refused:
-                logger.warning("some offsets of the deleted topic %s are kept: %s", topic, refused)
+            if shard.log.life is Life.ACTIVE:
+                self._forget_topic(shard, topic)
+            else:
+                shard.deleted_topics.append(topic)
+
+    def loaded(self, shard: GroupShard) -> None:
+        """The shard is active."""
+        for topic in shard.deleted_topics:
+            self._forget_topic(shard, topic)
+        shard.deleted_topics.clear()
+
+    def _forget_topic(self, shard: GroupShard, topic: str) -> None:
+        try:
+            shard.log.append_all(forget_topic(shard.state.offsets, topic))
+        except Refused as refused:
+            logger.warning("some offsets of the deleted topic %s are kept: %s", topic, refused)
 
     def end_transaction(self, partition: int, ended: TransactionEnded) -> None:
         """A marker for one partition of `__consumer_offsets`.

@@ -87,6 +87,7 @@ class GroupService:
         if not shard.load_slice():
             return False
         self.classic.loaded(shard)
+        self.offsets.loaded(shard)
         self._expiry.loaded(index)
         self.consumer.loaded(shard)
         return True

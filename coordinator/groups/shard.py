@@ -23,6 +23,7 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.classic_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
+        self.deleted_topics: list[str] = []  # while it could not be written to
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 
     @property

@@ -96,6 +96,24 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     assert (world.offset("counts"), world.offset("others")) == (-1, -1)
 
 
+def test_a_topic_that_is_deleted_while_its_offsets_are_being_loaded_takes_them_along() -> None:
+    world = World()
+    world.commit(7)
+    index = world.groups.partition_of("counts")
+    world.groups.resign(index)
+    world.groups.offsets.forget_topic("words")
+    load_slice = world.groups.elect(index)
+    while not load_slice():
+        pass
+    assert world.offset() == -1
+    world.commit(8)
+    world.groups.resign(index)
+    load_slice = world.groups.elect(index)
+    while not load_slice():
+        pass
+    assert world.offset() == 8
+
+
 def test_metadata_that_is_too_long_keeps_that_partition_out() -> None:
     command = CommitOffsets(
         "counts",
