@@ -27,6 +27,13 @@ class Writer:
         writer._buffer.clear()
         return writer
 
+    @classmethod
+    def bare(cls) -> Writer:
+        """For bytes that have no version before them: the user data of an assignor."""
+        writer = cls(0)
+        writer._buffer.clear()
+        return writer
+
     def done(self) -> bytes:
         return bytes(self._buffer)
 
@@ -161,11 +168,15 @@ class Reader:
             raise ValueError("null where the schema wants a string")
         return value
 
-    def blob(self) -> bytes:
+    def nullable_blob(self) -> bytes | None:
         length = self.uvarint() - 1 if self.flexible else self.int32()
-        if length < 0:
+        return None if length < 0 else self._take(length)
+
+    def blob(self) -> bytes:
+        value = self.nullable_blob()
+        if value is None:
             raise ValueError("null where the schema wants bytes")
-        return self._take(length)
+        return value
 
     def fixed_bytes(self, size: int) -> bytes:
         """Bytes of a size that the schema gives, like those of a topic id."""

@@ -1,0 +1,88 @@
+"""ConsumerProtocol: the bytes of a member's subscription and of its assignment, versions 0 to 3.
+
+A leader reads the subscriptions out of its JoinGroup response and writes the assignments into its
+SyncGroup request. Version 1 has the owned partitions (KIP-429), 2 their generation, 3 the rack
+(KIP-881); an assignment is the same in all. What has a newer version is read as version 3: fields
+are only ever added at the end.
+Source: ConsumerProtocolSubscription.json, ConsumerProtocolAssignment.json, ConsumerProtocol.java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.assignors.subscriptions import NO_GENERATION, Subscription, TopicPartition
+from coordinator.shard.records import Reader, Writer
+
+NEWEST = 3
+
+
+def encode_subscription(subscription: Subscription, version: int = NEWEST) -> bytes:
+    """Bytes of `version`; fields that it doesn't have are left out. Topics are sorted."""
+    writer = Writer(version)
+    writer.strings(sorted(subscription.topics))
+    writer.blob(subscription.user_data)
+    if version >= 1:
+        write_partitions(writer, sorted(subscription.owned))
+    if version >= 2:
+        writer.int32(subscription.generation)
+    if version >= 3:
+        writer.string(subscription.rack_id)
+    return writer.done()
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Raises ValueError for bytes that are not a subscription."""
+    reader, version = _reader(data)
+    topics = reader.strings()
+    user_data = reader.nullable_blob()
+    owned = read_partitions(reader) if version >= 1 else []
+    generation = reader.int32() if version >= 2 else NO_GENERATION
+    rack_id = reader.nullable_string() if version >= 3 else None
+    return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack_id or None)
+
+
+def encode_assignment(
+    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = NEWEST
+) -> bytes:
+    """Topics in the order of their first partitions, partitions in the order given."""
+    writer = Writer(version)
+    write_partitions(writer, partitions)
+    writer.blob(user_data)
+    return writer.done()
+
+
+def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
+    """Partitions and user data. Raises ValueError for bytes that are not an assignment."""
+    reader, _ = _reader(data)
+    return read_partitions(reader), reader.nullable_blob()
+
+
+def write_partitions(
+    writer: Writer, partitions: Iterable[TopicPartition], topics: Sequence[str] = ()
+) -> None:
+    """An array of topics with their partitions; `topics` come first, in this order."""
+    by_topic: dict[str, list[int]] = {topic: [] for topic in topics}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    writer.array(len(by_topic))
+    for topic, numbers in by_topic.items():
+        writer.string(topic)
+        writer.int32s(numbers)
+
+
+def read_partitions(reader: Reader) -> list[TopicPartition]:
+    return [
+        (topic, partition)
+        for _ in range(reader.array())
+        for topic in [reader.string()]
+        for partition in reader.int32s()
+    ]
+
+
+def _reader(data: bytes) -> tuple[Reader, int]:
+    reader = Reader(data)
+    version = reader.int16()
+    if version < 0:
+        raise ValueError(f"version {version} of ConsumerProtocol: {data!r:.200}")
+    return reader, version

@@ -1,0 +1,84 @@
+"""The order in which a HashMap of Java is walked.
+
+Kafka's assignors walk hash maps, and what they return depends on it: which of two members that have
+equally many partitions keeps one more, and the order of the topics within an assignment. Whoever
+leads a group next may be a Java client, so our answer is the same as Kafka's, and this order with
+it.
+
+A map has 2^n buckets, 16 at first and twice as many once more than three quarters of that are in it
+(never fewer again). Keys go by their bucket, then in the order in which they came. (Java makes a
+tree of a bucket of eight or more, which is not followed here: with a table that is never more than
+three quarters full that takes keys that were chosen for it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_TABLE_MIN = 16
+
+
+def hash_order(keys: Iterable[str]) -> list[str]:
+    """The keys as a HashMap yields them that they were put into one after the other."""
+    distinct = list(dict.fromkeys(keys))
+    return _by_bucket(distinct, _grown(_TABLE_MIN, len(distinct)))
+
+
+def computed_order(keys: Iterable[str]) -> list[str]:
+    """As `hash_order`, of a map to which `computeIfAbsent` was called for each of the keys.
+
+    That puts a new key first in its bucket, not last. It makes the table larger before it looks for
+    the key, whether that is new or not.
+    """
+    asked = list(keys)
+    distinct = list(dict.fromkeys(asked))
+    return _by_bucket(distinct[::-1], _grown(_TABLE_MIN, len(set(asked[:-1]))))
+
+
+class PartitionSet:
+    """A HashSet of partitions (Kafka's TopicPartition), for the one that it yields first."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, int], None] = {}
+        self._table = _TABLE_MIN
+
+    def __bool__(self) -> bool:
+        return bool(self._partitions)
+
+    def add(self, partition: tuple[str, int]) -> None:
+        self._partitions[partition] = None
+        self._table = _grown(self._table, len(self._partitions))
+
+    def remove(self, partition: tuple[str, int]) -> None:
+        del self._partitions[partition]
+
+    def first(self) -> tuple[str, int]:
+        return min(self._partitions, key=lambda each: _bucket(_partition_hash(each), self._table))
+
+
+def _grown(table: int, size: int) -> int:
+    while size * 4 > table * 3:
+        table *= 2
+    return table
+
+
+def _by_bucket(keys: list[str], table: int) -> list[str]:
+    return sorted(keys, key=lambda key: _bucket(_string_hash(key), table))
+
+
+def _bucket(hash_code: int, table: int) -> int:
+    return (hash_code ^ hash_code >> 16) & (table - 1)
+
+
+def _string_hash(text: str) -> int:
+    """String.hashCode, without a sign."""
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value
+
+
+def _partition_hash(partition: tuple[str, int]) -> int:
+    topic, number = partition
+    return (31 * (31 + number) + _string_hash(topic)) & 0xFFFFFFFF

@@ -1,0 +1,33 @@
+"""The `roundrobin` assignor: all partitions are dealt to the members in turn.
+
+Partitions go by topic and number; static members come first. Who isn't subscribed to the topic is
+passed over, and the next turn is that of the one after the taker.
+"""
+
+from __future__ import annotations
+
+from coordinator.assignors.subscriptions import (
+    Assignment,
+    Members,
+    Topics,
+    as_kafka_walks,
+    static_members_first,
+)
+
+NAME = "roundrobin"
+
+
+def assign(members: Members, topics: Topics) -> Assignment:
+    """The partitions of each member; see `subscriptions`."""
+    members, topics = as_kafka_walks(members, topics)
+    subscribed = {member: frozenset(each.topics) for member, each in members.items()}
+    circle = static_members_first(members)
+    assignment: Assignment = {member: [] for member in members}
+    turn = 0
+    for topic in sorted(topics):
+        for partition in range(len(topics[topic])):
+            while topic not in subscribed[circle[turn]]:
+                turn = (turn + 1) % len(circle)
+            assignment[circle[turn]].append((topic, partition))
+            turn = (turn + 1) % len(circle)
+    return assignment

@@ -1,0 +1,128 @@
+"""Assign by quotas: all members are subscribed to the same topics.
+
+Theory of operation. With p partitions and n members each gets p // n, the base, and p % n of them
+one more, the ceiling. First members keep what they owned, up to the ceiling as long as somebody may
+still have it, else up to the base. Then what is free is dealt round and round to those below the
+base, in order of their ids; when all are at the base, each in turn gets the one more. Where racks
+matter, members keep only what is near, and partitions that few members are near to are dealt first,
+to members near them.
+
+A partition that goes from one member to another is noted: a cooperative member must revoke it
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.assignors.stickiness.claims import Owned
+from coordinator.assignors.stickiness.racks import Racks
+from coordinator.assignors.subscriptions import Assignment, TopicPartition, Topics
+
+
+def assign(
+    topics: Topics, racks: Racks, owned: Owned
+) -> tuple[Assignment, dict[TopicPartition, str]]:
+    """The partitions of each member, and those of them that another may have to revoke first."""
+    dealing = _Dealing(topics, racks, owned)
+    for member, partitions in owned.by_member.items():
+        dealing.keep(member, partitions)
+    dealing.below.sort()
+    dealing.at_base.sort()
+    kept = {partition for mine in dealing.assignment.values() for partition in mine}
+    free = [
+        (topic, number)
+        for topic in sorted(topics)
+        for number in range(len(topics[topic]))
+        if (topic, number) not in kept
+    ]
+    if racks:
+        free = dealing.deal_near(racks.hardest_first(free))
+    dealing.deal(free)
+    return dealing.assignment, dealing.moving
+
+
+class _Dealing:
+    def __init__(self, topics: Topics, racks: Racks, owned: Owned) -> None:
+        self._racks = racks
+        self._disputed = owned.disputed
+        self._released: dict[TopicPartition, str] = {}
+        self._base, self._larger = divmod(sum(map(len, topics.values())), len(owned.by_member))
+        self._ceiling = self._base + (self._larger > 0)
+        self.assignment: Assignment = {member: [] for member in owned.by_member}
+        self.moving: dict[TopicPartition, str] = {}
+        self.below: list[str] = []  # members that have less than the base
+        self.at_base: list[str] = []  # members that may get the one more
+
+    def keep(self, member: str, partitions: Sequence[TopicPartition]) -> None:
+        """Let a member keep what it owned, as far as its quota goes."""
+        near = []
+        for partition in sorted(partitions, key=lambda each: (each[1], each[0])):
+            if self._racks.is_far(member, partition):
+                self._released[partition] = member
+            elif partition not in self._disputed:
+                near.append(partition)
+        quota = self._base
+        if len(near) < self._base:
+            self.below.append(member)
+        elif len(near) >= self._ceiling and self._larger:
+            quota = self._ceiling
+            self._count_larger()
+        elif self._larger:
+            self.at_base.append(member)
+        self.assignment[member] = near[:quota]
+        for partition in near[quota:]:
+            self._released[partition] = member
+
+    def deal_near(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Deal what somebody is near to who wants more; returns the rest."""
+        rest = []
+        turn = 0
+        for partition in free:
+            index = self._racks.next_near(partition, self.below, turn)
+            if index is not None:
+                member = self.below[index]
+                if self._give(partition, member) >= self._base:
+                    del self.below[index]
+                    if self._larger:
+                        self.at_base.append(member)
+                else:
+                    index += 1
+                turn = index % len(self.below) if self.below else 0
+                continue
+            index = self._racks.next_near(partition, self.at_base, 0)
+            if index is None:
+                rest.append(partition)
+                continue
+            self._give(partition, self.at_base.pop(index))
+            self._count_larger()
+        return rest
+
+    def deal(self, free: Sequence[TopicPartition]) -> None:
+        """Deal the rest: to members below the base in turn, then to those at the base."""
+        turn = 0
+        for partition in free:
+            if not self.below:
+                self._give(partition, self.at_base.pop(0))
+                continue
+            turn %= len(self.below)
+            member = self.below[turn]
+            if self._give(partition, member) == self._base:
+                del self.below[turn]
+                self.at_base.append(member)
+                # Who follows has moved up. After the last one Kafka begins anew, and so does this.
+            else:
+                turn += 1
+
+    def _give(self, partition: TopicPartition, member: str) -> int:
+        """Returns how many the member has then."""
+        mine = self.assignment[member]
+        mine.append(partition)
+        if self._released.get(partition, member) != member or partition in self._disputed:
+            self.moving[partition] = member
+        return len(mine)
+
+    def _count_larger(self) -> None:
+        self._larger -= 1
+        if not self._larger:
+            self.at_base.clear()

@@ -1,0 +1,192 @@
+"""Assign where subscriptions differ: partitions move one by one until no move balances better.
+
+Theory of operation. Members keep what they owned of topics that they are subscribed to (and, where
+racks matter, are near to). Each free partition goes to the subscriber that has the fewest. Then the
+partitions are gone through, those with the fewest subscribers first, again and again: one whose
+owner has two more than another subscriber moves, back to its owner of an earlier generation if that
+helps, else to the subscriber that has the fewest. It ends when nothing moves, or nothing can get
+better. What comes out is thrown away again if it is balanced no better than before. Topics with one
+subscriber and members that have no choice stay out of this.
+
+Kafka's class would also move a partition back to an earlier owner that has unsubscribed from the
+topic since, and may then move it to and fro without end. This one asks whether it is subscribed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from coordinator.assignors.stickiness.claims import Owned
+from coordinator.assignors.stickiness.movements import Movements
+from coordinator.assignors.stickiness.racks import Racks
+from coordinator.assignors.subscriptions import Assignment, Members, TopicPartition, Topics
+
+
+def assign(
+    members: Members,
+    topics: Topics,
+    racks: Racks,
+    owned: Owned,
+    earlier: Mapping[TopicPartition, str],
+) -> Assignment:
+    """The partitions of each member; `earlier`: who had a partition before the last generation."""
+    balancing = _Balancing(members, topics, racks, earlier)
+    balancing.keep(owned.by_member)
+    free = [partition for partition in balancing.partitions if partition not in balancing.owner]
+    balancing.hand_out(free)
+    balancing.improve(free)
+    return balancing.assignment
+
+
+# Few groups need more than three. What Kafka does without a bound has gone on for ever (see above).
+_PASSES_MAX = 100
+
+
+class _Balancing:
+    def __init__(
+        self, members: Members, topics: Topics, racks: Racks, earlier: Mapping[TopicPartition, str]
+    ) -> None:
+        self._racks = racks
+        self._earlier = earlier
+        self._wants = {member: frozenset(each.topics) for member, each in members.items()}
+        self._subscribers = {
+            topic: [member for member, wanted in self._wants.items() if topic in wanted]
+            for topic in topics
+        }
+        self._counts = {topic: len(each) for topic, each in topics.items()}
+        by_choice = sorted(topics, key=lambda topic: (len(self._subscribers[topic]), topic))
+        self.partitions = [
+            (topic, number) for topic in by_choice for number in range(self._counts[topic])
+        ]
+        self._most = {  # the most that a member can have
+            member: sum(count for topic, count in self._counts.items() if topic in wanted)
+            for member, wanted in self._wants.items()
+        }
+        self._movements = Movements()
+        self._revoked = False  # whether a member had to give something up
+        self._started_empty = False
+        self._ranked: list[tuple[int, str]] = []  # members that take part, fewest partitions first
+        self._balanced: bool | None = None  # None: not known since something moved
+        self.owner: dict[TopicPartition, str] = {}
+        self.assignment: Assignment = {member: [] for member in members}
+
+    def keep(self, owned: Mapping[str, Sequence[TopicPartition]]) -> None:
+        for member, partitions in owned.items():
+            for partition in partitions:
+                if partition[0] in self._wants[member] and not self._racks.is_far(
+                    member, partition
+                ):
+                    self.assignment[member].append(partition)
+                    self.owner[partition] = member
+                else:
+                    self._revoked = True
+        self._ranked = sorted((len(mine), member) for member, mine in self.assignment.items())
+        self._started_empty = not self._ranked[-1][0]
+
+    def hand_out(self, free: Sequence[TopicPartition]) -> None:
+        """Give each free partition to the subscriber that has the fewest, a near one first."""
+        if self._racks:
+            free = [partition for partition in free if not self._give(partition, near=True)]
+        for partition in free:
+            self._give(partition, near=False)
+
+    def improve(self, added: Sequence[TopicPartition]) -> None:
+        """Move partitions, at first only the `added` ones, as long as that balances better."""
+        choice = {topic for topic, each in self._subscribers.items() if len(each) >= 2}
+        self._ranked = [
+            (size, member)
+            for size, member in self._ranked
+            if size < self._most[member]
+            or any(topic in choice for topic, _ in self.assignment[member])
+        ]
+        before = {member: list(mine) for member, mine in self.assignment.items()}
+        if not self._revoked:
+            self._move_while_better([each for each in added if each[0] in choice])
+        moved = self._move_while_better([each for each in self.partitions if each[0] in choice])
+        taking_part = [member for _, member in self._ranked]
+        if (
+            moved
+            and not self._started_empty
+            and _imbalance(self.assignment, taking_part) >= _imbalance(before, taking_part)
+        ):
+            self.assignment = before
+
+    def _give(self, partition: TopicPartition, *, near: bool) -> bool:
+        for size, member in self._ranked:
+            if partition[0] in self._wants[member] and not (
+                near and self._racks.is_far(member, partition)
+            ):
+                self.assignment[member].append(partition)
+                self.owner[partition] = member
+                self._rank(member, size)
+                return True
+        return False
+
+    def _move_while_better(self, partitions: Sequence[TopicPartition]) -> bool:
+        """Returns whether anything has moved."""
+        moved = False
+        for _ in range(_PASSES_MAX):
+            moves = 0
+            for partition in partitions:
+                if self._is_balanced():
+                    break
+                target = self._better_owner(partition)
+                if target is not None:
+                    self._move(partition, target)
+                    moves += 1
+            if not moves:
+                break
+            moved = True
+        return moved
+
+    def _better_owner(self, partition: TopicPartition) -> str | None:
+        topic = partition[0]
+        size = len(self.assignment[self.owner[partition]])
+        earlier = self._earlier.get(partition)
+        if (
+            earlier is not None
+            and topic in self._wants.get(earlier, ())
+            and size > len(self.assignment[earlier]) + 1
+        ):
+            return earlier
+        # Who has the fewest, whether near or not: racks count for what is handed out only.
+        fewest, member = next(each for each in self._ranked if topic in self._wants[each[1]])
+        return member if size > fewest + 1 else None
+
+    def _move(self, wanted: TopicPartition, target: str) -> None:
+        partition = self._movements.better_choice(wanted, self.owner[wanted], target)
+        source = self.owner[partition]
+        self._movements.moved(partition, source, target)
+        self.assignment[source].remove(partition)
+        self.assignment[target].append(partition)
+        self.owner[partition] = target
+        self._rank(source, len(self.assignment[source]) + 1)
+        self._rank(target, len(self.assignment[target]) - 1)
+        self._balanced = None
+
+    def _rank(self, member: str, size_before: int) -> None:
+        """Put a member whose number of partitions has changed where it belongs."""
+        del self._ranked[bisect_left(self._ranked, (size_before, member))]
+        insort(self._ranked, (len(self.assignment[member]), member))
+
+    def _is_balanced(self) -> bool:
+        if self._balanced is None:
+            self._balanced = self._ranked[0][0] >= self._ranked[-1][0] - 1 or not any(
+                self._could_move(topic) for topic in self._subscribers
+            )
+        return self._balanced
+
+    def _could_move(self, topic: str) -> bool:
+        """Whether a subscriber of a topic has two partitions fewer than an owner of it."""
+        fewest = min(len(self.assignment[member]) for member in self._subscribers[topic])
+        owners = {self.owner[topic, number] for number in range(self._counts[topic])}
+        return any(len(self.assignment[member]) > fewest + 1 for member in owners)
+
+
+def _imbalance(assignment: Assignment, members: Sequence[str]) -> int:
+    """The differences of all pairs of members together."""
+    return sum(
+        abs(one - other) for one, other in combinations([len(assignment[m]) for m in members], 2)
+    )

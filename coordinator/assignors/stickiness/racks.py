@@ -1,0 +1,57 @@
+"""Which racks consumers and replicas are in, as far as that matters (KIP-881)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from coordinator.assignors.subscriptions import Members, TopicPartition, Topics, racks_matter
+
+
+class Racks:
+    """Falsy if racks don't matter: then everybody may have everything."""
+
+    def __init__(self, members: Members, topics: Topics) -> None:
+        consumers = {member: each.rack_id for member, each in members.items() if each.rack_id}
+        partitions = {
+            (topic, number): racks
+            for topic, each in topics.items()
+            for number, racks in enumerate(each)
+        }
+        matter = racks_matter(set(consumers.values()), list(partitions.values()))
+        self._of_consumer = consumers if matter else {}
+        self._of_partition = partitions if matter else {}
+        self._consumers = Counter(self._of_consumer.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._of_consumer)
+
+    def of(self, partition: TopicPartition) -> AbstractSet[str]:
+        """The racks with a replica of a partition."""
+        return self._of_partition.get(partition, frozenset())
+
+    def is_near(self, consumer: str, partition: TopicPartition) -> bool:
+        """Whether the consumer says where it is, and a replica of the partition is there too."""
+        return self._of_consumer.get(consumer) in self.of(partition)
+
+    def is_far(self, consumer: str, partition: TopicPartition) -> bool:
+        """Whether the consumer says where it is, and no replica of the partition is there."""
+        rack = self._of_consumer.get(consumer)
+        return rack is not None and rack not in self.of(partition)
+
+    def hardest_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Those with the fewest consumers near them first."""
+        return sorted(
+            partitions, key=lambda partition: sum(self._consumers[r] for r in self.of(partition))
+        )
+
+    def next_near(
+        self, partition: TopicPartition, consumers: Sequence[str], first: int
+    ) -> int | None:
+        """The index of a consumer near the partition, looking from `first` on and around."""
+        for offset in range(len(consumers)):
+            index = (first + offset) % len(consumers)
+            if self.is_near(consumers[index], partition):
+                return index
+        return None

@@ -1,0 +1,58 @@
+"""The `sticky` assignor: as balanced as can be, and few partitions move.
+
+It is for eager members, who give everything up before they join: what they had is in the user data.
+That is in Kafka's format: an array of topics with their partitions, then, since version 1, the
+generation; neither says its version.
+Source: KIP-54, KIP-341, StickyAssignor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.assignors.consumer_protocol import read_partitions, write_partitions
+from coordinator.assignors.java_order import computed_order
+from coordinator.assignors.stickiness import assigning
+from coordinator.assignors.stickiness.claims import Claim
+from coordinator.assignors.subscriptions import (
+    NO_GENERATION,
+    Assignment,
+    Members,
+    Subscription,
+    TopicPartition,
+    Topics,
+)
+from coordinator.shard.records import Reader, Writer
+
+NAME = "sticky"
+
+
+def assign(members: Members, topics: Topics) -> Assignment:
+    """The partitions of each member; see `subscriptions`."""
+    assignment, _ = assigning.assign(members, topics, _claim)
+    return assignment
+
+
+def encode_user_data(partitions: Sequence[TopicPartition], generation: int) -> bytes:
+    """What a member tells the next leader: its last assignment and the generation of that."""
+    writer = Writer.bare()
+    write_partitions(writer, partitions, computed_order(topic for topic, _ in partitions))
+    writer.int32(generation)
+    return writer.done()
+
+
+def decode_user_data(data: bytes) -> tuple[Sequence[TopicPartition], int]:
+    """Partitions and generation (-1 in version 0). What can't be read counts as nothing."""
+    reader = Reader(data)
+    try:
+        partitions = read_partitions(reader)
+    except ValueError:
+        return (), NO_GENERATION
+    try:
+        return partitions, reader.int32()
+    except ValueError:
+        return partitions, NO_GENERATION
+
+
+def _claim(subscription: Subscription) -> Claim:
+    return Claim(*decode_user_data(subscription.user_data or b""))

@@ -1,0 +1,73 @@
+"""What the leader of a classic group assigns from: members' subscriptions, and topics.
+
+The assignors that a leader runs (`range`, `round_robin`, `sticky`, `cooperative_sticky`) have one
+function, `assign(members, topics)`. It returns what Kafka's class of the same name returns (clients
+4.3), the order of each member's partitions included. The order of `members`, which is the one of
+the JoinGroup response, matters as little as it does in Kafka (see `java_order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from coordinator.assignors.java_order import hash_order
+
+TopicPartition = tuple[str, int]
+# For each partition of a topic, from 0 on, the racks that have a replica of it; empty if unknown.
+Topics = Mapping[str, Sequence[AbstractSet[str]]]
+Assignment = dict[str, list[TopicPartition]]
+
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member asks for, and what it owns.
+
+    `owned`, `generation` (of `owned`) and `rack_id` are None or empty, -1 and None for members that
+    speak an older version of the protocol; `instance_id` comes from JoinGroup, not from these
+    bytes.
+    """
+
+    topics: Sequence[str]
+    user_data: bytes | None = None
+    owned: Sequence[TopicPartition] = ()
+    generation: int = NO_GENERATION
+    rack_id: str | None = None
+    instance_id: str | None = None
+
+
+Members = Mapping[str, Subscription]
+
+
+def as_kafka_walks(members: Members, topics: Topics) -> tuple[dict[str, Subscription], Topics]:
+    """Members, and subscribed topics that have partitions, in the order of Kafka's hash maps."""
+    ordered = {member: members[member] for member in hash_order(members)}
+    subscribed = hash_order(topic for each in ordered.values() for topic in each.topics)
+    existing = hash_order(topic for topic in subscribed if topics.get(topic))
+    return ordered, {topic: topics[topic] for topic in existing}
+
+
+def static_members_first(members: Members) -> list[str]:
+    """Member ids: static members by instance id, then the others by member id."""
+
+    def rank(member: str) -> tuple[bool, str]:
+        instance_id = members[member].instance_id
+        return (True, member) if instance_id is None else (False, instance_id)
+
+    return sorted(members, key=rank)
+
+
+def racks_matter(
+    consumer_racks: AbstractSet[str], partition_racks: Sequence[AbstractSet[str]]
+) -> bool:
+    """Whether it makes a difference who gets which partition (KIP-881).
+
+    It doesn't if no consumer is in a rack that has a replica, or all racks have all partitions.
+    """
+    all_racks = set().union(*partition_racks)
+    return not consumer_racks.isdisjoint(all_racks) and any(
+        racks != all_racks for racks in partition_racks
+    )

@@ -1,0 +1,116 @@
+"""A leader's assignors return what Kafka's classes return: members, partitions, order and bytes.
+
+Random groups (`histories`) are given to ours in Python and to Kafka's in one JVM. Kafka's is not
+asked where its sticky assignors break the contract of an assignor, see `Round.is_sound`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.assignors import cooperative_sticky, sticky
+from coordinator.assignors.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from coordinator.assignors.subscriptions import TopicPartition
+from tests import brokers
+from tests.kafka.server import JVM_FLAGS, class_path, missing
+from tests.unit.coordinator.assignors.histories import ASSIGNORS, Group, Round
+
+SOURCE = Path(__file__).with_name("Assignors.java")
+SEEDS = range(100)
+ROUNDS = 6
+JVM_TIMEOUT_S = 120.0
+
+Compared = Sequence[tuple[int, Round, Mapping[str, Any]]]
+
+
+def kafkas_answers(rounds: Sequence[Round]) -> list[dict[str, Any]]:
+    """What Kafka's classes make of each round."""
+    lines = (
+        json.dumps(
+            {
+                "assignor": each.assignor,
+                "generation": each.generation,
+                "topics": each.topics,
+                "members": [
+                    (member, each.instance_ids[member], data.hex())
+                    for member, data in each.subscriptions.items()
+                ],
+            }
+        )
+        for each in rounds
+    )
+    flags = [flag for flag in JVM_FLAGS if "defaultLogLevel" not in flag]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    done = subprocess.run(
+        ["java", *flags, quiet, "-cp", class_path(), str(SOURCE)],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=JVM_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def compared() -> Compared:
+    """Rounds with their seed and Kafka's answer."""
+    reason = missing()
+    if reason:
+        assert not brokers.in_ci(), reason
+        pytest.skip(reason)
+    rounds = [
+        (seed, each)
+        for seed in SEEDS
+        for assignor in ASSIGNORS
+        for each in Group(random.Random(f"{seed} {assignor}"), assignor).rounds(ROUNDS)
+        if each.is_sound()
+    ]
+    answers = kafkas_answers([each for _, each in rounds])
+    return [(seed, each, answer) for (seed, each), answer in zip(rounds, answers, strict=True)]
+
+
+def user_data(round_: Round, partitions: Sequence[TopicPartition]) -> bytes | None:
+    """What ours tells the next leader once it has this assignment."""
+    match round_.assignor:
+        case sticky.NAME:
+            return sticky.encode_user_data(partitions, round_.generation)
+        case cooperative_sticky.NAME:
+            return cooperative_sticky.encode_user_data(round_.generation)
+    return None
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_kafkas_class_returns_the_same(compared: Compared, assignor: str) -> None:
+    rounds = [each for each in compared if each[1].assignor == assignor]
+    assert len(rounds) > 0.8 * len(SEEDS) * ROUNDS
+    for seed, round_, answer in rounds:
+        kafkas = {
+            member: [tuple(partition) for partition in partitions]
+            for member, (partitions, *_) in answer["members"].items()
+        }
+        assert round_.assignment == kafkas, f"{seed=}, generation {round_.generation}"
+
+
+def test_assignments_user_data_and_subscriptions_have_kafkas_bytes(compared: Compared) -> None:
+    for _, round_, answer in compared:
+        for member, (listed, assignment, data, subscription) in answer["members"].items():
+            partitions = [tuple(partition) for partition in listed]
+            assert encode_assignment(partitions).hex() == assignment
+            assert sorted(decode_assignment(bytes.fromhex(assignment))[0]) == sorted(partitions)
+            assert (data and bytes.fromhex(data)) == user_data(round_, partitions)
+            decoded = decode_subscription(round_.subscriptions[member])
+            assert encode_subscription(decoded).hex() == subscription
