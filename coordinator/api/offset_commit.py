@@ -1,8 +1,9 @@
 """OffsetCommit.
 
 Behaviour: commits offsets of a group, by a member of its generation, or by anyone while it has no
-members. A commit keeps the member's session alive. A request that names no partition that there is
-doesn't reach the group, so that nobody checks who it comes from.
+members; of a consumer group, by a member at its epoch (see `groups.consumer.validate`). A commit
+keeps the session of a classic member alive. A request that names no partition that there is doesn't
+reach the group, so that nobody checks who it comes from.
 Versions: v2-4 a retention time, after which these offsets expire; v6 leader epoch; v7 static
 members; v8 flexible; v9 member epochs (KIP-848), and GROUP_ID_NOT_FOUND (69) where
 ILLEGAL_GENERATION was told before; v10 topic ids instead of names.
@@ -42,6 +43,7 @@ def handle(request: Any, context: Context) -> Any:
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=getattr(request, "group_instance_id", None),
+        knows_epochs=context.version >= 9,
     )
     unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
 

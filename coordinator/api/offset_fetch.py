@@ -4,7 +4,8 @@ Behaviour: the committed offsets of groups; -1 where there is none. With require
 that an open transaction holds an offset for gets 88 instead.
 Versions: v2 all partitions (null topics) and a top-level code; v5 leader epoch; v6 flexible; v7
 require_stable (KIP-447); v8 several groups; v9 member and epoch (KIP-848); v10 topic ids.
-Simplifications: member and epoch are not checked, as in Kafka for a classic group.
+Member and epoch are checked for a consumer group, as by Kafka; a classic one lets anybody read.
+Simplifications: none.
 """
 
 from __future__ import annotations
@@ -38,7 +39,14 @@ def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]
     code = Code.NONE
     topics: Sequence[dict[str, Any]] = ()
     try:
-        topics = _fetch(group.group_id, group.topics, context, require_stable=require_stable)
+        topics = _fetch(
+            group.group_id,
+            group.topics,
+            context,
+            require_stable=require_stable,
+            member_id=getattr(group, "member_id", None),
+            member_epoch=getattr(group, "member_epoch", -1),
+        )
     except Refused as refused:
         code = coordinator_code(refused.code)
     return {"group_id": group.group_id, "topics": topics, "error_code": code}
@@ -62,11 +70,11 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
 
 
 def _fetch(
-    group_id: str, topics: Sequence[Any] | None, context: Context, *, require_stable: bool
+    group_id: str, topics: Sequence[Any] | None, context: Context, **options: Any
 ) -> list[dict[str, Any]]:
     offsets = context.broker.coordinators.groups.offsets
     if topics is None:
-        found = offsets.fetch(group_id, None, require_stable=require_stable)
+        found = offsets.fetch(group_id, None, **options)
         return _by_topic(found, context)
     named = [(_name(topic, context), getattr(topic, "topic_id", None), topic) for topic in topics]
     wanted = [
@@ -75,7 +83,7 @@ def _fetch(
         if name is not None
         for index in topic.partition_indexes
     ]
-    fetched = iter(offsets.fetch(group_id, wanted, require_stable=require_stable))
+    fetched = iter(offsets.fetch(group_id, wanted, **options))
     return [
         _topic("", topic_id, _failed(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID))
         if name is None

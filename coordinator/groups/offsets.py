@@ -13,6 +13,7 @@ from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.validate import Committer, validate_offset_commit
+from coordinator.groups.consumer import validate as consumer
 from coordinator.groups.holding import holding_of, tombstones
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.commit import CommitOffsets, commit_offsets
@@ -50,14 +51,20 @@ class GroupOffsets:
         """
         shard = self._shards.of(command.group_id)
         group = shard.groups.get(command.group_id)
-        if command.group_id in shard.state.offsets.groups:
-            unknown_group = Code.UNKNOWN_MEMBER_ID
-        validate_offset_commit(
-            group,
-            committer,
-            transactional=command.producer is not None,
-            unknown_group=unknown_group,
-        )
+        transactional = command.producer is not None
+        of_consumers = shard.state.consumer.get(command.group_id)
+        if of_consumers is not None:
+            most = self._config.metadata_max_bytes
+            fitting = (offset for offset in command.offsets if len(offset.metadata) <= most)
+            consumer.validate_offset_commit(
+                of_consumers, committer, fitting, transactional=transactional
+            )
+        else:
+            if command.group_id in shard.state.offsets.groups:
+                unknown_group = Code.UNKNOWN_MEMBER_ID
+            validate_offset_commit(
+                group, committer, transactional=transactional, unknown_group=unknown_group
+            )
         now_ms = self._clock.now_ms()
         decision = commit_offsets(command, self._config.metadata_max_bytes, now_ms)
         codes = shard.log.execute(decision)
@@ -72,9 +79,16 @@ class GroupOffsets:
         partitions: Iterable[tuple[str, int, UUID | None]] | None,
         *,
         require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = -1,
     ) -> list[FetchedOffset]:
-        """The committed offsets of these partitions; of all that have one if None."""
-        state = self._shards.of(group_id).state.offsets
+        """The committed offsets of these partitions; of all that have one if None. Refuses a member
+        of a consumer group that isn't one at this epoch."""
+        shard = self._shards.of(group_id)
+        of_consumers = shard.state.consumer.get(group_id)
+        if of_consumers is not None:
+            consumer.validate_offset_fetch(of_consumers, member_id, member_epoch)
+        state = shard.state.offsets
         if partitions is None:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)

@@ -11,11 +11,13 @@ from coordinator.groups.classic.state import Group, Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
-    """Who commits: generation -1 and empty ids for one that is no member."""
+    """Who commits: generation -1 and empty ids for one that is no member. `knows_epochs`: the
+    version of its request has member epochs (KIP-848) for generations."""
 
     generation: int = -1
     member_id: str = ""
     instance_id: str | None = None
+    knows_epochs: bool = True
 
     @property
     def claims_membership(self) -> bool:
