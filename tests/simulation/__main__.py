@@ -1,6 +1,7 @@
 """`python -m tests.simulation --seeds 1000`: many histories, on every core; status 1 if one fails.
 
-`--first` says where to begin; `--seeds 1 --first 4711` runs one again.
+`--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
+history of transactions and one of groups; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -9,34 +10,49 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.simulation import scenario as transactions
+from tests.simulation.groups import scenario as groups
+from tests.simulation.groups.history import GroupHistory
 from tests.simulation.history import verdict
-from tests.simulation.scenario import scenario
+from tests.simulation.transactions import TransactionHistory
 
 FAILURES_SHOWN = 5
 
 
-def judge(seed: int) -> str:
-    return verdict(scenario(seed))
+KINDS: dict[str, Callable[[int], str]] = {
+    "transactions": lambda seed: verdict(TransactionHistory, transactions.scenario(seed)),
+    "groups": lambda seed: verdict(GroupHistory, groups.scenario(seed)),
+}
+
+
+def judge(history: tuple[str, int]) -> str:
+    kind, seed = history
+    found = KINDS[kind](seed)
+    return f"{kind}, {found}" if found else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.simulation")
     parser.add_argument("--seeds", type=int, default=50, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")
+    parser.add_argument("--only", choices=KINDS, help="one kind of histories")
     options = parser.parse_args()
+    kinds = [options.only] if options.only else list(KINDS)
     seeds = range(options.first, options.first + options.seeds)
+    histories = [(kind, seed) for seed in seeds for kind in kinds]
     began = time.monotonic()
     failures = 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(judge, seeds, chunksize=5):
+        for found in pool.map(judge, histories, chunksize=5):
             if found:
                 failures += 1
                 if failures <= FAILURES_SHOWN:
                     print(found, "\n", flush=True)
     seconds = time.monotonic() - began
-    print(f"{len(seeds)} histories in {seconds:.1f} s, {failures} failed")
+    print(f"{len(histories)} histories in {seconds:.1f} s, {failures} failed")
     return 1 if failures else 0
 
 

@@ -108,6 +108,11 @@ class Attached:
         """End in the middle of the so-manieth change from now on; 1: the next."""
         self._crash_in = changes
 
+    def heal(self) -> None:
+        """Nothing goes wrong from now on."""
+        self.failing = 0
+        self._crash_in = None
+
     def change(self) -> bool:
         """A change is about to be made: whether the process ends in it."""
         self.check()

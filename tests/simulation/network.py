@@ -87,13 +87,27 @@ class Connection:
         self._line = 0  # counts the times that the client has connected
 
     async def ask(
-        self, api_key: int, version: int, given: dict[str, Any], *, may_be_late: bool = False
+        self,
+        api_key: int,
+        version: int,
+        given: dict[str, Any],
+        *,
+        may_be_late: bool = False,
+        timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> Any:
         """The answer, decoded. Unanswered after a time-out, a cut, or if nobody listens."""
-        return await self.send(api_key, version, given, may_be_late=may_be_late)
+        return await self.send(
+            api_key, version, given, may_be_late=may_be_late, timeout_ms=timeout_ms
+        )
 
     def send(
-        self, api_key: int, version: int, given: dict[str, Any], *, may_be_late: bool = False
+        self,
+        api_key: int,
+        version: int,
+        given: dict[str, Any],
+        *,
+        may_be_late: bool = False,
+        timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> asyncio.Future[Any]:
         """The same, for requests that go out one behind the other."""
         loop = self._world.loop
@@ -130,7 +144,7 @@ class Connection:
             self._is_deaf = True  # what is sent behind it on this connection is lost as well
         if not self._is_deaf:
             loop.after_ms(self._arrives_ms - loop.elapsed_ms, self._arrive, self._line, request)
-        loop.after_ms(REQUEST_TIMEOUT_MS + late_ms / 4, self._time_out, self._line, request)
+        loop.after_ms(timeout_ms + late_ms / 4, self._time_out, self._line, request)
         return answer
 
     def cut(self) -> None:

@@ -1,16 +1,12 @@
-"""A history before it happens: the setting and the steps that a seed stands for.
-
-Each step carries all the chance it needs, so that a history with some steps left out is still one:
-that is how a failure is made short. A step comes `gap_ms` after the one before, whatever is still
-under way.
-"""
+"""Setting and steps that a seed stands for: producers, transactions, readers, and faults."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
+from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 PRODUCERS, WRITERS, COPIERS = 2, 2, 2
@@ -62,64 +58,13 @@ class Read:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """The broker is gone: at once, or in the middle of its so-manieth change of the disk."""
-
-    in_changes: int
-    power: bool
-    down_ms: int
+Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Fault
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The broker is stopped, and has brought everything to the disk."""
-
-    down_ms: int
+TransactionScenario: TypeAlias = Scenario[Setting, Action]
 
 
-@dataclass(frozen=True, slots=True)
-class BadDisk:
-    """Of the next writes to logs, and their flushes, some fail, a part perhaps written."""
-
-    writes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The dear checks are made."""
-
-
-Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Crash | Stop | BadDisk | Look
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    gap_ms: int
-    action: Action
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """One history to be."""
-
-    seed: int
-    setting: Setting
-    steps: tuple[Step, ...]
-
-    def without(self, start: int, end: int) -> Scenario:
-        return replace(self, steps=self.steps[:start] + self.steps[end:])
-
-    def __str__(self) -> str:
-        lines = [f"seed {self.seed}: {self.setting}"]
-        at_ms = 0
-        for step in self.steps:
-            at_ms += step.gap_ms
-            lines.append(f"  {at_ms:6d} ms  {step.action}")
-        return "\n".join(lines)
-
-
-def scenario(seed: int, length: int = 60) -> Scenario:
+def scenario(seed: int, length: int = 60) -> TransactionScenario:
     """The scenario of a seed."""
     random = Random(seed)
     setting = Setting(
@@ -153,8 +98,7 @@ def _action(random: Random, setting: Setting) -> Action:
     if chance < 0.89:
         return Read(random.choice((0, 200, 700)), seed)
     if chance < 0.93:
-        power = setting.flushes and random.random() < 0.6
-        return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
+        return crash(random, flushes=setting.flushes)
     if chance < 0.94:
         return Stop(random.choice((10, 300, 2_000)))
     if chance < 0.97:

@@ -6,8 +6,9 @@ import pytest
 
 from tests.simulation.bugs import BUGS, Bug, time_out_keeps_the_epoch
 from tests.simulation.checkers import Checker
-from tests.simulation.history import History, verdict
+from tests.simulation.history import verdict
 from tests.simulation.scenario import scenario
+from tests.simulation.transactions import TransactionHistory
 
 SEEDS = 50  # those of CI
 
@@ -19,14 +20,14 @@ PLANTED = [(bug, checker) for bug, checkers in BUGS.items() for checker in check
 )
 def test_a_checker_finds_a_bug(bug: Bug, checker: type[Checker]) -> None:
     for seed in range(SEEDS):
-        violation = History(scenario(seed), bug, [checker]).run()
+        violation = TransactionHistory(scenario(seed), bug, [checker]).run()
         if violation is not None and violation.checker == checker.name:
             return
     pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
 
 
 def test_a_failure_names_its_seed_and_a_short_history() -> None:
-    found = verdict(scenario(0), time_out_keeps_the_epoch)
+    found = verdict(TransactionHistory, scenario(0), time_out_keeps_the_epoch)
     assert found.startswith("seed 0: ")
     steps = [line for line in found.splitlines() if line.startswith("  ")]
     assert 1 <= len(steps) <= 8, found  # of 60

@@ -8,21 +8,22 @@ import sys
 
 import pytest
 
-from tests.simulation.history import History, verdict
+from tests.simulation.history import verdict
 from tests.simulation.scenario import scenario
+from tests.simulation.transactions import TransactionHistory
 
 SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_holds_in_the_history_of_a_seed(seed: int) -> None:
-    found = verdict(scenario(seed))
+    found = verdict(TransactionHistory, scenario(seed))
     assert not found, found
 
 
 def test_histories_are_about_something() -> None:
     """What the laws are about does happen: crashes, commits, aborts, unknown outcomes, retries."""
-    histories = [History(scenario(seed)) for seed in range(10)]
+    histories = [TransactionHistory(scenario(seed)) for seed in range(10)]
     for history in histories:
         assert history.run() is None
     transactions = [t for h in histories for t in h.world.ledger.transactions]
@@ -32,10 +33,10 @@ def test_histories_are_about_something() -> None:
     assert sum(len(seen.values) for h in histories for seen in h.world.ledger.seen) > 1_000
 
 
-def fingerprints(hash_seed: str) -> str:
+def fingerprints(hash_seed: str, package: str, history: str) -> str:
     program = (
-        "from tests.simulation.history import History\n"
-        "from tests.simulation.scenario import scenario\n"
+        f"from {package}.{history} as History\n"
+        f"from {package}.scenario import scenario\n"
         "for seed in range(3):\n"
         "    history = History(scenario(seed))\n"
         "    history.run()\n"
@@ -48,4 +49,5 @@ def fingerprints(hash_seed: str) -> str:
 
 
 def test_a_seed_is_the_same_history_in_every_process() -> None:
-    assert fingerprints("1") == fingerprints("2")
+    package, history = "tests.simulation", "transactions import TransactionHistory"
+    assert fingerprints("1", package, history) == fingerprints("2", package, history)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,10 +107,24 @@ class _Background:
 
 
 class World:
-    """See the module. `life` counts the brokers; 0 or a broker that is gone: nobody listens."""
+    """See the module. `life` counts the brokers; 0 or a broker that is gone: nobody listens.
 
-    def __init__(self, setting: Setting, seed: int) -> None:
+    `topics` and `compacted` are made before the broker listens, by number of partitions.
+    `broker_settings` are fields of its configuration.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        seed: int,
+        topics: Mapping[str, int] = TOPICS,
+        compacted: Mapping[str, int] = COMPACTED,
+        broker_settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self.setting = setting
+        self.topics = topics
+        self.compacted = compacted
+        self._broker_settings = broker_settings or {}
         self.random = Random(f"{seed} world")
         self.loop = VirtualLoop()
         self.platter = Platter()
@@ -127,6 +141,7 @@ class World:
         self._router: Router
         self._ids = 0
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._answers: set[asyncio.Task[Any]] = set()
         self._is_acting = False
 
     # The broker's life
@@ -223,8 +238,8 @@ class World:
         return broker
 
     def _make_topics(self, broker: Broker) -> None:
-        broker.ensure_topics(TOPICS)
-        for name, count in COMPACTED.items():
+        broker.ensure_topics(self.topics)
+        for name, count in self.compacted.items():
             if broker.topics.get(name) is None:
                 broker.topics.create(name, count, COMPACTED_SOON)
         for name in ("__consumer_offsets", "__transaction_state"):
@@ -244,6 +259,7 @@ class World:
             log_cleaner_backoff_ms=250,
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             **flushing,
+            **self._broker_settings,
         )
 
     def _make_id(self) -> UUID:
@@ -262,7 +278,10 @@ class World:
             if answer is not None and not hasattr(answer, "__await__"):
                 answer = read(_whole(answer))
         if hasattr(answer, "__await__"):
-            return self.loop.create_task(self._later(answer, read))
+            later = self.loop.create_task(self._later(answer, read))
+            self._answers.add(later)  # nobody else may hold it: of a request that came late
+            later.add_done_callback(self._answers.discard)
+            return later
         return answer
 
     async def _later(self, answer: Awaitable[Any], read: Callable[[bytes], Any]) -> Any:
@@ -309,7 +328,7 @@ class World:
     # What is in the logs
 
     def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
-        for name in (*TOPICS, *COMPACTED):
+        for name in (*self.topics, *self.compacted):
             topic = self.broker.topics.get(name)
             for index, partition in enumerate(topic.partitions if topic else ()):
                 yield (name, index), partition
@@ -326,7 +345,7 @@ class World:
     def _read_again(self) -> None:
         for key, partition in self.partitions():
             # Of a compacted topic it is known only as long as nobody forgets it.
-            if key[0] not in COMPACTED or key not in self.truths:
+            if key[0] not in self.compacted or key not in self.truths:
                 self.truths[key] = Truth(end_offset=partition.start_offset)
         self._read_on()
 

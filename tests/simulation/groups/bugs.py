@@ -1,0 +1,235 @@
+"""Bugs to be planted in the group coordinator: each breaks one promise, and a checker sees it.
+
+They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import Any
+
+from coordinator.errors import Refused
+from coordinator.groups import offsets as group_offsets
+from coordinator.groups.classic import join, membership
+from coordinator.groups.classic import sync as classic_sync
+from coordinator.groups.classic.draft import Draft
+from coordinator.groups.classic.membership import ClassicMembership
+from coordinator.groups.classic.state import GroupSaved, Phase
+from coordinator.offsets import apply as offset_apply
+from coordinator.shard.decision import Decision
+from coordinator.shard.shard import Shard
+from tests.simulation.bugs import replaced
+from tests.simulation.checkers.checker import Checker
+from tests.simulation.groups.checkers import (
+    Commits,
+    Convergence,
+    Epochs,
+    Ownership,
+    Recorded,
+    Reload,
+    Zombies,
+)
+from tests.simulation.history import Bug
+from tests.simulation.world import World
+
+
+def a_former_generation_commits(world: World) -> AbstractContextManager[None]:
+    """Whoever was a member is taken at its word."""
+
+    def make(original: Any) -> Any:
+        def validate(group: Any, committer: Any, **rest: Any) -> None:
+            if group is not None:
+                committer = replace(committer, generation=group.generation)
+            original(group, committer, **rest)
+
+        return validate
+
+    return replaced(group_offsets, "validate_offset_commit", make)
+
+
+def an_instance_that_was_replaced_commits(world: World) -> AbstractContextManager[None]:
+    """The id of a static member's former life is as good as the present one."""
+
+    def make(original: Any) -> Any:
+        def validate(group: Any, committer: Any, **rest: Any) -> None:
+            if group is not None and committer.instance_id is not None:
+                known = group.static_member_id(committer.instance_id)
+                committer = replace(committer, member_id=known or committer.member_id)
+            original(group, committer, **rest)
+
+        return validate
+
+    return replaced(group_offsets, "validate_offset_commit", make)
+
+
+def a_rebalance_keeps_the_generation(world: World) -> AbstractContextManager[None]:
+    """Nobody is told apart from a member of the round before."""
+
+    def make(original: Any) -> Any:
+        def complete_join(self: Draft) -> None:
+            generation = self.group.generation
+            original(self)
+            if generation > 2 and self.group.members:
+                self.group.generation = generation
+
+        return complete_join
+
+    return replaced(Draft, "complete_join", make)
+
+
+def an_assignment_is_told_before_it_is_written(world: World) -> AbstractContextManager[None]:
+    """A crash takes back what members were handed."""
+
+    def make(original: Any) -> Any:
+        def install(self: Any, draft: Draft, *rest: Any, **named: Any) -> None:
+            kept = [saved for saved in draft.records if not _is_assigned(saved)]
+            later = [saved for saved in draft.records if _is_assigned(saved)]
+            draft.records[:] = kept
+            original(self, draft, *rest, **named)
+            shard = self._shards.owner(draft.group.group_id)
+            for saved in later:
+                world.loop.after_ms(700, _write, world, world.life, shard, saved)
+
+        return install
+
+    return replaced(ClassicMembership, "_install", make)
+
+
+def _is_assigned(record: Any) -> bool:
+    return isinstance(record, GroupSaved) and bool(record.members)
+
+
+def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
+    if world.life == life:
+        with world.acting(), suppress(Refused):
+            shard.log.execute(Decision([saved], None))
+
+
+def a_second_assignment_takes_the_place_of_the_first(
+    world: World,
+) -> AbstractContextManager[None]:
+    """A leader that repeats itself, or has died, assigns once more in the same generation."""
+
+    def make(original: Any) -> Any:
+        def sync(group: Any, command: Any, *rest: Any) -> Any:
+            draft, answer = original(group, command, *rest)
+            is_leader = draft.group.leader == command.member_id
+            if answer is not None and is_leader and draft.group.phase is Phase.STABLE:
+                members = draft.group.members
+                for member_id, member in tuple(members.items()):
+                    assigned = command.assignments.get(member_id, b"")
+                    members[member_id] = replace(member, assignment=assigned)
+            return draft, answer
+
+        return sync
+
+    return replaced(membership, "sync", make)
+
+
+def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManager[None]:
+    """The answers of SyncGroup are mixed up."""
+
+    def make(original: Any) -> Any:
+        return lambda group, member_id: original(group, group.leader)
+
+    return replaced(classic_sync, "assignment_of", make)
+
+
+def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
+    """A member that died while the broker was down is waited for, for ever."""
+    return replaced(ClassicMembership, "loaded", lambda _: lambda self, shard: None)
+
+
+def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManager[None]:
+    """Its partitions stay its own."""
+
+    def make(original: Any) -> Any:
+        def leave_quietly(group: Any, *rest: Any) -> Any:
+            with replaced(Draft, "rebalance_or_complete_join", lambda _: lambda self, cause: None):
+                return original(group, *rest)
+
+        return leave_quietly
+
+    return replaced(membership, "leave", make)
+
+
+def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextManager[None]:
+    """A topic has got more partitions, and nobody gets them."""
+
+    def make(original: Any) -> Any:
+        def join_again(draft: Draft, command: Any, member: Any) -> Any:
+            is_same = member.protocols == command.protocols
+            if draft.group.phase is Phase.STABLE and is_same:
+                return draft.current_generation(member.member_id)
+            return original(draft, command, member)
+
+        return join_again
+
+    return replaced(join, "_join_again", make)
+
+
+def a_commit_is_acknowledged_though_it_was_not_written(
+    world: World,
+) -> AbstractContextManager[None]:
+    """What the disk refused is answered as if it hadn't."""
+
+    def make(original: Any) -> Any:
+        def execute(self: Any, decision: Any) -> Any:
+            try:
+                return original(self, decision)
+            except Refused:
+                if isinstance(decision.response, list):  # of offsets: a code for each
+                    return decision.response
+                raise
+
+        return execute
+
+    return replaced(Shard, "execute", make)
+
+
+def an_older_commit_wins_when_the_log_is_read(world: World) -> AbstractContextManager[None]:
+    """Of two records the first one counts, after a restart."""
+
+    def make(original: Any) -> Any:
+        def apply(state: Any, record: Any, origin: Any) -> None:
+            key = getattr(record, "key", None)
+            if origin.replaying and key is not None and hasattr(record, "offset"):
+                group_id, topic, partition = key
+                if (topic, partition) in state.committed.get(group_id, {}):
+                    return
+            original(state, record, origin)
+
+        return apply
+
+    return replaced(offset_apply, "apply", make)
+
+
+def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
+    """The last member's leaving is not written: a restart brings it back."""
+
+    def make(original: Any) -> Any:
+        def save(self: Draft) -> None:
+            if self.group.members:
+                original(self)
+
+        return save
+
+    return replaced(Draft, "save", make)
+
+
+# Each with the checkers that have to see it, one without the other.
+BUGS: dict[Bug, tuple[type[Checker], ...]] = {
+    a_former_generation_commits: (Zombies,),
+    an_instance_that_was_replaced_commits: (Zombies,),
+    a_rebalance_keeps_the_generation: (Epochs, Ownership),
+    an_assignment_is_told_before_it_is_written: (Epochs,),
+    a_second_assignment_takes_the_place_of_the_first: (Ownership,),
+    everybody_is_handed_the_leader_s_share: (Ownership, Convergence),
+    sessions_are_not_counted_after_a_restart: (Convergence,),
+    nobody_is_told_that_a_member_has_left: (Convergence,),
+    a_leader_that_joins_again_changes_nothing: (Convergence,),
+    a_commit_is_acknowledged_though_it_was_not_written: (Commits,),
+    an_older_commit_wins_when_the_log_is_read: (Commits, Reload),
+    a_group_s_end_is_forgotten: (Recorded,),
+}

@@ -1,0 +1,33 @@
+"""The laws of groups, one a file; `reload` is that of every history."""
+
+from __future__ import annotations
+
+from tests.simulation.checkers.checker import Checker
+from tests.simulation.checkers.reload import Reload
+from tests.simulation.groups.checkers.commits import Commits
+from tests.simulation.groups.checkers.convergence import Convergence
+from tests.simulation.groups.checkers.epochs import Epochs
+from tests.simulation.groups.checkers.ownership import Ownership
+from tests.simulation.groups.checkers.recorded import Recorded
+from tests.simulation.groups.checkers.zombies import Zombies
+
+CHECKERS: tuple[type[Checker], ...] = (
+    Ownership,
+    Epochs,
+    Zombies,
+    Commits,
+    Recorded,
+    Reload,
+    Convergence,
+)
+
+__all__ = [
+    "CHECKERS",
+    "Commits",
+    "Convergence",
+    "Epochs",
+    "Ownership",
+    "Recorded",
+    "Reload",
+    "Zombies",
+]

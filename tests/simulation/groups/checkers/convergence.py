@@ -1,0 +1,18 @@
+"""When nothing goes wrong any more, every group comes to rest in time: all live members are in it,
+each partition that somebody wants has exactly one owner, and nothing changes after that."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tests.simulation.groups.checkers.checker import GroupChecker
+from tests.simulation.groups.settled import unsettled
+
+
+class Convergence(GroupChecker):
+    name: ClassVar[str] = "convergence"
+
+    def ended(self) -> None:
+        missing = unsettled(self.world)
+        if missing:
+            self.violated(missing)

@@ -1,0 +1,30 @@
+"""A classic group that is at rest, Stable or Empty, is what its record says: a restart takes
+nothing back. What is under way between the two may be lost with the broker, as in Kafka."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from coordinator.groups.classic.state import Phase
+from tests.simulation.groups.checkers.checker import GroupChecker
+
+
+class Recorded(GroupChecker):
+    name: ClassVar[str] = "recorded"
+
+    def crashed(self) -> None:
+        self.looked_at()
+
+    def looked_at(self) -> None:
+        for shard in self.world.broker.coordinators.groups.shards:
+            for group_id, group in shard.groups.items():
+                saved = shard.state.groups.get(group_id)
+                if group.phase not in (Phase.STABLE, Phase.EMPTY):
+                    continue
+                if saved is None and group.generation == 0:  # nobody has joined it yet
+                    continue
+                if group.saved() != saved:
+                    self.violated(f"{group_id} is {group.saved()}, and its record {saved}")
+
+    def ended(self) -> None:
+        self.looked_at()

@@ -1,0 +1,110 @@
+"""A zombie's commit is refused: offsets are taken only of a member of the present generation, as
+the answers have told it, and as the broker had it when the request came.
+
+What a broker that has just begun to lead knows is taken from it; from then on generation and
+members follow from what joiners were told: a leader who its members are, and whose id an instance
+has now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from coordinator.groups.classic.state import Phase
+from tests.simulation.groups.checkers.checker import (
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    GroupChecker,
+)
+from tests.simulation.network import Request
+
+
+@dataclass(slots=True)
+class Known:
+    """One group under one leadership. `members` is None until a leader was told them."""
+
+    reign: tuple[int, int]
+    generation: int
+    members: dict[str, str | None] | None = field(default_factory=dict)  # id to instance
+
+
+class Zombies(GroupChecker):
+    name: ClassVar[str] = "zombies"
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self._groups: dict[str, Known] = {}
+        self._present: dict[Request, tuple[Phase | None, int, frozenset[str]]] = {}
+
+    def asked(self, request: Request) -> None:
+        if request.api_key == OFFSET_COMMIT:
+            group_id = request.given["group_id"]
+            group = self.world.shard(group_id).groups.get(group_id)
+            self._present[request] = (
+                (None, -1, frozenset())
+                if group is None
+                else (group.phase, group.generation, frozenset(group.members))
+            )
+
+    def answered(self, request: Request, response: Any) -> None:
+        match request.api_key:
+            case api if api == JOIN_GROUP:
+                if response.error_code == 0:
+                    self._joined(request.given, response)
+            case api if api == LEAVE_GROUP:
+                members = self._known(request.given["group_id"]).members
+                for left in response.members:
+                    if left.error_code == 0 and members is not None:
+                        _remove(members, left.member_id, left.group_instance_id)
+            case api if api == OFFSET_COMMIT:
+                codes = {p.error_code for topic in response.topics for p in topic.partitions}
+                if 0 in codes:
+                    self._committed(request)
+                self._present.pop(request, None)
+
+    def _known(self, group_id: str) -> Known:
+        reign = self.world.leadership(group_id)
+        known = self._groups.get(group_id)
+        if known is None or known.reign != reign:
+            group = self.world.shard(group_id).groups.get(group_id)
+            known = self._groups[group_id] = Known(reign, -1, None)
+            if group is not None and group.phase is Phase.STABLE:
+                known.generation = group.generation
+                known.members = {m.member_id: m.instance_id for m in group.members.values()}
+        return known
+
+    def _joined(self, given: dict[str, Any], response: Any) -> None:
+        known = self._known(given["group_id"])
+        if response.generation_id != known.generation:
+            known.generation = response.generation_id
+            known.members = None
+        if response.members:
+            known.members = {
+                m.member_id: getattr(m, "group_instance_id", None) for m in response.members
+            }
+        if known.members is not None:
+            instance_id = given["group_instance_id"]
+            _remove(known.members, response.member_id, instance_id)
+            known.members[response.member_id] = instance_id
+
+    def _committed(self, request: Request) -> None:
+        given = request.given
+        known = self._known(given["group_id"])
+        member_id, generation = given["member_id"], given["generation_id_or_member_epoch"]
+        who = f"{given['group_id']}: a commit of {member_id!r} of generation {generation} is taken"
+        if known.generation >= 0 and generation != known.generation:
+            self.violated(f"{who}, which is at {known.generation}")
+        if known.members is not None and member_id not in known.members:
+            self.violated(f"{who}, whose members are {sorted(known.members)}")
+        phase, present, members = self._present[request]
+        if generation != present or member_id not in members:
+            self.violated(f"{who}, which is {phase} at {present} with {sorted(members)}")
+
+
+def _remove(members: dict[str, str | None], member_id: str, instance_id: str | None) -> None:
+    """Whoever has this id, or this instance id."""
+    for known, instance in tuple(members.items()):
+        if known == member_id or (instance_id is not None and instance == instance_id):
+            del members[known]

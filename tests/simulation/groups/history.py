@@ -1,0 +1,169 @@
+"""Histories of groups: what happens to members and broker, and that it all settles afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from tests.simulation.checkers.checker import Checker
+from tests.simulation.groups.checkers import CHECKERS
+from tests.simulation.groups.members.admin import Admin
+from tests.simulation.groups.members.host import Host
+from tests.simulation.groups.scenario import (
+    Action,
+    Create,
+    Delete,
+    Enlarge,
+    GroupScenario,
+    Hang,
+    Haunt,
+    Kill,
+    Leave,
+    OfHost,
+    OfTopic,
+    Resign,
+    Start,
+    StartAll,
+    Want,
+)
+from tests.simulation.groups.settled import unsettled
+from tests.simulation.groups.world import GroupWorld
+from tests.simulation.history import Bug, History, no_bug
+from tests.simulation.steps import suffer
+from tests.simulation.world import Violation
+
+SETTLING_MS = 60_000.0  # at most, once nothing goes wrong any more
+LOOK_MS = 500.0
+QUIET_MS = 5_000.0  # in which nothing changes that has settled
+
+
+class GroupHistory(History):
+    """One run of a scenario."""
+
+    world: GroupWorld
+
+    def __init__(
+        self,
+        scenario: GroupScenario,
+        bug: Bug = no_bug,
+        checkers: Sequence[type[Checker]] = CHECKERS,
+    ) -> None:
+        setting = scenario.setting
+        settings = {
+            "group_min_session_timeout_ms": 1_000,
+            "group_initial_rebalance_delay_ms": setting.initial_delay_ms,
+            "auto_create_topics_enable": False,
+        }
+        world = GroupWorld(setting.world, scenario.seed, settings)
+        super().__init__(world, bug)
+        self.scenario = scenario
+        world.checkers = [checker(world) for checker in checkers]
+        for number in range(setting.hosts):
+            profile, interest = setting.profile(number, scenario.seed)
+            world.hosts.append(Host(world, profile, interest, str(scenario.seed)))
+        self._admin = Admin(world, f"{scenario.seed} admin")
+        self._turn: Any = None  # what the administrator does last, of what there is to do
+
+    def _run(self) -> None:
+        world = self.world
+        with world.looking():
+            world.start_broker()
+        self._advance(10)
+        for step in self.scenario.steps:
+            self._advance(step.gap_ms)
+            self._take(step.action)
+        self._heal()
+        self._settle()
+        self._change_once_more()
+        self._settle()
+        if world.loop.failures:
+            raise Violation("broker", world.loop.failures[0])
+        for checker in world.checkers:
+            checker.ended()
+
+    def _settle(self) -> None:
+        """Until all is at rest, and stays so; a checker says if it isn't in the end."""
+        for _ in range(int(SETTLING_MS / LOOK_MS)):
+            self._advance(LOOK_MS)
+            if not unsettled(self.world):
+                break
+        epochs = self._epochs()
+        self._advance(QUIET_MS)
+        if not unsettled(self.world) and epochs != self._epochs():
+            raise Violation("convergence", f"settled at {epochs}, but goes on: {self._epochs()}")
+
+    def _change_once_more(self) -> None:
+        """The last change, and the only one: every topic gets one more partition, or somebody
+        leaves."""
+        world = self.world
+        if self.scenario.seed % 2 == 0:
+            for topic in world.broker.topics if world.is_listening else ():
+                if not topic.is_internal:
+                    self._take(Enlarge(topic.name, len(topic.partitions) + 1))
+        else:
+            living = [host for host in world.hosts if host.member is not None]
+            for host in living[:1]:
+                host.leave()
+
+    def _epochs(self) -> dict[str, int]:
+        world = self.world
+        return {host.profile.name: host.member.epoch for host in world.hosts if host.member}
+
+    def _heal(self) -> None:
+        """Nothing goes wrong any more; what is down comes back by itself."""
+        world = self.world
+        world.disk.heal()
+        self._admin.session.connection.trouble = 0.0
+        for host in world.hosts:
+            for life in host.lives:
+                life.heal()
+
+    def _take(self, action: Action) -> None:
+        world = self.world
+        match action:
+            case Start() | Kill() | Leave() | Hang() | Want() | Haunt():
+                self._take_of_host(action, world.hosts[action.host])
+            case Create() | Enlarge() | Delete():
+                self._turn = world.spawn(_behind(self._turn, self._administer(action)))
+            case StartAll():
+                for host in world.hosts:
+                    if host.member is None:
+                        host.start()
+            case Resign(shard, for_ms):
+                world.resign(shard, for_ms)
+            case fault:
+                suffer(world, fault)
+
+    def _take_of_host(self, action: OfHost, host: Host) -> None:
+        match action:
+            case Start():
+                host.start()
+            case Kill():
+                host.kill()
+            case Leave():
+                host.leave()
+            case Hang(_, for_ms):
+                host.hang(for_ms)
+            case Want(_, interest):
+                host.want(interest)
+            case Haunt():
+                host.haunt()
+
+    def _administer(self, action: OfTopic) -> Coroutine[Any, Any, None]:
+        match action:
+            case Create(topic, partitions):
+                return self._admin.create(topic, partitions)
+            case Enlarge(topic, partitions):
+                return self._admin.enlarge(topic, partitions)
+            case Delete(topic):
+                return self._admin.delete(topic)
+
+
+async def _behind(before: Any, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        if before is not None:
+            await before
+    except BaseException:
+        work.close()
+        raise
+    await work

@@ -1,0 +1,1 @@
+"""Members of groups as clients are: they join, heartbeat, commit, and believe what they own."""

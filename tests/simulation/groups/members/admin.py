@@ -1,0 +1,48 @@
+"""An administrator, who makes, enlarges and deletes topics, one after the other."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from coordinator.errors import Code
+from tests.simulation.clients.session import GaveUp, Session
+from tests.simulation.groups.world import GroupWorld
+
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
+
+
+class Admin:
+    """What it asks for may be there already, or may not be: either is fine."""
+
+    def __init__(self, world: GroupWorld, seed: str) -> None:
+        self.session = Session(world, "admin", Random(seed), world.setting.trouble)
+
+    async def create(self, topic: str, partitions: int) -> None:
+        wanted = {
+            "name": topic,
+            "num_partitions": partitions,
+            "replication_factor": 1,
+            "assignments": (),
+            "configs": (),
+        }
+        await self._ask(CREATE_TOPICS, 7, {"topics": [wanted], "timeout": 1_000}, "topics")
+
+    async def delete(self, topic: str) -> None:
+        wanted = {"name": topic, "topic_id": None}
+        given = {"topics": [wanted], "timeout": 1_000}
+        await self._ask(DELETE_TOPICS, 6, given, "responses")
+
+    async def enlarge(self, topic: str, partitions: int) -> None:
+        wanted = {"name": topic, "count": partitions, "assignments": None}
+        given = {"topics": [wanted], "timeout": 1_000, "validate_only": False}
+        await self._ask(CREATE_PARTITIONS, 3, given, "results")
+
+    async def _ask(self, api_key: int, version: int, given: dict[str, Any], results: str) -> None:
+        def code_of(answer: Any) -> int:
+            code = Code(getattr(answer, results)[0].error_code)
+            return 0 if code is Code.UNKNOWN_TOPIC_OR_PARTITION else code
+
+        with suppress(GaveUp):
+            await self.session.ask(api_key, version, given, code_of)

@@ -1,0 +1,255 @@
+"""A member of a classic group, as the Java client is one: eager, or cooperative (KIP-429).
+
+It joins, syncs, and heartbeats until it is told, or finds, that it has to join again. The leader
+assigns, and watches the topics; whoever subscribes by a prefix watches them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator.errors import Code
+from tests.simulation.groups.members.assigning import (
+    Subscription,
+    cooperatively_assigned,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+    range_assigned,
+)
+from tests.simulation.groups.members.member import RETRIABLE, RETRY_MS, Member
+from tests.simulation.ledger import Place
+
+JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+FATAL = frozenset(
+    {
+        Code.FENCED_INSTANCE_ID,
+        Code.GROUP_MAX_SIZE_REACHED,
+    }
+)
+
+
+class ClassicMember(Member):
+    """See the module."""
+
+    # What the assignment that it has was made from: its own subscription, and if it leads the
+    # topics that all want, with their partitions. None: nobody knows.
+    _names: tuple[str, ...] | None = None
+    _assigned_from: dict[str, int] | None = None
+
+    _joined_with: tuple[str, ...] = ()
+    _assignment: frozenset[Place] = frozenset()
+    _is_heir = False
+    _is_leader = False
+    _has_synced = False
+
+    def inherit(self, before: ClassicMember) -> None:
+        """It is the same instance as the one before, whose assignment it is handed if the session
+        still goes on: whatever that was made from, and is not so any more, is told by joining
+        once more. The broker doesn't look (in Kafka neither)."""
+        self._names = before._names or ()
+        self._assigned_from = before._assigned_from
+        self._is_heir = True
+
+    @property
+    def is_cooperative(self) -> bool:
+        return self.profile.protocol == "cooperative"
+
+    def is_steady(self, topics: Mapping[str, int]) -> bool:
+        return (
+            self._has_synced
+            and self.owned.keys() == self._assignment
+            and self.interest.names(topics) == self._joined_with
+            and not self._is_behind(topics)
+        )
+
+    async def live(self) -> None:
+        while not self.is_leaving:
+            await self._let_go()
+            code = await self._join()
+            if code is Code.NONE:
+                code = await self._work()
+            self._has_synced = False
+            if code in FATAL:
+                self.owned.clear()
+                return
+            if code in (Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION):
+                self._lose(code)
+            elif code is not Code.REBALANCE_IN_PROGRESS:
+                await self.rest(RETRY_MS)
+        await self._leave()
+
+    async def haunt(self) -> None:
+        await super().haunt()
+        await self._heartbeat()
+        await self._sync({self.member_id: [("haunted", 0)]} if self._is_leader else {})
+
+    # Joining
+
+    async def _let_go(self) -> None:
+        """Before it joins: an eager member owns nothing while it does."""
+        if self.owned:
+            await self.commit()
+        if not self.is_cooperative:
+            self.owned.clear()
+
+    async def _join(self) -> Code | None:
+        """NONE: it has what the leader assigned to it."""
+        self._joined_with = self._names or () if self._is_heir else await self._wanted()
+        self._is_heir = False
+        made_from, self._names, self._assigned_from = self._assigned_from, None, None
+        answer = await self._ask_to_join()
+        if answer is not None and answer.error_code == Code.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            answer = await self._ask_to_join()
+        if answer is None:
+            return None
+        if answer.error_code != Code.NONE:
+            return Code(answer.error_code)
+        self.member_id, self.epoch = answer.member_id, answer.generation_id
+        self._is_leader = answer.leader == self.member_id
+        assigned: dict[str, Any] = {}
+        skips = getattr(answer, "skip_assignment", False)
+        if self._is_leader and not skips:
+            assigned, made_from = await self._assign(answer.members)
+        code = await self._sync(assigned)
+        if code is not Code.NONE:
+            return code
+        self._names, self._assigned_from = self._joined_with, made_from
+        return await self._take()
+
+    async def _wanted(self) -> tuple[str, ...]:
+        counts = await self.topics() if self.interest.prefix is not None else {}
+        return self.interest.names(counts)
+
+    async def _ask_to_join(self) -> Any:
+        owned = frozenset(self.owned) if self.is_cooperative else frozenset()
+        subscription = Subscription(self._joined_with, owned, self.epoch if owned else -1)
+        profile = self.profile
+        given = {
+            "group_id": profile.group_id,
+            "session_timeout": profile.session_timeout_ms,
+            "rebalance_timeout": profile.rebalance_timeout_ms,
+            "member_id": self.member_id,
+            "group_instance_id": profile.instance_id,
+            "protocol_type": "consumer",
+            "protocols": [
+                {"name": profile.protocol, "metadata": encode_subscription(subscription)}
+            ],
+            "reason": None,
+        }
+        patience_ms = profile.rebalance_timeout_ms + 5_000
+        return await self.ask(JOIN_GROUP, profile.version, given, patience_ms)
+
+    async def _assign(self, members: Any) -> tuple[dict[str, set[Place]], dict[str, int]]:
+        """To each member, and what from."""
+        counts = await self.topics()
+        wanted = {each.member_id: decode_subscription(each.metadata) for each in members}
+        topics = {topic for each in wanted.values() for topic in each.topics}
+        assign = cooperatively_assigned if self.is_cooperative else range_assigned
+        present = {topic: counts[topic] for topic in topics if topic in counts}
+        return assign(wanted, present), {topic: counts.get(topic, 0) for topic in topics}
+
+    async def _sync(self, assigned: dict[str, Any]) -> Code | None:
+        given = {
+            "group_id": self.profile.group_id,
+            "generation_id": self.epoch,
+            "member_id": self.member_id,
+            "group_instance_id": self.profile.instance_id,
+            "protocol_type": "consumer",
+            "protocol_name": self.profile.protocol,
+            "assignments": [
+                {"member_id": member, "assignment": encode_assignment(places)}
+                for member, places in sorted(assigned.items())
+            ],
+        }
+        version = 5 if self.profile.version >= 7 else 3
+        patience_ms = self.profile.rebalance_timeout_ms + 5_000
+        answer = await self.ask(SYNC_GROUP, version, given, patience_ms)
+        if answer is None:
+            return None
+        if answer.error_code == Code.NONE:
+            self._assignment = decode_assignment(answer.assignment)
+        return Code(answer.error_code)
+
+    async def _take(self) -> Code | None:
+        """What it was assigned. A cooperative member that has to give something up does so, and
+        joins again, so that somebody else can have it."""
+        gone = self.owned.keys() - self._assignment
+        if gone:
+            await self.commit()
+            for place in gone:
+                del self.owned[place]
+        while added := self._assignment - self.owned.keys():
+            code = await self.own(added, -1)
+            if code not in RETRIABLE and code not in (None, Code.NONE):
+                raise AssertionError(f"{self.name}: OffsetFetch is refused: {code}")
+            if code is not Code.NONE:
+                await self.rest(RETRY_MS)
+        self._has_synced = True
+        return Code.REBALANCE_IN_PROGRESS if gone else Code.NONE
+
+    # At work
+
+    async def _work(self) -> Code | None:
+        """Why it has to join again, or to go."""
+        code: Code | None = Code.NONE
+        while not self.is_leaving:
+            rest_ms = self.profile.heartbeat_ms * self.random.uniform(0.9, 1.1)
+            await self.rest(RETRY_MS if code is None else rest_ms)
+            code = await self.commit() if self.random.random() < 0.3 else Code.NONE
+            if code is Code.NONE:
+                if await self._has_to_join_again():
+                    return Code.REBALANCE_IN_PROGRESS
+                code = await self._heartbeat()
+            if code is not None and code is not Code.NONE and code not in RETRIABLE:
+                return code
+        return Code.NONE
+
+    async def _has_to_join_again(self) -> bool:
+        if await self._wanted() != self._joined_with:
+            return True
+        return self._is_leader and self._is_behind(await self.topics())
+
+    def _is_behind(self, topics: Mapping[str, int]) -> bool:
+        """The leader's assignment is not made from these topics, or from what nobody knows."""
+        known = self._assigned_from
+        if not self._is_leader:
+            return False
+        return known is None or any(topics.get(name, 0) != count for name, count in known.items())
+
+    async def _heartbeat(self) -> Code | None:
+        given = {
+            "group_id": self.profile.group_id,
+            "generation_id": self.epoch,
+            "member_id": self.member_id,
+            "group_instance_id": self.profile.instance_id,
+        }
+        answer = await self.ask(HEARTBEAT, 4, given)
+        return None if answer is None else Code(answer.error_code)
+
+    # Going
+
+    def _lose(self, code: Code) -> None:
+        """Somebody else may have it all by now."""
+        self.owned.clear()
+        self.epoch = -1
+        if code is Code.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+
+    async def _leave(self) -> None:
+        """In order, as the Java client does; a static member is sent away, too, by its instance."""
+        if self.owned:
+            await self.commit()
+        self.owned.clear()
+        if not self.member_id:
+            return
+        instance_id = self.profile.instance_id
+        member = {
+            "member_id": "" if instance_id else self.member_id,
+            "group_instance_id": instance_id,
+            "reason": None,
+        }
+        await self.ask(LEAVE_GROUP, 5, {"group_id": self.profile.group_id, "members": [member]})

@@ -1,0 +1,214 @@
+"""Groups and their members, and what happens to them, from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import TypeAlias
+
+from tests.simulation.groups.members.member import Interest, Profile
+from tests.simulation.groups.world import SHARDS
+from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, crash
+from tests.simulation.world import Setting
+
+TOPICS = ("apples", "apricots", "beans", "beets")
+PREFIXES = ("a", "b", "ap", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A host begins another life, whether the one before is over or not."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartAll:
+    """Every host that nobody lives at begins another life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A member is gone without a word."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A member goes as it should."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """A member does nothing for a while, and goes on as if nothing had happened."""
+
+    host: int
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A member wants other topics."""
+
+    host: int
+    interest: Interest
+
+
+@dataclass(frozen=True, slots=True)
+class Haunt:
+    """A member that is dead does what it had begun: it is a zombie."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """Another broker leads a shard of the coordinator, for a while."""
+
+    shard: int
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enlarge:
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    topic: str
+
+
+OfHost: TypeAlias = Start | Kill | Leave | Hang | Want | Haunt
+OfTopic: TypeAlias = Create | Enlarge | Delete
+Action: TypeAlias = OfHost | OfTopic | StartAll | Resign | Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSetting:
+    """What is the same for all of a history. `protocol`: mixed has members of every one."""
+
+    world: Setting
+    hosts: int
+    groups: int
+    protocol: str
+    static_share: float
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    initial_delay_ms: int
+
+    def profile(self, number: int, seed: int) -> tuple[Profile, Interest]:
+        """The host's own, and what it wants at first."""
+        random = Random(f"{seed} host {number}")
+        is_static = random.random() < self.static_share
+        profile = Profile(
+            name=f"host-{number}",
+            group_id=f"group-{number % self.groups}",
+            protocol=self.protocol,
+            instance_id=f"instance-{number}" if is_static else None,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            heartbeat_ms=min(self.session_timeout_ms, self.rebalance_timeout_ms) // 3,
+            # A leader that comes back below 9 takes itself for a follower, and watches no topics.
+            version=9 if is_static else random.choice((3, 5, 9)),
+        )
+        return profile, interest(random)
+
+
+GroupScenario: TypeAlias = Scenario[GroupSetting, Action]
+
+
+def interest(random: Random) -> Interest:
+    if random.random() < 0.15:
+        return Interest(prefix=random.choice(PREFIXES))
+    count = random.choice((1, 2, 3))
+    return Interest(tuple(sorted(random.sample(TOPICS, count))))
+
+
+def scenario(seed: int, length: int = 40) -> GroupScenario:
+    """The scenario of a seed."""
+    random = Random(f"{seed} groups")
+    world = Setting(
+        trouble=random.choice((0.0, 0.0, 0.03, 0.1)),
+        flushes=random.random() < 0.25,
+        compacts=random.random() < 0.5,
+        segment_bytes=random.choice((2_000, 20_000, 1_048_576)),
+    )
+    hosts = random.choice((2, 3, 3, 4, 5, 6, 8, 12))
+    if random.random() < 0.06:
+        hosts = random.choice((25, 50))
+    setting = GroupSetting(
+        world=world,
+        hosts=hosts,
+        groups=random.choice((1, 1, 2)),
+        protocol=random.choice(("eager", "cooperative")),
+        static_share=random.choice((0.0, 0.3, 1.0)),
+        session_timeout_ms=random.choice((3_000, 6_000)),
+        rebalance_timeout_ms=random.choice((3_000, 6_000)),
+        initial_delay_ms=random.choice((0, 0, 300)),
+    )
+    begin: list[Step[Action]] = [
+        Step(0, Create(topic, random.randint(1, 9))) for topic in random.sample(TOPICS, 3)
+    ]
+    begin.append(Step(200, StartAll()))
+    happens = [
+        Step(random.choice((0, 20, 300, 1_000, 2_500)), _action(random, setting))
+        for _ in range(length)
+    ]
+    return Scenario(seed, setting, (*begin, *happens))
+
+
+def _action(random: Random, setting: GroupSetting) -> Action:
+    chance = random.random()
+    host = random.randrange(setting.hosts)
+    if chance < 0.52:
+        return _of_host(random, setting, host)
+    if chance < 0.57:
+        return StartAll()
+    if chance < 0.69:
+        return _of_topic(random)
+    if chance < 0.76:
+        return Resign(random.randrange(SHARDS), random.choice((10, 500, 4_000)))
+    if chance < 0.83:
+        return crash(random, flushes=setting.world.flushes)
+    if chance < 0.85:
+        return Stop(random.choice((10, 300, 2_000)))
+    if chance < 0.89:
+        return BadDisk(random.choice((2, 5, 12)))
+    return Look()
+
+
+def _of_host(random: Random, setting: GroupSetting, host: int) -> OfHost:
+    chance = random.random()
+    if chance < 0.35:
+        return Start(host)
+    if chance < 0.50:
+        return Kill(host)
+    if chance < 0.60:
+        return Leave(host)
+    if chance < 0.78:
+        longest_ms = setting.session_timeout_ms + setting.rebalance_timeout_ms
+        return Hang(host, random.choice((500, setting.session_timeout_ms + 700, longest_ms)))
+    if chance < 0.88:
+        return Haunt(host)
+    return Want(host, interest(random))
+
+
+def _of_topic(random: Random) -> OfTopic:
+    topic = random.choice(TOPICS)
+    chance = random.random()
+    if chance < 0.45:
+        return Create(topic, random.randint(1, 6))
+    if chance < 0.75:
+        return Enlarge(topic, random.randint(5, 12))
+    return Delete(topic)

@@ -1,0 +1,76 @@
+"""What is still to happen until every group is at rest, as its members and the broker see it.
+
+At rest: every live member is in its group at the broker's generation, nobody else is, and each
+partition of the topics that somebody there wants is owned by one of those who want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.groups.classic.state import Phase
+from coordinator.shard.life import Life
+from tests.simulation.groups.members.member import Member
+from tests.simulation.groups.world import GroupWorld
+from tests.simulation.ledger import Place
+
+
+def unsettled(world: GroupWorld) -> str:
+    """Nothing, or the first thing that is found missing."""
+    if not world.is_listening:
+        return "the broker is down"
+    if any(life.is_leaving and not life.is_over for host in world.hosts for life in host.lives):
+        return "somebody is leaving"
+    for group_id in world.group_ids:
+        hosts = [host for host in world.hosts if host.group_id == group_id]
+        members = [life for host in hosts for life in host.lives if not life.is_over]
+        found = _of_broker(world, group_id, members) or _of_members(world, members)
+        if found:
+            return f"{group_id}: {found}"
+    return ""
+
+
+def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:
+    shard = world.shard(group_id)
+    if shard.log.life is not Life.ACTIVE:
+        return f"its shard is {shard.log.life.name}"
+    group = shard.groups.get(group_id)
+    if not members:
+        is_empty = group is None or (group.phase is Phase.EMPTY and not group.pending_join)
+        return "" if is_empty else f"nobody is left, but it is {group}"
+    if group is None:
+        return "the broker doesn't know it"
+    if group.phase is not Phase.STABLE:
+        return f"it is {group.phase.value}: {group}"
+    for member in members:
+        if member.member_id not in group.members or member.epoch != group.generation:
+            return (
+                f"{member.name} is {member.member_id!r} of {member.epoch}, "
+                f"not of {group.generation}"
+            )
+    if len(group.members) != len(members):
+        return f"the broker counts {sorted(group.members)}"
+    return ""
+
+
+def _of_members(world: GroupWorld, members: Iterable[Member]) -> str:
+    owners: dict[Place, str] = {}
+    wanted: set[str] = set()
+    present = {t.name: len(t.partitions) for t in world.broker.topics if not t.is_internal}
+    for member in members:
+        if not member.is_steady(present):
+            return f"{member.name} is not at rest"
+        topics = member.interest.names(present)
+        wanted.update(topics)
+        for place in member.owned:
+            if place in owners:
+                return f"{place} is {owners[place]}'s and {member.name}'s"
+            if place[0] not in topics:
+                return f"{member.name} has {place}, and wants {topics}"
+            owners[place] = member.name
+    for topic in sorted(wanted):
+        for index in range(world.partitions_of(topic)):
+            if (topic, index) not in owners:
+                return f"{topic}-{index} is nobody's"
+    gone = [place for place in owners if place[1] >= world.partitions_of(place[0])]
+    return f"{gone[0]} is owned, and is not there" if gone else ""

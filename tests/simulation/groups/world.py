@@ -1,0 +1,58 @@
+"""The world of groups: hosts that run members, and what the broker's group coordinator knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coordinator.groups.shard import GroupShard
+from coordinator.shard.life import Life
+from coordinator.shard.placement import shard_of
+from tests.simulation.world import Setting, World
+
+if TYPE_CHECKING:
+    from tests.simulation.groups.members.host import Host
+
+GROUP_TOPIC = "__consumer_offsets"
+SHARDS = 2
+
+
+class GroupWorld(World):
+    """`hosts` is where members live; topics are made by an administrator, while the broker runs."""
+
+    def __init__(self, setting: Setting, seed: int, broker_settings: Mapping[str, Any]) -> None:
+        super().__init__(setting, seed, {}, {}, broker_settings)
+        self.hosts: list[Host] = []
+
+    def shard(self, group_id: str) -> GroupShard:
+        return self.broker.coordinators.groups.shards[shard_of(group_id, SHARDS)]
+
+    def leadership(self, group_id: str) -> tuple[int, int]:
+        """Another one after each restart of the broker, and each election of the shard."""
+        return self.life, self.shard(group_id).log.coordinator_epoch
+
+    def partitions_of(self, topic: str) -> int:
+        """0: there is no such topic."""
+        found = self.broker.topics.get(topic)
+        return 0 if found is None else len(found.partitions)
+
+    @property
+    def group_ids(self) -> list[str]:
+        return sorted({host.group_id for host in self.hosts})
+
+    # The life of a shard
+
+    def resign(self, index: int, for_ms: float) -> None:
+        """Another broker leads the shard for a while; while it does, nothing happens there."""
+        if not self.is_listening:
+            return
+        coordinators, life = self.broker.coordinators, self.life
+        if coordinators.groups.shards[index].log.life is Life.ACTIVE:
+            with self.acting():
+                coordinators.resign(GROUP_TOPIC, index)
+            self.loop.after_ms(for_ms, self._elect, index, life)
+
+    def _elect(self, index: int, life: int) -> None:
+        if self.life == life:
+            with self.acting():
+                self.broker.coordinators.elect(GROUP_TOPIC, index)

@@ -1,0 +1,92 @@
+"""A history before it happens: a seed, a setting, and steps that carry all the chance they need.
+
+So a history with some steps left out is still one: that is how a failure is made short. A step
+comes `gap_ms` after the one before, whatever is still under way. What each kind of history can
+suffer stands here: the broker's end, its disk, and a look at what is dear to look at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Generic, TypeAlias, TypeVar
+
+from tests.simulation.world import World
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The broker is gone: at once, or in the middle of its so-manieth change of the disk."""
+
+    in_changes: int
+    power: bool
+    down_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The broker is stopped, and has brought everything to the disk."""
+
+    down_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadDisk:
+    """Of the next writes to logs, and their flushes, some fail, a part perhaps written."""
+
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The dear checks are made."""
+
+
+Fault: TypeAlias = Crash | Stop | BadDisk | Look
+
+
+def crash(random: Random, *, flushes: bool) -> Crash:
+    """With the power only where every append is flushed: else what is acknowledged may be lost."""
+    power = flushes and random.random() < 0.6
+    return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
+
+
+def suffer(world: World, fault: Fault) -> None:
+    match fault:
+        case Crash(in_changes, power, down_ms):
+            world.crash(down_ms, in_changes, power=power)
+        case Stop(down_ms):
+            world.stop(down_ms)
+        case BadDisk(writes):
+            world.disk.failing = writes
+        case Look():
+            world.look()
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[A]):
+    gap_ms: int
+    action: A
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Generic[S, A]):
+    """One history to be."""
+
+    seed: int
+    setting: S
+    steps: tuple[Step[A], ...]
+
+    def without(self, start: int, end: int) -> Scenario[S, A]:
+        return replace(self, steps=self.steps[:start] + self.steps[end:])
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}: {self.setting}"]
+        at_ms = 0
+        for step in self.steps:
+            at_ms += step.gap_ms
+            lines.append(f"  {at_ms:6d} ms  {step.action}")
+        return "\n".join(lines)

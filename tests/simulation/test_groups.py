@@ -1,0 +1,36 @@
+"""Histories of groups, on a broker that crashes: every law holds in all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.groups.history import GroupHistory
+from tests.simulation.groups.scenario import scenario
+from tests.simulation.history import verdict
+from tests.simulation.test_histories import fingerprints
+
+SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_law_of_groups_holds_in_the_history_of_a_seed(seed: int) -> None:
+    found = verdict(GroupHistory, scenario(seed))
+    assert not found, found
+
+
+def test_histories_of_groups_are_about_something() -> None:
+    """Rebalances, commits that are taken, and others that are refused; lives that end; restarts."""
+    histories = [GroupHistory(scenario(seed)) for seed in range(10)]
+    for history in histories:
+        assert history.run() is None
+    lives = [life for h in histories for host in h.world.hosts for life in host.lives]
+    assert sum(life.is_over for life in lives) > 50
+    assert max(life.epoch for life in lives) > 5
+    assert sum(history.world.life for history in histories) > 10
+    assert sum(len(life.owned) for life in lives) > 50
+    assert {life.profile.protocol for life in lives} == {"eager", "cooperative"}
+
+
+def test_a_seed_is_the_same_history_of_groups_in_every_process() -> None:
+    module, history = "tests.simulation.groups", "history import GroupHistory"
+    assert fingerprints("1", module, history) == fingerprints("2", module, history)

@@ -1,0 +1,125 @@
+"""Histories of transactions: producers, copiers and readers on a broker that comes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from tests.simulation.checkers import CHECKERS, Checker
+from tests.simulation.clients.copier import Copier
+from tests.simulation.clients.idempotent import IdempotentProducer
+from tests.simulation.clients.reader import Reader
+from tests.simulation.clients.transactional import Lives
+from tests.simulation.clients.writer import Writer
+from tests.simulation.history import Bug, History, no_bug
+from tests.simulation.scenario import (
+    COPIERS,
+    PRODUCERS,
+    WRITERS,
+    Action,
+    Copy,
+    Produce,
+    Read,
+    TakeOver,
+    Transact,
+    TransactionScenario,
+)
+from tests.simulation.steps import Step, suffer
+from tests.simulation.world import COMPACTED, TOPICS, Violation, World
+
+WORK_MS = 40_000.0  # for what clients have begun, once the last step was taken
+REST_MS = 15_000.0  # for transactions that nobody ends
+
+
+class TransactionHistory(History):
+    """One run of a scenario."""
+
+    def __init__(
+        self,
+        scenario: TransactionScenario,
+        bug: Bug = no_bug,
+        checkers: Sequence[type[Checker]] = CHECKERS,
+    ) -> None:
+        super().__init__(World(scenario.setting, scenario.seed), bug)
+        self.scenario = scenario
+        trouble = scenario.setting.trouble
+        world = self.world
+        world.checkers = [checker(world) for checker in checkers]
+        self._producers = [
+            IdempotentProducer(world, f"producer-{i}", trouble) for i in range(PRODUCERS)
+        ]
+        self._writers = [Writer(world, f"writer-{i}", trouble) for i in range(WRITERS)]
+        self._copiers = [Copier(world, f"copier-{i}", i, trouble) for i in range(COPIERS)]
+        self._readers = [
+            Reader(world, f"reader-{topic}-{index}-{committed}", (topic, index), committed)
+            for topic, count in TOPICS.items()
+            for index in range(count)
+            for committed in (True, False)
+        ]
+        self._turns: dict[object, Any] = {}  # what each client does last, of what it has to do
+
+    def _run(self) -> None:
+        world = self.world
+        with world.looking():
+            world.start_broker()
+        self._advance(10)
+        for step in self.scenario.steps:
+            self._advance(step.gap_ms)
+            self._take(step)
+        world.disk.failing = 0
+        self._advance(WORK_MS, lambda: not world.is_busy)
+        world.abandon()
+        for connection in tuple(world.connections):
+            connection.cut()
+        self._advance(REST_MS)
+        compacted = [
+            Reader(world, f"reader-{name}", (name, index), True)
+            for name, count in COMPACTED.items()
+            for index in range(count)
+        ]
+        for reader in (*self._readers, *compacted):
+            self._do(reader, reader.catch_up())
+        self._advance(WORK_MS, lambda: not world.is_busy)
+        if world.loop.failures:
+            raise Violation("broker", world.loop.failures[0])
+        for checker in world.checkers:
+            checker.ended()
+
+    def _take(self, step: Step[Action]) -> None:
+        world = self.world
+        match step.action:
+            case Produce(producer, partition, batches, seed):
+                client = self._producers[producer]
+                self._do(client, client.produce(partition, batches, seed))
+            case Transact(number, writes, commits, pause_ms, seed):
+                writer = self._writers[number]
+                self.world.spawn(writer.transact(writes, commits, pause_ms, seed))
+            case Copy(number, commits, pause_ms, seed):
+                copier = self._copiers[number]
+                self.world.spawn(copier.copy(commits, pause_ms, seed))
+            case TakeOver(name):
+                self._lives(name).take_over()
+            case Read(max_wait_ms, seed):
+                for reader in self._readers:
+                    self._do(reader, reader.read(max_wait_ms, seed))
+            case fault:
+                suffer(world, fault)
+
+    def _lives(self, name: str) -> Lives:
+        kind, _, number = name.partition("-")
+        clients = self._writers if kind == "writer" else self._copiers
+        return clients[int(number)].lives
+
+    def _do(self, client: object, work: Coroutine[Any, Any, None]) -> None:
+        """After what this client has to do already."""
+        self._turns[client] = self.world.spawn(_behind(self._turns.get(client), work))
+
+
+async def _behind(before: Any, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        if before is not None:
+            await before
+    except BaseException:
+        work.close()
+        raise
+    await work
