@@ -68,10 +68,13 @@ class ProducerIdState:
                 raise ValueError(f"a marker among metadata records at {origin.offset}")
 
 
-def allocate_block(state: ProducerIdState) -> Decision[ProducerIdsAllocated, range]:
-    """The next block of ids."""
-    end = state.next_block + BLOCK_SIZE
-    return Decision((ProducerIdsAllocated(end),), range(state.next_block, end))
+def allocate_block(
+    state: ProducerIdState, at_least: int = 0
+) -> Decision[ProducerIdsAllocated, range]:
+    """The next block of ids; none is below `at_least`."""
+    start = max(state.next_block, at_least)
+    end = start + BLOCK_SIZE
+    return Decision((ProducerIdsAllocated(end),), range(start, end))
 
 
 class ProducerIds:
@@ -86,12 +89,22 @@ class ProducerIds:
         self._state = state
         self._block = range(0)
         self._next_block = range(0)
+        self._at_least = 0
+
+    def spoken_for(self, producer_id: int) -> None:
+        """Some transactional id has this one. If it lies ahead, it has come with files of another
+        broker: ids go on behind it."""
+        if producer_id < self._at_least:
+            return
+        self._at_least = producer_id + 1
+        self._block = range(max(self._block.start, self._at_least), self._block.stop)
+        self._next_block = range(max(self._next_block.start, self._at_least), self._next_block.stop)
 
     def next(self) -> int:
         """A producer id that nobody has had. Refuses with 14 (retriable) if none can be had now."""
         if len(self._block) <= PREFETCH_AT and not self._next_block:
             try:
-                self._next_block = self._shard.execute(allocate_block(self._state))
+                self._next_block = self._shard.execute(allocate_block(self._state, self._at_least))
             except Refused as refused:
                 if not self._block:
                     raise Refused(

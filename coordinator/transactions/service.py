@@ -163,11 +163,13 @@ class TransactionService:
         return partial(self._load_slice, shard)
 
     def _load_slice(self, shard: TransactionShard) -> bool:
-        """When the last slice is loaded: complete what was decided, time what is open."""
+        """When the last slice is loaded: complete what was decided, time what is open, and know
+        which producer ids are taken."""
         if not shard.log.load_slice():
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
+            self._producer_ids.spoken_for(max(known.producer_id, known.next_producer_id))
             if known.status in PREPARED:
                 self._carry_out(known.transactional_id)
             elif known.status is Status.ONGOING:

@@ -182,8 +182,10 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
 
 
 def work(broker: Broker) -> None:
-    """What clients of Kafka go on with here."""
+    """What clients of Kafka go on with here, beside a new one."""
     with connect(broker) as client:
+        taken = {describe(client, name).producer_id for name in TRANSACTION_IDS}
+        assert Producer.init(client, "t-new").producer_id not in taken
         found = describe(client, "t-ongoing")
         Producer(client, "t-ongoing", found.producer_id, found.epoch).commit()
         commit(client, "offsets-only", TOPIC, [offset(2, 31)])

@@ -85,3 +85,24 @@ def test_crashes_and_failing_logs_never_repeat_an_id(seed: int) -> None:
         if rng.random() < 0.3:
             ids = loaded(log)
     assert len(set(handed_out)) == len(handed_out), f"{seed=}"
+
+
+def test_ids_that_came_with_files_of_another_broker_are_not_handed_out() -> None:
+    log = FakeLog()
+    ids = loaded(log)
+    assert ids.next() == 0
+    ids.spoken_for(0)
+    ids.spoken_for(41)
+    assert ids.next() == 42
+    ids.spoken_for(7_500)
+    assert [ids.next() for _ in range(2 * BLOCK_SIZE)][:: 2 * BLOCK_SIZE - 1] == [7_501, 9_500]
+    assert loaded(log).next() >= 9_501
+
+
+def test_an_id_of_its_own_changes_nothing() -> None:
+    log = FakeLog()
+    last = [loaded(log).next() for _ in range(3)][-1]
+    ids = loaded(log)
+    ids.spoken_for(last)
+    assert ids.next() == 3 * BLOCK_SIZE
+    assert log.end_offset == 4
