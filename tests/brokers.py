@@ -75,13 +75,16 @@ class Broker(Protocol):
 
 
 class EmbeddedProcess(ServerProcess):
-    """`python -m coordinator` as a process."""
+    """`python -m coordinator` as a process; `source`: of another tree than the one at hand."""
 
     kind = "embedded"
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, source: Path | None = None
+    ) -> None:
         super().__init__("embedded")
         self._settings = dict(settings or {})
+        self._source = source
         self.data_dir = self.directory / "data"
         self.port = 0
 
@@ -91,11 +94,14 @@ class EmbeddedProcess(ServerProcess):
 
     def start(self) -> None:
         """Start; port 0 at first, afterwards the port that the first start was given."""
-        command = [sys.executable, "-m", "coordinator"]
+        command = [sys.executable, *([] if self._source is None else ["-P"]), "-m", "coordinator"]
+        environment = {"PYTHONUNBUFFERED": "1"}
+        if self._source is not None:
+            environment["PYTHONPATH"] = str(self._source)
         command += ["--data", str(self.data_dir), "--port", str(self.port)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
-        begin = self.spawn(command, {"PYTHONUNBUFFERED": "1"})
+        begin = self.spawn(command, environment)
 
         def listening() -> bool:
             found = _LISTENING.search(self.log_since(begin))

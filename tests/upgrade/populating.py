@@ -17,12 +17,13 @@ from coordinator.shard.placement import shard_of
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import Status, TransactionSaved
 from tests.brokers import Broker
-from tests.conformance.calls import commit_offset, create_topic, eventually
+from tests.conformance.calls import commit_offset, create_topic, eventually, settled_offset
 from tests.conformance.members import Member, alone, together
 from tests.conformance.producers import Producer
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
+from tests.upgrade.answers import Answers, ask
 from tests.upgrade.moving import GROUPS, PARTITIONS, TRANSACTIONS, append_record, log_of
 
 TOPIC, WIDE = "words", "wide"
@@ -33,7 +34,16 @@ BULKY = ("bulky-0", "bulky-1")  # one a partition of __consumer_offsets
 MODERN = ("modern", "modern-regex", "modern-static", "modern-empty")
 FOREIGN = ("share", "streams")
 TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-prepared")
+PREPARED = ("t-prepared", "prepared")  # the transaction, and the group that its offset is for
+PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
 KIB = "x" * 1_024
+# What real Kafka and every commit of ours have.
+SETTINGS = {
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "transaction.state.log.num.partitions": str(PARTITIONS),
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.backoff.ms": "100",
+}
 
 
 def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
@@ -172,11 +182,11 @@ def be_compacted(client: Client, data: Path) -> None:
     )
 
 
-def open_transactions(client: Client) -> None:
+def open_transactions(client: Client, timeout_ms: int = 900_000) -> None:
     """Two, each with an offset that counts and one that is pending."""
     for transactional_id, group in (("t-ongoing", "pending"), ("t-prepared", "prepared")):
         assert commit_offset(client, group, TOPIC, 50, metadata="before") == Code.NONE
-        producer = Producer.init(client, transactional_id, timeout_ms=900_000)
+        producer = Producer.init(client, transactional_id, timeout_ms)
         assert producer.add_offsets(group) == Code.NONE
         assert producer.stage_offset(group, TOPIC, 51, metadata="after") == Code.NONE
 
@@ -200,6 +210,28 @@ def prepare(data: Path) -> None:
     )
     assert value is not None
     append_record(directory, key, value)
+
+
+# What a broker says of all this
+
+
+def said(broker: Broker, groups: tuple[str, ...]) -> Answers:
+    """Of these groups and of the transactions, but for PREPARED, which is looked at apart."""
+    with connect(broker) as client:
+        found = ask(client, groups, TRANSACTION_IDS)
+    transactional_id, group = PREPARED
+    found.transactions.pop(transactional_id)
+    for each in (found.listed, found.described, found.offsets, found.stable_offsets):
+        each.pop(group, None)
+    return found
+
+
+def completed(broker: Broker) -> tuple[str, int]:
+    """State and offset of PREPARED: a decided transaction is completed right after the start."""
+    transactional_id, group = PREPARED
+    with connect(broker) as client:
+        state = eventually(lambda: describe(client, transactional_id).state, "CompleteCommit")
+        return state, settled_offset(client, group, TOPIC)
 
 
 # Groups that aren't classic

@@ -17,11 +17,10 @@ import pytest
 
 from tests import brokers
 from tests.brokers import Broker, EmbeddedProcess
-from tests.conformance.calls import eventually, settled_offset
 from tests.conformance.producers import Producer
 from tests.conformance.transactions import describe
 from tests.kafka.server import RealKafka, missing
-from tests.upgrade.answers import Answers, ask
+from tests.upgrade.answers import Answers
 from tests.upgrade.moving import (
     DIRECTORIES,
     PARTITIONS,
@@ -31,32 +30,24 @@ from tests.upgrade.moving import (
     topic_ids,
 )
 from tests.upgrade.populating import (
-    BULKY,
-    CLASSIC,
     FOREIGN,
     MODERN,
+    PLAIN,
+    PREPARED,
+    SETTINGS,
     TOPIC,
     TOPICS,
     TRANSACTION_IDS,
-    TRANSACTIONAL,
     commit,
+    completed,
     connect,
     make_topics,
     offset,
     open_transactions,
     populate,
     prepare,
+    said,
 )
-
-SETTINGS = {
-    **brokers.SETTINGS,
-    "offsets.topic.num.partitions": str(PARTITIONS),
-    "transaction.state.log.num.partitions": str(PARTITIONS),
-}
-PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
-
-
-PREPARED = ("t-prepared", "prepared")  # the transaction, and the group that its offset is for
 
 
 @dataclass
@@ -73,24 +64,6 @@ class Journey:
     compacted: dict[
         str, list[int]
     ]  # gaps in the offsets of the logs that went on, by who made them
-
-
-def answers(broker: Broker, groups: tuple[str, ...]) -> Answers:
-    with connect(broker) as client:
-        found = ask(client, groups, TRANSACTION_IDS)
-    transactional_id, group = PREPARED
-    found.transactions.pop(transactional_id)
-    for each in (found.listed, found.described, found.offsets, found.stable_offsets):
-        each.pop(group, None)
-    return found
-
-
-def completed(broker: Broker) -> tuple[str, int]:
-    """What was prepared is completed right after the start."""
-    transactional_id, group = PREPARED
-    with connect(broker) as client:
-        state = eventually(lambda: describe(client, transactional_id).state, "CompleteCommit")
-        return state, settled_offset(client, group, TOPIC)
 
 
 def gaps(data: Path) -> list[int]:
@@ -131,7 +104,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     kafka.restart()  # the batches from here on are of another leader epoch
     with connect(kafka) as client:
         open_transactions(client)
-    kafka_before = answers(kafka, everything)
+    kafka_before = said(kafka, everything)
     kafka.stop()
     compacted = {"kafka": gaps(kafka.data_dir)}
 
@@ -148,13 +121,13 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     prepare(ours.data_dir)
     ours.start()
     prepared = [completed(ours)]
-    ours_answers = answers(ours, PLAIN)
+    ours_answers = said(ours, PLAIN)
     work(ours)
     ours.stop()
 
     move_internal_topics(ours.data_dir, kafka.data_dir)
     kafka.restart()
-    kafka_after = answers(kafka, everything)
+    kafka_after = said(kafka, everything)
     prepared.append(completed(kafka))
     kafka.stop()
 
@@ -162,7 +135,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     populate(born)
     with connect(born) as client:
         open_transactions(client)
-    ours_born = answers(born, PLAIN)
+    ours_born = said(born, PLAIN)
     born.stop()
     compacted["ours"] = gaps(born.data_dir)
     move_internal_topics(born.data_dir, kafka.data_dir, suffixes=(".log",))
@@ -175,7 +148,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
         ours.log_since(0),
         kafka_after,
         ours_born,
-        answers(kafka, PLAIN),
+        said(kafka, PLAIN),
         prepared,
         compacted,
     )
