@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.brokers import EmbeddedProcess
+from tests.conformance.wire import Api
 from tests.upgrade.answers import Answers
 from tests.upgrade.populating import (
+    MODERN,
     PLAIN,
     SETTINGS,
     connect,
@@ -51,10 +53,13 @@ def make(commit: str) -> Path:
         try:
             broker.start()
             make_topics(broker)
-            populate(broker)
+            with connect(broker) as client:
+                has_consumer_groups = Api.CONSUMER_GROUP_HEARTBEAT in client.advertised()
+            populate(broker, kinds=("consumer",) if has_consumer_groups else ())
             with connect(broker) as client:
                 open_transactions(client, TIMEOUT_MS)
-            answers = as_json(said(broker, PLAIN))
+            groups = (*PLAIN, *MODERN) if has_consumer_groups else PLAIN
+            answers = as_json(said(broker, groups))
             broker.stop()
             prepare(broker.data_dir)
             return _zip(broker.data_dir, answers, KEPT / f"{commit}.zip")

@@ -58,7 +58,7 @@ def loaded(request: pytest.FixtureRequest) -> Iterator[Loaded]:
         with connect(broker) as client:
             timed_out = eventually(lambda: state_of(client, "t-ongoing"), "CompleteAbort")
         assert timed_out == "CompleteAbort"
-        yield Loaded(broker, then, as_json(said(broker, PLAIN)))
+        yield Loaded(broker, then, as_json(said(broker, (*PLAIN, *then["listed"]))))
     finally:
         broker.close()
 
