@@ -96,6 +96,11 @@ class Partition:
         log_append_time_ms = now_ms if self.settings.log_append_time else -1
         return Appended(self._append(batch, log_append_time_ms), log_append_time_ms)
 
+    @property
+    def batch_bytes_max(self) -> int:
+        """What `append_internal` takes: `max.message.bytes`."""
+        return self.settings.max_message_bytes
+
     def append_internal(self, batch: bytes) -> int:
         """Append a batch of the broker's own; its offset. Sequences are not looked at, but a
         transactional one opens a transaction. Refused: MESSAGE_TOO_LARGE for a batch that no client

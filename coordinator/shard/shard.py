@@ -32,7 +32,7 @@ A = TypeVar("A")
 READ_BYTES = 1 << 20
 SLICE_BYTES = 1 << 16  # a few milliseconds of decoding
 RECORD_OVERHEAD = 24  # at most, beside key and value
-BATCH_BYTES = 1_000_000  # of records that may stand in several batches: below message.max.bytes
+BATCH_OVERHEAD = 61
 
 
 class BrokenInvariant(Exception):
@@ -46,6 +46,8 @@ class Log(Protocol):
     def start_offset(self) -> int: ...
     @property
     def end_offset(self) -> int: ...
+    @property
+    def batch_bytes_max(self) -> int: ...
     def append_internal(self, batch: bytes) -> int: ...
     def append_marker(
         self,
@@ -125,21 +127,22 @@ class Shard(Generic[R]):
             self._append(decision.records, encoded, decision.producer)
         return decision.response
 
-    def append_all(self, records: Sequence[R], batch_bytes: int = BATCH_BYTES) -> None:
+    def append_all(self, records: Sequence[R]) -> None:
         """Records that are each true for themselves, such as many tombstones: in as many batches as
         it takes. Raises as `execute` does; the batches before a failed one have been applied then.
         """
         self._refuse_if_broken()
         self.check_active()
         encoded: list[tuple[bytes | None, bytes | None]] = []
-        size = done = 0
+        batch_bytes = self._log.batch_bytes_max
+        size, done = BATCH_OVERHEAD, 0
         for record in records:
             key, value = self._codec.encode(record)
             record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD
             if encoded and size + record_size > batch_bytes:
                 self._append(records[done : done + len(encoded)], encoded, None)
                 done += len(encoded)
-                encoded, size = [], 0
+                encoded, size = [], BATCH_OVERHEAD
             encoded.append((key, value))
             size += record_size
         if encoded:

@@ -24,6 +24,7 @@ class FakeLog:
         self.producers = Producers()  # none is ever known
         self.start_offset = 0
         self.end_offset = 0
+        self.batch_bytes_max = 1_048_588
         self.fail_after: int | None = None
         self._batches: list[tuple[int, bytes]] = []
 
@@ -32,6 +33,8 @@ class FakeLog:
             if self.fail_after == 0:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, "the disk is full")
             self.fail_after -= 1
+        if len(batch) > self.batch_bytes_max:
+            raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes")
         base_offset = self.end_offset
         (last_offset_delta,) = struct.unpack_from(">i", batch, 23)
         self._batches.append((base_offset, struct.pack(">q", base_offset) + batch[8:]))

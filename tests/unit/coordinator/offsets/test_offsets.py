@@ -114,6 +114,34 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_being_loaded_takes_them_a
     assert world.offset() == 8
 
 
+def test_a_group_with_more_offsets_than_tombstones_fit_into_a_batch_is_deleted_in_several() -> None:
+    world = World()
+    for partition in range(200):
+        world.commit(7, partition=partition)
+    log = world.group_logs[world.groups.partition_of("counts")]
+    begin_offset, log.batch_bytes_max = log.end_offset, 2_000
+    world.groups.offsets.delete_group("counts")
+    sizes = [len(each.data) for each in log.batches() if each.base_offset >= begin_offset]
+    assert len(sizes) == 5
+    assert max(sizes) <= 2_000
+    world.restart()
+    assert world.groups.list_groups() == []
+    assert world.offset() == -1
+
+
+def test_a_deletion_that_fails_in_the_middle_leaves_the_group_to_be_deleted_again() -> None:
+    world = World()
+    for partition in range(200):
+        world.commit(7, partition=partition)
+    log = world.group_logs[world.groups.partition_of("counts")]
+    log.batch_bytes_max, log.fail_after = 2_000, 1
+    assert code_of(world.groups.offsets.delete_group, "counts") is Code.KAFKA_STORAGE_ERROR
+    assert world.offset(partition=199) == 7
+    log.fail_after = None
+    world.groups.offsets.delete_group("counts")
+    assert world.groups.list_groups() == []
+
+
 def test_metadata_that_is_too_long_keeps_that_partition_out() -> None:
     command = CommitOffsets(
         "counts",

@@ -56,8 +56,9 @@ def test_a_decision_without_records_leaves_the_log_alone() -> None:
 def test_many_records_stand_in_as_many_batches_as_it_takes() -> None:
     log = FakeLog()
     notes = Notes(log)
+    log.batch_bytes_max = 61 + 100
     long = "x" * 60
-    notes.shard.append_all(["a", "b", long, long, "c"], batch_bytes=100)
+    notes.shard.append_all(["a", "b", long, long, "c"])
     assert [batch.record_count for batch in log.batches()] == [2, 1, 1, 1]
     assert [(record, offset) for record, offset, _ in notes.applied] == [
         ("a", 0),
@@ -74,8 +75,9 @@ def test_of_many_records_those_before_a_failed_append_are_true() -> None:
     log = FakeLog()
     notes = Notes(log)
     log.fail_after = 1
+    log.batch_bytes_max = 61 + 30
     with pytest.raises(Refused):
-        notes.shard.append_all(["a", "b", "c"], batch_bytes=30)
+        notes.shard.append_all(["a", "b", "c"])
     assert notes.applied == [("a", 0, -1)]
 
 
