@@ -29,12 +29,19 @@ from tests.upgrade.moving import GROUPS, PARTITIONS, TRANSACTIONS, append_record
 TOPIC, WIDE = "words", "wide"
 TOPICS = {TOPIC: 4, WIDE: 20}
 CLASSIC = ("classic-stable", "classic-empty", "offsets-only")
-TRANSACTIONAL = ("in-transactions", "pending", "prepared")
+TRANSACTIONAL = ("in-transactions", "pending", "to-commit", "to-abort")
 BULKY = ("bulky-0", "bulky-1")  # one a partition of __consumer_offsets
-MODERN = ("modern", "modern-regex", "modern-static", "modern-empty")
+MODERN = ("modern", "modern-regex", "modern-static", "modern-away", "modern-empty")
+MIXED = "modern-mixed"
 FOREIGN = ("share", "streams")
-TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-prepared")
-PREPARED = ("t-prepared", "prepared")  # the transaction, and the group that its offset is for
+TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-to-commit", "t-to-abort")
+# Transactions that are decided, and carried out by whoever loads them; the group that the offset of
+# each is for; and what they, and it, then are.
+PREPARED = {
+    "t-to-commit": ("to-commit", Status.PREPARE_COMMIT),
+    "t-to-abort": ("to-abort", Status.PREPARE_ABORT),
+}
+CARRIED_OUT = {"t-to-commit": ("CompleteCommit", 51), "t-to-abort": ("CompleteAbort", 50)}
 PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
 KIB = "x" * 1_024
 # What real Kafka and every commit of ours have.
@@ -62,6 +69,8 @@ def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
         completed_transactions(client)
         if "consumer" in kinds:
             consumer_groups(client)
+        if "mixed" in kinds:
+            mixed_group(client)
         if "share" in kinds:
             share_group(client)
         if "streams" in kinds:
@@ -183,8 +192,9 @@ def be_compacted(client: Client, data: Path) -> None:
 
 
 def open_transactions(client: Client, timeout_ms: int = 900_000) -> None:
-    """Two, each with an offset that counts and one that is pending."""
-    for transactional_id, group in (("t-ongoing", "pending"), ("t-prepared", "prepared")):
+    """Each with an offset that counts and one that is pending."""
+    groups = {"t-ongoing": "pending"} | {name: group for name, (group, _) in PREPARED.items()}
+    for transactional_id, group in groups.items():
         assert commit_offset(client, group, TOPIC, 50, metadata="before") == Code.NONE
         producer = Producer.init(client, transactional_id, timeout_ms)
         assert producer.add_offsets(group) == Code.NONE
@@ -192,46 +202,45 @@ def open_transactions(client: Client, timeout_ms: int = 900_000) -> None:
 
 
 def prepare(data: Path) -> None:
-    """In a stopped broker's files: `t-prepared` is to be committed, and no marker is there yet."""
+    """In a stopped broker's files: PREPARED are decided, and no marker is there yet."""
     codec = TransactionCodec(lambda: 2)
-    index = shard_of("t-prepared", PARTITIONS)
-    directory = data / f"{TRANSACTIONS}-{index}"
-    saved = [
-        codec.decode(record.key, record.value)
-        for batch in log_of(directory)
-        for record in batch.records()
-        if b"t-prepared" in (record.key or b"")
-    ]
-    last = saved[-1]
-    assert isinstance(last, TransactionSaved)
-    assert last.transaction.status is Status.ONGOING
-    key, value = codec.encode(
-        TransactionSaved(replace(last.transaction, status=Status.PREPARE_COMMIT))
-    )
-    assert value is not None
-    append_record(directory, key, value)
+    for transactional_id, (_, status) in PREPARED.items():
+        directory = data / f"{TRANSACTIONS}-{shard_of(transactional_id, PARTITIONS)}"
+        *_, last = (
+            saved.transaction
+            for batch in log_of(directory)
+            for record in batch.records()
+            if isinstance(saved := codec.decode(record.key, record.value), TransactionSaved)
+            and saved.transaction.transactional_id == transactional_id
+        )
+        assert last.status is Status.ONGOING
+        key, value = codec.encode(TransactionSaved(replace(last, status=status)))
+        assert value is not None
+        append_record(directory, key, value)
 
 
 # What a broker says of all this
 
 
 def said(broker: Broker, groups: tuple[str, ...]) -> Answers:
-    """Of these groups and of the transactions, but for PREPARED, which is looked at apart."""
+    """Of these groups and of the transactions, but for PREPARED, which are looked at apart."""
+    apart = {group for group, _ in PREPARED.values()}
     with connect(broker) as client:
-        found = ask(client, groups, TRANSACTION_IDS)
-    transactional_id, group = PREPARED
-    found.transactions.pop(transactional_id)
-    for each in (found.listed, found.described, found.offsets, found.stable_offsets):
-        each.pop(group, None)
+        return ask(
+            client,
+            [name for name in groups if name not in apart],
+            [name for name in TRANSACTION_IDS if name not in PREPARED],
+        )
+
+
+def carried_out(broker: Broker) -> dict[str, tuple[str, int]]:
+    """State and offset of PREPARED, which should be CARRIED_OUT right after the start."""
+    found = {}
+    with connect(broker) as client:
+        for name, (group, _) in PREPARED.items():
+            state = eventually(partial(state_of, client, name), CARRIED_OUT[name][0])
+            found[name] = (state, settled_offset(client, group, TOPIC))
     return found
-
-
-def completed(broker: Broker) -> tuple[str, int]:
-    """State and offset of PREPARED: a decided transaction is completed right after the start."""
-    transactional_id, group = PREPARED
-    with connect(broker) as client:
-        state = eventually(lambda: describe(client, transactional_id).state, "CompleteCommit")
-        return state, settled_offset(client, group, TOPIC)
 
 
 # Groups that aren't classic
@@ -266,7 +275,7 @@ def until_assigned(client: Client, group: str, member: str, epoch: int) -> Any:
 
 def consumer_groups(client: Client) -> None:
     """One in the middle of a rebalance, one with a regular expression, one with a static member,
-    one that is empty."""
+    one whose static member is away, one that is empty."""
     joined = heartbeat(client, "modern", "m-1", subscribed_topic_names=(TOPIC, WIDE), rack_id="r-1")
     first = joined if joined.assignment else until_assigned(client, "modern", "m-1", 1)
     owned = [
@@ -280,9 +289,19 @@ def consumer_groups(client: Client) -> None:
     joined = heartbeat(client, "modern-regex", "m-3", subscribed_topic_regex="wor.*")
     until_assigned(client, "modern-regex", "m-3", joined.member_epoch)
     heartbeat(client, "modern-static", "m-4", instance_id="i-4", subscribed_topic_names=(TOPIC,))
+    away: dict[str, Any] = {"instance_id": "i-6", "subscribed_topic_names": (TOPIC,)}
+    heartbeat(client, "modern-away", "m-6", **away)
+    heartbeat(client, "modern-away", "m-6", -2, instance_id="i-6")
     left = heartbeat(client, "modern-empty", "m-5", subscribed_topic_names=(TOPIC,))
     commit(client, "modern-empty", TOPIC, [offset(0, 61)], "m-5", left.member_epoch)
     heartbeat(client, "modern-empty", "m-5", -1)
+
+
+def mixed_group(client: Client) -> None:
+    """A member that speaks the classic protocol has joined a consumer group."""
+    heartbeat(client, MIXED, "m-7", subscribed_topic_names=(TOPIC,))
+    classic = Member(client, MIXED)
+    assert classic.join().error_code == Code.NONE
 
 
 def share_group(client: Client) -> None:

@@ -28,10 +28,11 @@ from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
 from tests.upgrade.earlier import ANSWERS, DATA, KEPT, as_json
 from tests.upgrade.populating import (
+    CARRIED_OUT,
     PLAIN,
     SETTINGS,
     TOPIC,
-    completed,
+    carried_out,
     connect,
     said,
     state_of,
@@ -103,8 +104,8 @@ def test_transactions_are_what_they_were_but_for_the_one_that_has_timed_out(
     assert now == then
 
 
-def test_what_was_prepared_is_completed(loaded: Loaded) -> None:
-    assert completed(loaded.broker) == ("CompleteCommit", 51)
+def test_what_was_decided_is_carried_out(loaded: Loaded) -> None:
+    assert carried_out(loaded.broker) == CARRIED_OUT
 
 
 def test_data_is_read_to_the_end_that_it_had(client: Client) -> None:

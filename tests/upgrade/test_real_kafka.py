@@ -31,16 +31,17 @@ from tests.upgrade.moving import (
     topic_ids,
 )
 from tests.upgrade.populating import (
+    CARRIED_OUT,
     FOREIGN,
+    MIXED,
     MODERN,
     PLAIN,
-    PREPARED,
     SETTINGS,
     TOPIC,
     TOPICS,
     TRANSACTION_IDS,
+    carried_out,
     commit,
-    completed,
     connect,
     heartbeat,
     make_topics,
@@ -56,7 +57,7 @@ BEATING = ("modern-regex", "modern-static")  # each of one member
 
 @dataclass
 class Journey:
-    """What each broker said, in the order of the journey. PREPARED is looked at apart."""
+    """What each broker said, in the order of the journey. PREPARED are looked at apart."""
 
     kafka_before: Answers
     ours: Answers
@@ -64,7 +65,7 @@ class Journey:
     kafka_after: Answers
     ours_born: Answers
     kafka_born: Answers
-    prepared: list[tuple[str, int]]  # state and offset, after each start
+    carried_out: list[dict[str, tuple[str, int]]]  # by each broker that found it decided
     compacted: dict[
         str, list[int]
     ]  # gaps in the offsets of the logs that went on, by who made them
@@ -101,10 +102,10 @@ def journey() -> Iterator[Journey]:
 
 
 def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Journey:
-    everything = (*PLAIN, *MODERN, *FOREIGN)
+    everything = (*PLAIN, *MODERN, MIXED, *FOREIGN)
     kafka.start()
     make_topics(kafka)
-    populate(kafka, kinds=("consumer", "share", "streams"))
+    populate(kafka, kinds=("consumer", "mixed", "share", "streams"))
     kafka.restart()  # the batches from here on are of another leader epoch
     with connect(kafka) as client:
         open_transactions(client)
@@ -124,15 +125,15 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     move_internal_topics(kafka.data_dir, ours.data_dir)
     prepare(ours.data_dir)
     ours.start()
-    prepared = [completed(ours)]
-    ours_answers = said(ours, (*PLAIN, *MODERN))
+    outcomes = [carried_out(ours)]
+    ours_answers = said(ours, (*PLAIN, *MODERN, MIXED))
     work(ours, ours_answers)
     ours.stop()
 
     move_internal_topics(ours.data_dir, kafka.data_dir)
     kafka.restart()
     kafka_after = said(kafka, everything)
-    prepared.append(completed(kafka))
+    outcomes.append(carried_out(kafka))
     with connect(kafka) as client:
         beat(client, kafka_after)
     kafka.stop()
@@ -147,7 +148,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     move_internal_topics(born.data_dir, kafka.data_dir, suffixes=(".log",))
     prepare(kafka.data_dir)
     kafka.restart()
-    prepared.append(completed(kafka))
+    outcomes.append(carried_out(kafka))
     kafka_born = said(kafka, (*PLAIN, *MODERN))
     with connect(kafka) as client:
         beat(client, kafka_born)
@@ -158,7 +159,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
         kafka_after,
         ours_born,
         kafka_born,
-        prepared,
+        outcomes,
         compacted,
     )
 
@@ -196,7 +197,7 @@ def same_for(names: Iterable[str], one: Answers, other: Answers) -> None:
         assert one.stable_offsets.get(name) == other.stable_offsets.get(name)
 
 
-GROUPS_OF_EITHER = [name for name in PLAIN if name not in PREPARED]
+GROUPS_OF_EITHER = [name for name in PLAIN if name not in ("to-commit", "to-abort")]
 
 
 def test_kafka_s_classic_groups_and_offsets_are_the_same_here(journey: Journey) -> None:
@@ -227,9 +228,9 @@ def test_what_is_of_an_unknown_kind_is_reported_here_and_comes_back_to_kafka(
 
 
 def test_kafka_s_consumer_groups_are_the_same_here_and_come_back(journey: Journey) -> None:
-    same_for(MODERN, journey.kafka_before, journey.ours)
+    same_for((*MODERN, MIXED), journey.kafka_before, journey.ours)
     assert journey.ours.listed["modern"] == ("consumer", "Reconciling", "consumer")
-    still = [name for name in MODERN if name not in BEATING]
+    still = [name for name in (*MODERN, MIXED) if name not in BEATING]
     same_for(still, journey.kafka_before, journey.kafka_after)
     for name in BEATING:
         (before,) = journey.kafka_before.described[name]["members"]
@@ -255,8 +256,8 @@ def test_what_was_born_here_is_the_same_on_kafka(journey: Journey) -> None:
     assert journey.kafka_born.listed["classic-stable"] == ("classic", "Stable", "consumer")
 
 
-def test_what_was_prepared_is_completed_by_whoever_loads_it(journey: Journey) -> None:
-    assert journey.prepared == [("CompleteCommit", 51)] * 3
+def test_what_was_decided_is_carried_out_by_whoever_loads_it(journey: Journey) -> None:
+    assert journey.carried_out == [CARRIED_OUT] * 3
 
 
 def test_the_logs_that_went_on_had_been_compacted(journey: Journey) -> None:

@@ -12,6 +12,7 @@ from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
 from coordinator.shard.shard import BrokenInvariant
 from tests.unit.coordinator.fakes import FakeLog
+from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.test_metrics import figures
 from tests.unit.coordinator.world import World, code_of
@@ -113,6 +114,25 @@ def test_a_group_record_from_the_future_hides_the_one_before(world: World) -> No
     world.restart()
     assert world.groups.list_groups() == []
     assert code_of(world.offset) is Code.COORDINATOR_NOT_AVAILABLE
+
+
+VALUED = [golden for golden in GOLDEN if golden.value is not None]
+
+
+@pytest.mark.parametrize("unreadable", VALUED, ids=lambda golden: type(golden.record).__name__)
+def test_a_consumer_group_of_which_something_is_unreadable_waits_with_all_its_members(
+    world: World, caplog: pytest.LogCaptureFixture, unreadable: Golden
+) -> None:
+    for golden in VALUED:
+        append(group_log(world), bytes.fromhex(golden.key), bytes.fromhex(golden.value or ""))
+    append(group_log(world), bytes.fromhex(unreadable.key), FROM_THE_FUTURE)
+    world.restart()
+    end_offset = group_log(world).end_offset
+    assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
+    assert code_of(world.groups.consumer.describe, "counts") is Code.COORDINATOR_NOT_AVAILABLE
+    world.clock.advance(3_600_000)
+    assert group_log(world).end_offset == end_offset
+    assert len(warnings(caplog)) == 1
 
 
 def test_a_later_record_that_can_be_read_counts_again(world: World) -> None:
