@@ -18,6 +18,7 @@ from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
+from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import Partition
@@ -87,6 +88,11 @@ class Coordinators:
             clock,
             scheduler,
             background,
+            MigrationPolicy.named(
+                config.group_consumer_migration_policy,
+                config.group_consumer_max_size,
+                config.group_max_size,
+            ),
         )
         topics.when_deleted.append(lambda topic: self.groups.offsets.forget_topic(topic.name))
         made = topics.own(METADATA_TOPIC)

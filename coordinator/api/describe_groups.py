@@ -38,13 +38,12 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
 def _group(group_id: str, context: Context) -> dict[str, Any]:
     try:
         found = context.broker.coordinators.groups.describe(group_id)
-    except Refused as refused:  # its shard isn't there; those of the others may be
-        return _unknown(group_id, refused.code, "", None)
-    if found is None:
+    except Refused as refused:
+        if refused.code is not Code.GROUP_ID_NOT_FOUND:  # its shard isn't there; others may be
+            return _unknown(group_id, refused.code, "", None)
         if context.version < 6:
             return _unknown(group_id, Code.NONE, Phase.DEAD.value, None)
-        message = f"Group {group_id} not found."
-        return _unknown(group_id, Code.GROUP_ID_NOT_FOUND, Phase.DEAD.value, message)
+        return _unknown(group_id, refused.code, Phase.DEAD.value, refused.message)
     return {
         "error_code": Code.NONE,
         "group_id": group_id,

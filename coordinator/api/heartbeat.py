@@ -17,7 +17,7 @@ VERSIONS = range(5)
 
 
 def handle(request: Any, context: Context) -> Any:
-    code = context.broker.coordinators.groups.classic.heartbeat(
+    code = context.broker.coordinators.groups.classic_protocol.heartbeat(
         Heartbeat(
             request.group_id,
             request.member_id,

@@ -18,6 +18,7 @@ from coordinator.api.waiting import answer_of
 from coordinator.errors import Code
 from coordinator.groups.classic.draft import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
+from coordinator.log.storage import to_base64
 from coordinator.wire.codec import to_ms
 
 API_KEY = 11
@@ -37,11 +38,12 @@ def handle(request: Any, context: Context) -> Any:
     coordinators = context.broker.coordinators
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout_ms = to_ms(request.session_timeout)
-    new_member_id = f"{instance_id or context.client_id}-{coordinators.new_id()}"
+    new_id = coordinators.new_id()
     command = JoinGroup(
         group_id=request.group_id,
         member_id=request.member_id,
-        new_member_id=new_member_id,
+        new_member_id=f"{instance_id or context.client_id}-{new_id}",
+        new_bare_id=to_base64(new_id),
         instance_id=instance_id,
         client_id=context.client_id,
         client_host=f"/{context.client_host}",
@@ -54,7 +56,9 @@ def handle(request: Any, context: Context) -> Any:
         requires_member_id=context.version >= 4,
         can_skip_assignment=context.version >= 9,
     )
-    return answer_of(partial(coordinators.groups.classic.join, command), partial(_reply, context))
+    return answer_of(
+        partial(coordinators.groups.classic_protocol.join, command), partial(_reply, context)
+    )
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -26,7 +26,9 @@ def handle(request: Any, context: Context) -> Any:
         ]
     else:
         leaving = [Leaving(request.member_id, None)]
-    codes = context.broker.coordinators.groups.classic.leave(LeaveGroup(request.group_id, leaving))
+    codes = context.broker.coordinators.groups.classic_protocol.leave(
+        LeaveGroup(request.group_id, leaving)
+    )
     if context.version < 3:
         return context.reply(error_code=codes[0])
     return context.reply(

@@ -34,7 +34,8 @@ def handle(request: Any, context: Context) -> Any:
         assignments={found.member_id: found.assignment for found in request.assignments},
     )
     return answer_of(
-        partial(context.broker.coordinators.groups.classic.sync, command), partial(_reply, context)
+        partial(context.broker.coordinators.groups.classic_protocol.sync, command),
+        partial(_reply, context),
     )
 
 

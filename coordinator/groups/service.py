@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from coordinator.clock import Background, Clock, Scheduler
+from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
@@ -16,6 +17,9 @@ from coordinator.groups.consumer.config import ConsumerGroupConfig, SettingsOf
 from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.expiry import OffsetExpiry
+from coordinator.groups.migration.conversion import Conversions
+from coordinator.groups.migration.membership import ClassicProtocol
+from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.config import OffsetConfig
@@ -38,13 +42,25 @@ class GroupService:
         clock: Clock,
         scheduler: Scheduler,
         background: Background,
+        policy: MigrationPolicy = BIDIRECTIONAL,
     ) -> None:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
         self._expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
+        conversions = Conversions(policy, topics, self.classic, clock)
         self.consumer = ConsumerMembership(
-            self._shards, consumer_config, settings_of, topics, clock, scheduler, background
+            self._shards,
+            consumer_config,
+            settings_of,
+            topics,
+            clock,
+            scheduler,
+            background,
+            conversions,
+        )
+        self.classic_protocol = ClassicProtocol(
+            self._shards, self.classic, self.consumer, conversions, config, topics
         )
 
     # The life of a shard
@@ -99,10 +115,15 @@ class GroupService:
 
     # Groups of every kind
 
-    def describe(self, group_id: str) -> DescribedGroup | None:
-        """None: there is no such group, not even one that has only offsets."""
+    def describe(self, group_id: str) -> DescribedGroup:
+        """A classic group, or one that has only offsets. Refuses with 69 what isn't one."""
         shard = self._shards.of(group_id)
-        return describe(shard.groups.get(group_id), group_id, shard.state.offsets)
+        if group_id in shard.state.consumer:
+            raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+        found = describe(shard.groups.get(group_id), group_id, shard.state.offsets)
+        if found is None:
+            raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return found
 
     def list_groups(self) -> list[ListedGroup]:
         """The groups of all shards. 14 while one is being loaded."""

@@ -22,6 +22,7 @@ class GroupShard:
         self.state = GroupShardState()
         self.groups: dict[str, Group] = {}
         self.classic_counters = GroupCounters()
+        self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
         self.deleted_topics: list[str] = []  # while it could not be written to
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
@@ -29,7 +30,7 @@ class GroupShard:
     @property
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
         """By kind of group."""
-        return ((CLASSIC, self.classic_counters),)
+        return ((CLASSIC, self.classic_counters), (CONSUMER, self.consumer_counters))
 
     def listed(self) -> Iterator[ListedGroup]:
         """All groups, of every kind. Another thread may ask, too."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 import pytest
 
 from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance import calls
+from tests.conformance.consumers import Consumer, await_known
+from tests.conformance.migrants import Migrant
 from tests.conformance.wire import Api, Client
 
 
@@ -60,3 +63,31 @@ def other_topic(client: Client, unique: Callable[[str], str]) -> str:
 @pytest.fixture
 def transactional_id(unique: Callable[[str], str]) -> str:
     return unique("txn")
+
+
+# Groups that go from one protocol to the other
+
+
+@pytest.fixture
+def six(client: Client, unique: Callable[[str], str], group: str) -> tuple[str, UUID]:
+    """A topic of six partitions that the group's coordinator knows of, and its id."""
+    name = unique("six")
+    calls.create_topic(client, name, partitions=6)
+    await_known(client, group, name)
+    return name, calls.topic_id(client, name)
+
+
+@pytest.fixture
+def classic(
+    connect: Callable[[], Client], group: str, six: tuple[str, UUID]
+) -> Callable[..., Migrant]:
+    """Classic consumers of the topic of six, each with a connection of its own."""
+    return lambda instance_id=None, **fields: Migrant(
+        connect(), group, instance_id, topics=(six[0],), **fields
+    )
+
+
+@pytest.fixture
+def consumer(connect: Callable[[], Client], group: str) -> Callable[..., Consumer]:
+    """Members that speak the consumer protocol, each with a connection of its own."""
+    return lambda **fields: Consumer(connect(), group, **fields)

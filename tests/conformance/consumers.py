@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
 from coordinator.errors import Code
 from coordinator.shard.placement import shard_of
+from tests.brokers import SETTINGS
 from tests.conformance.wire import PATIENCE_S, Api, Client
 
 REBALANCE_TIMEOUT_MS = 60_000
@@ -112,6 +114,22 @@ def see_topic(client: Client, group: str, topic: str) -> None:
     member.join(topic)
     until(lambda: bool(member.assigned), member)
     member.leave()
+
+
+def await_known(client: Client, group: str, topic: str) -> None:
+    """Wait until the coordinator of the group knows of the topic: real Kafka hears of it a moment
+    later in each of its partitions. Another group of the same partition is asked."""
+    partitions = int(SETTINGS["offsets.topic.num.partitions"])
+    names = (f"{group}-{i}" for i in count())
+    other = next(
+        name for name in names if shard_of(name, partitions) == shard_of(group, partitions)
+    )
+    someone = Consumer(client, other)
+    deadline = time.monotonic() + PATIENCE_S
+    while not someone.assigned:
+        someone.join(topic)
+        assert time.monotonic() < deadline, f"{topic} stays unknown"
+    assert someone.leave().error_code == Code.NONE
 
 
 def describe(client: Client, group: str, version: int = 1, **fields: Any) -> Any:

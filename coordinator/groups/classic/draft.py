@@ -39,6 +39,7 @@ class Cause(Enum):
     SESSION_EXPIRED = "session"
     SYNC_EXPIRED = "sync"  # members had joined, and never asked for their assignment
     ASSIGNMENT_LOST = "append"  # the leader's assignment could not be persisted
+    CONVERTED = "downgrade"  # it was a consumer group
     GROUP_TOO_LARGE = "size"  # group.max.size is less than it was when the group was saved
 
 

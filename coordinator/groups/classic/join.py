@@ -19,7 +19,8 @@ from coordinator.groups.classic.state import Group, Member, Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroup:
-    """`member_id` is empty for a newcomer, who becomes `new_member_id`.
+    """`member_id` is empty for a newcomer, who becomes `new_member_id`; in a consumer group
+    `new_bare_id`, which isn't made of the client's id.
 
     `requires_member_id` (v4): a newcomer has to join again with the id that it is given.
     `can_skip_assignment` (v9): a leader can be told that nothing is to be assigned.
@@ -28,6 +29,7 @@ class JoinGroup:
     group_id: str
     member_id: str
     new_member_id: str
+    new_bare_id: str
     instance_id: str | None
     client_id: str
     client_host: str

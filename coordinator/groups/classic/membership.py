@@ -9,7 +9,7 @@ answered long after they came, so they bring a plain callback.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -23,18 +23,16 @@ from coordinator.groups.classic.draft import (
     JoinAnswer,
     SyncAnswer,
     TimerKey,
-    check_group_id,
 )
 from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
 from coordinator.groups.classic.heartbeat import Heartbeat, heartbeat
-from coordinator.groups.classic.join import JoinGroup, check_join, join
+from coordinator.groups.classic.join import JoinGroup, join
 from coordinator.groups.classic.leave import LeaveGroup, leave
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.groups.classic.sync import SyncGroup, lose_assignment, sync
-from coordinator.groups.consumer.forget import forget
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.state import Record
 from coordinator.shard.decision import Decision
-from coordinator.shard.life import Life
 from coordinator.shard.timers import Timers
 
 logger = logging.getLogger(__name__)
@@ -45,7 +43,9 @@ RETRY_MS = 1_000
 
 
 class ClassicMembership:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup. Refused carries the code of a refusal."""
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups. Refused carries the code
+    of a refusal. What is wrong whatever the group has been looked at (see `migration.membership`).
+    """
 
     def __init__(
         self, shards: GroupShards, config: GroupConfig, clock: Clock, scheduler: Scheduler
@@ -68,52 +68,68 @@ class ClassicMembership:
                 key = (Due.SESSION, group.group_id, member.member_id)
                 self._timers.set(key, member.session_timeout_ms)
             if len(group.members) > self._config.max_size:
-                draft = Draft(group, self._config, self._clock.now_ms())
-                draft.prepare_rebalance(Cause.GROUP_TOO_LARGE)
-                self._install(draft)
+                self._rebalance(group, Cause.GROUP_TOO_LARGE)
 
     def resign(self, shard: GroupShard) -> None:
         """Before the shard forgets; who waits for a rebalance is to look for the coordinator."""
         for group in shard.groups.values():
-            for member_id in (*group.members, *group.pending_join, ""):
-                for due in Due:
-                    self._timers.cancel((due, group.group_id, member_id))
-        for waiter in [waiter for waiter in self._joining if waiter[0] in shard.groups]:
-            refused = JoinAnswer(code=Code.NOT_COORDINATOR, member_id=waiter[1])
-            self._joining.pop(waiter)(refused)
-        for waiter in [waiter for waiter in self._syncing if waiter[0] in shard.groups]:
-            self._syncing.pop(waiter)(SyncAnswer(code=Code.NOT_COORDINATOR))
+            self._let_go(group, Code.NOT_COORDINATOR)
 
     def close(self) -> None:
         self._timers.close()
 
+    # Groups that change their kind
+
+    def drop(self, shard: GroupShard, group: Group) -> None:
+        """It is a consumer group by now: who waits for a round is to join that."""
+        del shard.groups[group.group_id]
+        self._let_go(group, Code.REBALANCE_IN_PROGRESS)
+
+    def adopt(self, shard: GroupShard, group: Group, cause: Cause | None) -> None:
+        """It was a consumer group. If there is a cause to, it rebalances at once."""
+        shard.groups[group.group_id] = group
+        for member in group.members.values():
+            key = (Due.SESSION, group.group_id, member.member_id)
+            self._timers.set(key, member.session_timeout_ms)
+        if cause is not None:
+            self._rebalance(group, cause)
+
+    def _rebalance(self, group: Group, cause: Cause) -> None:
+        draft = Draft(group, self._config, self._clock.now_ms())
+        draft.prepare_rebalance(cause)
+        self._install(draft)
+
+    def _let_go(self, group: Group, code: Code) -> None:
+        """Its timers are off, and whoever waits is told the code."""
+        group_id = group.group_id
+        for member_id in (*group.members, *group.pending_join, ""):
+            for due in Due:
+                self._timers.cancel((due, group_id, member_id))
+        for member_id in group.joining:
+            answer = JoinAnswer(code=code, member_id=member_id)
+            _answer(self._joining, group_id, [(member_id, answer)])
+        for member_id in group.syncing:
+            _answer(self._syncing, group_id, [(member_id, SyncAnswer(code=code))])
+
     # Requests
 
-    def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
-        """`answer` is called once, now or when the generation is complete."""
-        check_join(command, self._config)
-        self._check_kind(command.group_id)
+    def join(
+        self,
+        command: JoinGroup,
+        answer: Callable[[JoinAnswer], None],
+        ends: Sequence[Record] = (),
+    ) -> None:
+        """`answer` is called once, now or when the generation is complete. `ends`: tombstones of
+        an empty group of another kind, which this one takes the place of."""
         draft, at_once = join(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        self._install(draft, join_callback=answer)
+        self._install(draft, join_callback=answer, ends=ends)
         if at_once is not None:
             answer(at_once)
 
-    def _check_kind(self, group_id: str) -> None:
-        """Refuses with 23 if the group is of another kind. An empty one of consumers makes way."""
-        shard = self._shards.of(group_id)
-        other = shard.state.consumer.get(group_id)
-        if shard.log.unknown.is_of_unknown_kind(group_id) or (other and other.members):
-            raise Refused(
-                Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a group of another kind"
-            )
-        if other is not None:
-            shard.log.execute(Decision(forget(other), None))
-
     def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
         """`answer` is called once, now or when the assignment is there."""
-        check_group_id(command.group_id)
         group, now_ms = self._group(command.group_id), self._clock.now_ms()
         draft, at_once = sync(group, command, self._config, now_ms)
         try:
@@ -127,13 +143,7 @@ class ClassicMembership:
             answer(at_once)
 
     def heartbeat(self, command: Heartbeat) -> Code:
-        """NONE, or REBALANCE_IN_PROGRESS (27).
-
-        NONE for anybody while the shard is being loaded: no session is counted down until it is.
-        """
-        check_group_id(command.group_id)
-        if self._shards.owner(command.group_id).log.life is Life.LOADING:
-            return Code.NONE
+        """NONE, or REBALANCE_IN_PROGRESS (27)."""
         shard = self._shards.of(command.group_id)
         shard.classic_counters.heartbeats += 1
         member, code = heartbeat(shard.groups.get(command.group_id), command)
@@ -143,7 +153,6 @@ class ClassicMembership:
 
     def leave(self, command: LeaveGroup) -> list[Code]:
         """One code a member, in their order."""
-        check_group_id(command.group_id)
         draft, codes = leave(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
@@ -168,10 +177,11 @@ class ClassicMembership:
         draft: Draft,
         join_callback: Callable[[JoinAnswer], None] | None = None,
         sync_callback: Callable[[SyncAnswer], None] | None = None,
+        ends: Sequence[Record] = (),
     ) -> None:
         group = draft.group
         shard = self._shards.of(group.group_id)
-        shard.log.execute(Decision(draft.records, None))
+        shard.log.execute(Decision([*ends, *draft.records], None))
         shard.groups[group.group_id] = group
         if draft.began is not None:
             shard.classic_counters.count_begun(draft.began.value)

@@ -1,41 +1,28 @@
 """ConsumerGroupHeartbeat: a member joins, says what has changed, and learns what it is to have.
 
-A decision in three steps, each of which the next one builds on before any record is written:
-
-1. The member is made or updated. If what the group is subscribed to changes, or its topics have,
-   the group gets its next epoch.
-2. If the group's epoch is above the target's, the next target is computed.
-3. The member takes its next step towards the target (`reconcile`).
-
+The member is made or updated; what follows for the group, and for the member in it, is `advance`'s.
 Most heartbeats change nothing: no record, and no look at more than the member itself.
 Source: consumerGroupHeartbeat of GroupMetadataManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
+from coordinator.groups.consumer.advance import Step, Surroundings, advance
+from coordinator.groups.consumer.config import ConsumerGroupConfig
 from coordinator.groups.consumer.facts import (
-    ConsumerGroupSaved,
     ConsumerMemberForgotten,
     CurrentAssignmentForgotten,
     PartitionEpochs,
     Record,
-    RegexForgotten,
-    SubscriptionMetadataForgotten,
     TargetAssignmentForgotten,
     TargetAssignmentSaved,
-    TopicPartitions,
 )
-from coordinator.groups.consumer.reconcile import Owned, reconcile
-from coordinator.groups.consumer.regex import check_regex, wants_refresh
+from coordinator.groups.consumer.reconcile import Owned
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, ConsumerGroup, Member
-from coordinator.groups.consumer.target import assign_target, may_assign, preferred_assignor
-from coordinator.groups.consumer.topics import TopicList, ids_of, metadata_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,41 +64,13 @@ class HeartbeatAnswer:
     assigned: PartitionEpochs | None = None
 
 
-@dataclass(slots=True)
-class Seen:
-    """What is known of a group beside its records, and lost with a restart: the version of the
-    topics that its metadata hash, and its regular expressions, have been compared with."""
-
-    hashed_version: int = -1
-    resolved_version: int = -1
-    is_resolving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a decision looks at beside the group."""
-
-    topics: TopicList
-    config: ConsumerGroupConfig
-    settings: GroupSettings
-    seen: Seen
-    now_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat is to do: records, its answer, and what follows once they are written.
-
-    `member`: as it is then. `has_moved`: it has taken a step towards its target. `resolve`: the
-    regular expressions to resolve in the background.
-    """
+    """What a heartbeat is to do: records, its answer, and what follows once they are written."""
 
     records: list[Record]
     answer: HeartbeatAnswer
-    member: Member
-    has_moved: bool
-    looked_at_topics: bool
-    resolve: frozenset[str]
+    step: Step
 
 
 def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surroundings) -> Beat:
@@ -120,35 +79,11 @@ def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surround
     Refuses with 81 (the group is full), 25, 82, 111 (its instance id is still in use), 110 and 128.
     """
     records: list[Record] = []
-    check_room(group, command, around.config)
+    check_room(group, None if command.is_nameless else command.member_id, around.config)
     member, replaced = _find(group, command, records)
     updated = _updated(member, command)
-    topics_changed = updated.topics != member.topics
-    regex_changed = updated.regex != member.regex
-    if updated is not member:
-        records.append(updated.saved(group.group_id))
-    bump = topics_changed
-    if regex_changed:
-        bump |= _change_regex(group, member.regex, updated.regex, records)
-    epoch = group.epoch
-    look = bump or around.seen.hashed_version != around.topics.version
-    if look:
-        epoch = _next_epoch(group, member, updated, around.topics, records, bump=bump)
-    target_epoch, target = _target(group, epoch, member, updated, replaced, around, records)
-    moved = updated
-    subscription_changed = topics_changed or regex_changed
-    if subscription_changed or not updated.is_at(target_epoch):
-        moved = reconcile(
-            updated,
-            target_epoch,
-            target,
-            ids_of(group.topics_of(updated), around.topics),
-            command.owned,
-            group.owner,
-            subscription_changed=subscription_changed,
-        )
-        if moved != updated:
-            records.append(moved.assignment_saved(group.group_id))
+    step = advance(group, member, updated, replaced, command.owned, around, records)
+    moved = step.member
     tells = command.epoch == JOINING_EPOCH or command.is_full or moved.assigned != member.assigned
     answer = HeartbeatAnswer(
         moved.member_id,
@@ -156,16 +91,12 @@ def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surround
         around.settings.heartbeat_interval_ms,
         moved.assigned if tells else None,
     )
-    resolve = _to_resolve(group, member, updated, around)
-    return Beat(records, answer, moved, moved != updated, look, resolve)
+    return Beat(records, answer, step)
 
 
-def check_room(
-    group: ConsumerGroup, command: ConsumerHeartbeat, config: ConsumerGroupConfig
-) -> None:
-    """Refuses with 81 a newcomer to a group that is full."""
-    known = not command.is_nameless and command.member_id in group.members
-    if len(group.members) >= config.max_size and not known:
+def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig) -> None:
+    """Refuses with 81 a newcomer to a group that is full; None: one that has no id yet."""
+    if len(group.members) >= config.max_size and member_id not in group.members:
         raise Refused(
             Code.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {config.max_size} members.",
@@ -199,7 +130,7 @@ def _find(
                 f"Static member {command.member_id} with instance id {command.instance_id} cannot "
                 f"join the group because the instance id is owned by {known.member_id} member.",
             )
-        return _replace(group, known, command.member_id, records), known.member_id
+        return replace_member(group, known, command.member_id, records), known.member_id
     known = check_instance(group, command.member_id, command.instance_id)
     _check_epoch(known, command)
     return known, None
@@ -257,7 +188,9 @@ def _has_no_more_than(owned: Owned, assigned: PartitionEpochs) -> bool:
     )
 
 
-def _replace(group: ConsumerGroup, known: Member, member_id: str, records: list[Record]) -> Member:
+def replace_member(
+    group: ConsumerGroup, known: Member, member_id: str, records: list[Record]
+) -> Member:
     """A static member is back under another id: all that it had goes over to that."""
     group_id = group.group_id
     member = replace(known, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
@@ -299,107 +232,3 @@ def _updated(member: Member, command: ConsumerHeartbeat) -> Member:
     if member.classic is not None:
         new["classic"] = None
     return replace(member, **new) if new else member
-
-
-def _change_regex(
-    group: ConsumerGroup, old: str | None, new: str | None, records: list[Record]
-) -> bool:
-    """Whether the group needs an epoch for it now: not for an expression that is still to be
-    resolved, which will bring one then. Refuses with 128."""
-    if old and group.regex_subscribers.get(old) == 1:
-        records.append(RegexForgotten(group.group_id, old))
-    if not new:
-        return bool(old)
-    if new not in group.regex_subscribers:
-        check_regex(new)
-        return False
-    return new in group.resolved
-
-
-def _to_resolve(
-    group: ConsumerGroup, member: Member, updated: Member, around: Surroundings
-) -> frozenset[str]:
-    """The expressions to resolve in the background, none if it isn't time for it."""
-    if (not group.regex_subscribers and not updated.regex) or around.seen.is_resolving:
-        return frozenset()
-    regexes = subscribed_regexes(group, member, updated)
-    if not regexes or not wants_refresh(
-        group,
-        regexes,
-        around.topics,
-        around.seen.resolved_version,
-        around.config.regex_refresh_interval_ms,
-        around.now_ms,
-    ):
-        return frozenset()
-    return frozenset(regexes)
-
-
-def subscribed_regexes(
-    group: ConsumerGroup, old: Member | None, new: Member | None
-) -> Mapping[str, int]:
-    """How many members are subscribed to each expression, once `old` has become `new`."""
-    before = old.regex if old is not None else None
-    after = new.regex if new is not None else None
-    if before == after:
-        return group.regex_subscribers
-    counts = dict(group.regex_subscribers)
-    if before and before in counts:
-        counts[before] -= 1
-        if not counts[before]:
-            del counts[before]
-    if after:
-        counts[after] = counts.get(after, 0) + 1
-    return counts
-
-
-# What follows for the group
-
-
-def _next_epoch(
-    group: ConsumerGroup,
-    member: Member,
-    updated: Member,
-    topics: TopicList,
-    records: list[Record],
-    *,
-    bump: bool,
-) -> int:
-    """The group's epoch, one up if `bump`, or if its topics aren't what they were."""
-    names = set(group.subscribers)
-    if updated.topics != member.topics:
-        names -= {topic for topic in member.topics if group.subscribers.get(topic) == 1}
-        names |= updated.topics
-    gone = member.regex if updated.regex != member.regex else None
-    for regex, found in group.resolved.items():
-        if regex != gone or group.regex_subscribers.get(regex) != 1:
-            names |= found.topics
-    new_hash = metadata_hash(names, topics)
-    epoch = group.epoch
-    if bump or new_hash != group.metadata_hash:
-        epoch += 1
-        records.append(ConsumerGroupSaved(group.group_id, epoch, new_hash))
-    if group.has_subscription_metadata:
-        records.append(SubscriptionMetadataForgotten(group.group_id))
-    return epoch
-
-
-def _target(
-    group: ConsumerGroup,
-    epoch: int,
-    member: Member,
-    updated: Member,
-    replaced: str | None,
-    around: Surroundings,
-    records: list[Record],
-) -> tuple[int, TopicPartitions]:
-    """Epoch and share of the member in the target, which is computed anew if it has to be."""
-    interval_ms = around.settings.assignment_interval_ms
-    if group.target_epoch >= epoch or not may_assign(group, interval_ms, around.now_ms):
-        return group.target_epoch, group.target_of(updated.member_id, updated.instance_id)
-    assignor = preferred_assignor(group, around.config.assignors[0], member, updated)
-    new, target = assign_target(
-        group, epoch, updated, replaced, assignor, around.topics, around.now_ms
-    )
-    records += new
-    return epoch, target

@@ -23,9 +23,9 @@ from coordinator.groups.consumer.topics import TopicList, metadata_hash
 
 
 def leave(
-    group: ConsumerGroup, command: ConsumerHeartbeat, topics: TopicList
-) -> tuple[list[Record], HeartbeatAnswer, Member | None]:
-    """The records, the answer, and the member that is out; None for a static one that will be back.
+    group: ConsumerGroup, command: ConsumerHeartbeat
+) -> tuple[HeartbeatAnswer, list[Record], Member | None]:
+    """The answer, and either the record of a static member that will be back, or who is to go.
 
     Refuses with 25 and 82.
     """
@@ -37,8 +37,8 @@ def leave(
     else:
         member = check_instance(group, command.member_id, command.instance_id)
         if command.epoch == AWAY_EPOCH:
-            return [_away(member).assignment_saved(group.group_id)], answer, None
-    return fence(group, [member], topics), answer, member
+            return answer, [_away(member).assignment_saved(group.group_id)], None
+    return answer, [], member
 
 
 def _away(member: Member) -> Member:
@@ -50,8 +50,6 @@ def _away(member: Member) -> Member:
 
 def fence(group: ConsumerGroup, members: Collection[Member], topics: TopicList) -> list[Record]:
     """Put members out: their partitions are free, and the group gets its next epoch."""
-    if not members:
-        return []
     group_id = group.group_id
     records: list[Record] = []
     names: dict[str, int] = dict(group.subscribers)

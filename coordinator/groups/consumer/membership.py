@@ -3,33 +3,36 @@
 A request finds: api file -> this -> a decision (`heartbeat`, `leave`) -> shard -> apply. Once the
 records of a decision are in the log, the member's timers are set: its session, and while it has
 partitions to revoke the rebalance time-out that it asked for. A member whose timer fires is fenced.
+A classic group that a consumer joins is converted first, and a group of which only classic members
+are left is converted back (see `migration`).
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TypeAlias
 
 from coordinator.clock import Background, Clock, Scheduler
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.state import GroupForgotten
+from coordinator.groups.consumer.advance import Seen, Step, Surroundings
+from coordinator.groups.consumer.cause import Cause
 from coordinator.groups.consumer.config import ConsumerGroupConfig, SettingsOf
 from coordinator.groups.consumer.describe import DescribedConsumerGroup, describe
 from coordinator.groups.consumer.facts import MemberState, Record
 from coordinator.groups.consumer.heartbeat import (
-    Beat,
     ConsumerHeartbeat,
     HeartbeatAnswer,
-    Seen,
-    Surroundings,
     heartbeat,
 )
 from coordinator.groups.consumer.leave import fence, leave
 from coordinator.groups.consumer.regex import accept_resolved, resolve
-from coordinator.groups.consumer.state import JOINING_EPOCH, ConsumerGroup, Member
+from coordinator.groups.consumer.state import JOINING_EPOCH, ConsumerGroup, GroupPhase, Member
 from coordinator.groups.consumer.topics import TopicList
+from coordinator.groups.migration.conversion import Conversions
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.state import Record as ShardRecord
 from coordinator.shard.decision import Decision
 from coordinator.shard.timers import Timers
 
@@ -41,7 +44,16 @@ RETRY_MS = 1_000
 class Due(Enum):
     SESSION = auto()
     REBALANCE = auto()
+    JOIN = auto()  # of a classic member
+    SYNC = auto()  # of a classic member
 
+
+CAUSES: Mapping[Due, Cause] = {
+    Due.SESSION: Cause.SESSION_EXPIRED,
+    Due.REBALANCE: Cause.NOT_REVOKED,
+    Due.JOIN: Cause.NOT_JOINED,
+    Due.SYNC: Cause.SYNC_EXPIRED,
+}
 
 TimerKey: TypeAlias = tuple[Due, str, str]  # what, group id, member id
 
@@ -58,6 +70,7 @@ class ConsumerMembership:
         clock: Clock,
         scheduler: Scheduler,
         background: Background,
+        conversions: Conversions,
     ) -> None:
         self._shards = shards
         self._config = config
@@ -65,6 +78,7 @@ class ConsumerMembership:
         self._topics = topics
         self._clock = clock
         self._background = background
+        self._conversions = conversions
         self._timers: Timers[TimerKey] = Timers(clock, scheduler, self._fire)
         self._seen: dict[str, Seen] = {}  # by group id
 
@@ -85,9 +99,7 @@ class ConsumerMembership:
     def resign(self, shard: GroupShard) -> None:
         """Before the shard forgets."""
         for group in shard.state.consumer.values():
-            for member_id in group.members:
-                self._cancel(group.group_id, member_id)
-            self._seen.pop(group.group_id, None)
+            self.drop(group.group_id, group.members)
 
     def close(self) -> None:
         self._timers.close()
@@ -99,15 +111,14 @@ class ConsumerMembership:
         shard = self._shards.of(command.group_id)
         if command.epoch < JOINING_EPOCH:
             return self._leave(shard, command)
-        records: list[GroupForgotten] = []
+        shard.consumer_counters.heartbeats += 1
         group = shard.state.consumer.get(command.group_id)
         if group is None:
-            group = self._join_group(shard, command, records)
-        beat = heartbeat(group, command, self._around(group))
-        shard.log.execute(Decision([*records, *beat.records], None))
-        if records:
-            shard.groups.pop(command.group_id, None)
-        self._follow(group, beat)
+            return self._join_group(shard, command)
+        around = self.around(group)
+        beat = heartbeat(group, command, around)
+        shard.log.execute(Decision(beat.records, None))
+        self.follow(shard, group, beat.step, around.settings.session_timeout_ms)
         return beat.answer
 
     def describe(self, group_id: str) -> DescribedConsumerGroup:
@@ -118,34 +129,65 @@ class ConsumerMembership:
             raise _no_group(shard, group_id)
         return describe(group, self._config.assignors[0], self._topics)
 
-    def _join_group(
-        self, shard: GroupShard, command: ConsumerHeartbeat, records: list[GroupForgotten]
-    ) -> ConsumerGroup:
-        """A group to begin with; an empty classic one makes way for it. Refuses with 69."""
+    def _join_group(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
+        """The first member, of a new group or of a classic one that is converted. Refuses with 69
+        and what `heartbeat` refuses with."""
         group_id = command.group_id
         if command.epoch != JOINING_EPOCH:
             if not _is_taken(shard, group_id):
                 raise Refused(Code.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
             raise _no_group(shard, group_id)
-        classic = shard.groups.get(group_id)
-        is_of_another_kind = shard.log.unknown.is_of_unknown_kind(group_id)
-        if is_of_another_kind or (classic is not None and classic.members):
+        if shard.log.unknown.is_of_unknown_kind(group_id):
             raise _no_group(shard, group_id)
-        if group_id in shard.state.groups:
-            records.append(GroupForgotten(group_id))
-        return ConsumerGroup(group_id)
+        classic = shard.groups.get(group_id)
+        records: list[ShardRecord] = []
+        group = ConsumerGroup(group_id)
+        if classic is not None:
+            records, group = self._conversions.upgrade(classic)
+        around = self.around(group)
+        beat = heartbeat(group, command, around)
+        shard.log.execute(Decision([*records, *beat.records], None))
+        made = shard.state.consumer[group_id]
+        if classic is not None:
+            self._conversions.upgraded(shard, classic)
+            for member in made.members.values():
+                if member.classic is not None:
+                    session_ms = member.classic.session_timeout_ms
+                    self.set_timer(Due.SESSION, group_id, member.member_id, session_ms)
+        self.follow(shard, made, beat.step, around.settings.session_timeout_ms)
+        return beat.answer
 
     def _leave(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             raise _no_group(shard, command.group_id)
-        records, answer, gone = leave(group, command, self._topics)
-        shard.log.execute(Decision(records, None))
-        if gone is not None:
-            self._cancel(group.group_id, gone.member_id)
+        answer, records, gone = leave(group, command)
+        if gone is None:
+            shard.log.execute(Decision(records, None))
+        else:
+            self.put_out(shard, group, [gone], Cause.MEMBER_LEFT)
         return answer
 
-    def _around(self, group: ConsumerGroup) -> Surroundings:
+    def put_out(
+        self, shard: GroupShard, group: ConsumerGroup, members: Sequence[Member], cause: Cause
+    ) -> None:
+        """These members are out. If only classic ones are left, so is the group."""
+        if not members:
+            return
+        converted = self._conversions.downgrade(group, members)
+        if converted is not None:
+            records, made = converted
+            everybody = tuple(group.members)
+            shard.log.execute(Decision(records, None))
+            self.drop(group.group_id, everybody)
+            self._conversions.downgraded(shard, made)
+            return
+        shard.log.execute(Decision(fence(group, members, self._topics), None))
+        for member in members:
+            self._cancel(group.group_id, member.member_id)
+        self._count_begun(shard, group, cause)
+
+    def around(self, group: ConsumerGroup) -> Surroundings:
         group_id = group.group_id
         seen = self._seen.get(group_id)
         if seen is None:
@@ -156,16 +198,54 @@ class ConsumerMembership:
 
     # What follows a decision
 
-    def _follow(self, group: ConsumerGroup, beat: Beat) -> None:
-        group_id, member = group.group_id, beat.member
-        settings = self._settings_of(group_id)
-        self._timers.set((Due.SESSION, group_id, member.member_id), settings.session_timeout_ms)
-        if beat.has_moved and not self._set_rebalance(group_id, member):
-            self._timers.cancel((Due.REBALANCE, group_id, member.member_id))
-        if beat.looked_at_topics:
+    def follow(
+        self, shard: GroupShard, group: ConsumerGroup, step: Step, session_timeout_ms: int
+    ) -> None:
+        """What a member's step brings with it, of either protocol."""
+        group_id, member = group.group_id, step.member
+        self._timers.set((Due.SESSION, group_id, member.member_id), session_timeout_ms)
+        if step.began is not None:
+            self._count_begun(shard, group, step.began)
+        if step.has_moved:
+            if not self._set_rebalance(group_id, member):
+                self._timers.cancel((Due.REBALANCE, group_id, member.member_id))
+            self._count_completed(shard, group)
+        if step.looked_at_topics:
             self._seen.setdefault(group_id, Seen()).hashed_version = self._topics.version
-        if beat.resolve:
-            self._resolve(group_id, beat.resolve)
+        if step.resolve:
+            self._resolve(group_id, step.resolve)
+
+    def set_timer(self, due: Due, group_id: str, member_id: str, timeout_ms: int) -> None:
+        self._timers.set((due, group_id, member_id), timeout_ms)
+
+    def cancel_timer(self, due: Due, group_id: str, member_id: str) -> None:
+        self._timers.cancel((due, group_id, member_id))
+
+    def give_time_to_join(self, group_id: str, member: Member) -> None:
+        """A classic member has been told to join again: from the first time on it has so long."""
+        key = (Due.JOIN, group_id, member.member_id)
+        if key not in self._timers:
+            self._timers.set(key, member.rebalance_timeout_ms)
+
+    def drop(self, group_id: str, member_ids: Iterable[str]) -> None:
+        """It is no consumer group any more, or not this broker's."""
+        for member_id in member_ids:
+            self._cancel(group_id, member_id)
+        self._seen.pop(group_id, None)
+
+    def _count_begun(self, shard: GroupShard, group: ConsumerGroup, cause: Cause) -> None:
+        shard.consumer_counters.count_begun(cause.value)
+        seen = self._seen.setdefault(group.group_id, Seen())
+        if seen.unstable_ms is None:
+            seen.unstable_ms = self._clock.now_ms()
+
+    def _count_completed(self, shard: GroupShard, group: ConsumerGroup) -> None:
+        """If that was the last step of a rebalance, it is over."""
+        seen = self._seen.get(group.group_id)
+        if seen is None or seen.unstable_ms is None or group.phase is not GroupPhase.STABLE:
+            return
+        shard.consumer_counters.count_completed(self._clock.now_ms() - seen.unstable_ms)
+        seen.unstable_ms = None
 
     def _set_rebalance(self, group_id: str, member: Member) -> bool:
         """Whether the member has something to revoke, for which it has so much time."""
@@ -190,12 +270,12 @@ class ConsumerMembership:
             return
         logger.info("%s: %s of %s has run out", group_id, due.name, member_id)
         try:
-            shard.log.execute(Decision(fence(group, [member], self._topics), None))
+            self.put_out(shard, group, [member], CAUSES[due])
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
             self._timers.set(key, RETRY_MS)
         else:
-            self._cancel(group_id, member_id)
+            shard.consumer_counters.sessions_expired += due is Due.SESSION
 
     # Regular expressions
 

@@ -155,5 +155,5 @@ def test_groups_are_listed_with_those_that_have_only_offsets(world: World) -> No
     world.commit(1, group_id="simple")
     found = {g.group_id: (g.protocol_type, g.phase) for g in world.groups.list_groups()}
     assert found == {"counts": ("consumer", "Stable"), "simple": ("", "Empty")}
-    assert world.groups.describe("simple") is not None
-    assert world.groups.describe("none") is None
+    assert world.groups.describe("simple").phase == "Empty"
+    assert code_of(world.groups.describe, "none") is Code.GROUP_ID_NOT_FOUND

@@ -1,0 +1,35 @@
+"""A classic member of a consumer group, as its requests name it: its generation is its epoch."""
+
+from __future__ import annotations
+
+from coordinator.errors import Code, Refused
+from coordinator.groups.consumer.facts import ClassicMember
+from coordinator.groups.consumer.heartbeat import check_instance, unknown_member
+from coordinator.groups.consumer.state import ConsumerGroup, Member
+
+
+def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+    """Of either protocol. Refuses with 25 and 82."""
+    if instance_id is not None:
+        return check_instance(group, member_id, instance_id)
+    member = group.members.get(member_id)
+    if member is None:
+        raise unknown_member(group, member_id)
+    return member
+
+
+def classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> tuple[Member, ClassicMember]:
+    """Refuses with 25 (also one that speaks the consumer protocol), 82 and 22."""
+    member = member_named(group, member_id, instance_id)
+    if member.classic is None:
+        raise Refused(
+            Code.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol."
+        )
+    if generation != member.epoch:
+        raise Refused(
+            Code.ILLEGAL_GENERATION,
+            f"generation {generation}; {member_id} is at epoch {member.epoch}",
+        )
+    return member, member.classic

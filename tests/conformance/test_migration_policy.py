@@ -1,0 +1,140 @@
+"""A broker that converts no group while it has members, and one whose classic groups are small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+import pytest
+
+from coordinator.errors import Code
+from tests import brokers
+from tests.brokers import SETTINGS, Broker
+from tests.conformance import calls
+from tests.conformance.calls import eventually
+from tests.conformance.consumers import Consumer, describe
+from tests.conformance.members import Member, alone, together
+from tests.conformance.migrants import Migrant, kind
+from tests.conformance.wire import Api, Client
+
+OWN = {"group.consumer.migration.policy": "disabled", "group.max.size": "2"}
+
+
+@pytest.fixture(scope="module")
+def strict(broker: Broker) -> Iterator[Broker]:
+    """A broker of the same kind, with settings of its own."""
+    if broker.kind == "address":
+        pytest.skip("its settings are somebody else's")
+    made = brokers.make(broker.kind, {**SETTINGS, **OWN})
+    try:
+        made.start()
+        with Client(made.bootstrap_servers) as client:
+            found = client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=0)
+            assert found.error_code == Code.NONE, found
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def connect(strict: Broker) -> Iterator[Callable[[], Client]]:
+    made: list[Client] = []
+
+    def connect_one() -> Client:
+        made.append(Client(strict.bootstrap_servers, complete=strict.kind == "kafka"))
+        return made[-1]
+
+    yield connect_one
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def one(client: Client, unique: Callable[[str], str]) -> tuple[str, UUID]:
+    """A topic, and its id."""
+    name = unique("one")
+    calls.create_topic(client, name)
+    return name, calls.topic_id(client, name)
+
+
+# The policy
+
+
+def test_a_classic_group_with_members_is_not_converted(
+    connect: Callable[[], Client], group: str
+) -> None:
+    old = Migrant(connect(), group).stable_alone({})
+    new = Consumer(connect(), group)
+    answer = new.send(
+        member_epoch=0,
+        rebalance_timeout=60_000,
+        subscribed_topic_names=["words"],
+        topic_partitions=(),
+    )
+    assert (answer.error_code, answer.error_message) == (
+        Code.GROUP_ID_NOT_FOUND,
+        (
+            f"Cannot upgrade classic group {group} to consumer group because online upgrade is "
+            "disabled."
+        ),
+    )
+    assert old.heartbeat() == Code.NONE
+    old.leave()
+    assert new.join("words").member_epoch == 2, "an empty one makes way all the same"
+
+
+def test_a_consumer_group_goes_on_with_classic_members_only(
+    client: Client, connect: Callable[[], Client], group: str
+) -> None:
+    new = Consumer(connect(), group)
+    new.join("words")
+    old = Migrant(connect(), group)
+    old.topics = ("words",)
+    old.ask_for_id(9)
+    assert old.rejoin().error_code == Code.NONE
+    old.take()
+    assert new.leave().error_code == Code.NONE
+    assert kind(client, group) == "consumer Assigning"
+    assert old.heartbeat() == Code.NONE, "the target assignment is not older than it"
+    assert old.rejoin().generation_id == 4
+    assert kind(client, group) == "consumer Stable"
+    assert [each.member_type for each in describe(client, group).members] == [0]
+
+
+# group.max.size
+
+
+def test_a_full_group_turns_newcomers_away(connect: Callable[[], Client], group: str) -> None:
+    first, second = alone(Member(connect(), group)), Member(connect(), group)
+    together(first, second)
+    for version in (3, 4, 9):
+        other = Member(connect(), group)
+        answer = other.joined(other.post_join(version))
+        assert (answer.error_code, answer.member_id) == (Code.GROUP_MAX_SIZE_REACHED, "")
+    nothing = Member(connect(), group, protocols=())
+    answer = nothing.joined(nothing.post_join())
+    assert answer.error_code == Code.GROUP_MAX_SIZE_REACHED, "whatever else is wrong with it"
+    assert first.heartbeat() == second.heartbeat() == Code.NONE
+
+
+def test_ids_are_given_to_more_members_than_there_is_room_for(
+    client: Client, connect: Callable[[], Client], group: str
+) -> None:
+    """Who joins first is in; who comes too late is out, though it was a member."""
+
+    def members() -> int:
+        (found,) = client.send(Api.DESCRIBE_GROUPS, 5, groups=[group]).groups
+        return len(found.members)
+
+    first, second, third = (Member(connect(), group, rebalance_timeout_ms=700) for _ in range(3))
+    alone(first)
+    for each in (second, third):
+        each.ask_for_id()
+    joining = [each.post_join() for each in (second, third)]
+    assert eventually(members, 3) == 3
+    answer = first.joined(first.post_join())
+    assert (answer.error_code, answer.member_id) == (Code.GROUP_MAX_SIZE_REACHED, "")
+    assert first.heartbeat() == Code.UNKNOWN_MEMBER_ID
+    for each, number in zip((second, third), joining, strict=True):
+        assert each.joined(number).error_code == Code.NONE
+    assert members() == 2
