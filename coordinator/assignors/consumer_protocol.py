@@ -9,7 +9,8 @@ Source: ConsumerProtocolSubscription.json, ConsumerProtocolAssignment.json, Cons
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from coordinator.assignors.subscriptions import NO_GENERATION, Subscription, TopicPartition
 from coordinator.shard.records import Reader, Writer
@@ -33,12 +34,13 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST) -> by
 
 def decode_subscription(data: bytes) -> Subscription:
     """Raises ValueError for bytes that are not a subscription."""
-    reader, version = _reader(data)
-    topics = reader.strings()
-    user_data = reader.nullable_blob()
-    owned = read_partitions(reader) if version >= 1 else []
-    generation = reader.int32() if version >= 2 else NO_GENERATION
-    rack_id = reader.nullable_string() if version >= 3 else None
+    with _refusing(data):
+        reader, version = _reader(data)
+        topics = reader.strings()
+        user_data = reader.nullable_blob()
+        owned = read_partitions(reader) if version >= 1 else []
+        generation = reader.int32() if version >= 2 else NO_GENERATION
+        rack_id = reader.nullable_string() if version >= 3 else None
     return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack_id or None)
 
 
@@ -54,8 +56,9 @@ def encode_assignment(
 
 def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
     """Partitions and user data. Raises ValueError for bytes that are not an assignment."""
-    reader, _ = _reader(data)
-    return read_partitions(reader), reader.nullable_blob()
+    with _refusing(data):
+        reader, _ = _reader(data)
+        return read_partitions(reader), reader.nullable_blob()
 
 
 def write_partitions(
@@ -84,5 +87,14 @@ def _reader(data: bytes) -> tuple[Reader, int]:
     reader = Reader(data)
     version = reader.int16()
     if version < 0:
-        raise ValueError(f"version {version} of ConsumerProtocol: {data!r:.200}")
+        raise ValueError(f"version {version}")
     return reader, version
+
+
+@contextmanager
+def _refusing(data: bytes) -> Iterator[None]:
+    """Says of what reading has failed."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"not of ConsumerProtocol ({error}): {data!r:.200}") from error

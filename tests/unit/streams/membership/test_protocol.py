@@ -53,7 +53,7 @@ FOREIGN = {
     "half a version": b"\0",
     "a version and no more": b"\0\3",
     "an older version": b"\0\1" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0",
-    "another version": b"\0\2" + encode_assignment(ASSIGNED)[2:],
+    "no version that can be": b"\xff\xff" + encode_assignment(ASSIGNED)[2:],
     "torn": encode_subscription(["in"], Subscribed(("0_0",)))[:-12],
     "Kafka Streams' user data": b"\0\3" + b"\0\0\0\0" + b"\0\0\0\2\0\x0b" + b"\0\0\0\0" * 2,
     "no user data": b"\0\3" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0" * 2,
