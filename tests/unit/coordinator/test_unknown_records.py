@@ -175,6 +175,19 @@ def test_records_of_unknown_kinds_are_reported_and_take_the_name_of_their_group(
     assert code_of(FakeMember(world).join_once) is Code.NONE
 
 
+def test_offsets_of_a_group_of_an_unknown_kind_stay_whatever_happens(world: World) -> None:
+    world.commit(7)
+    append(group_log(world), STREAMS_KEY, b"anything")
+    world.restart()
+    world.clock.advance(8 * 24 * 3_600_000)  # beyond offsets.retention.minutes
+    assert code_of(world.groups.offsets.delete_group, "counts") is Code.NON_EMPTY_GROUP
+    assert world.offset() == 7
+    append(group_log(world), STREAMS_KEY, None)
+    world.restart()
+    assert code_of(world.groups.offsets.delete_group, "counts") is Code.NONE
+    assert world.offset() == -1
+
+
 def test_a_transactional_id_that_is_unreadable_is_refused_and_kept(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

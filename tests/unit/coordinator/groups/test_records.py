@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator.groups.classic.state import GroupForgotten, GroupSaved, SavedMember
 from coordinator.groups.state import GroupCodec
 
 KEY = bytes.fromhex("00020006636f756e7473")
+V0 = bytes.fromhex(
+    "00000008636f6e73756d657200000005000572616e676500026d310000000200026d31000163000a2f3132372e"
+    "302e302e310000afc8000000020102000000010300026d32000163000a2f3132372e302e302e310000afc80000"
+    "000000000000"
+)
+V1 = bytes.fromhex(
+    "00010008636f6e73756d657200000005000572616e676500026d310000000200026d31000163000a2f3132372e"
+    "302e302e31000493e00000afc8000000020102000000010300026d32000163000a2f3132372e302e302e310004"
+    "93e00000afc80000000000000000"
+)
+V2 = bytes.fromhex(
+    "00020008636f6e73756d657200000005000572616e676500026d310000018bcfe5687b0000000200026d310001"
+    "63000a2f3132372e302e302e31000493e00000afc8000000020102000000010300026d32000163000a2f313237"
+    "2e302e302e31000493e00000afc80000000000000000"
+)
 V3 = bytes.fromhex(
     "00030008636f6e73756d657200000005000572616e676500026d310000018bcfe5687b0000000200026d310002"
     "6931000163000a2f3132372e302e302e31000493e00000afc8000000020102000000010300026d32ffff000163"
@@ -41,6 +58,14 @@ def test_a_group_is_written_as_kafka_writes_it() -> None:
     assert GroupCodec().decode(KEY, None) == GroupForgotten("counts")
 
 
-def test_both_newest_versions_are_read() -> None:
-    assert GroupCodec().decode(KEY, V3) == SAVED
+def test_every_version_is_read() -> None:
+    """What a version lacks is as in Kafka's schema; a rebalance takes the session's time then."""
     assert GroupCodec().decode(KEY, V4) == SAVED
+    assert GroupCodec().decode(KEY, V3) == SAVED
+    dynamic = replace(
+        SAVED, members=tuple(replace(member, instance_id=None) for member in SAVED.members)
+    )
+    assert GroupCodec().decode(KEY, V2) == dynamic
+    assert GroupCodec().decode(KEY, V1) == replace(dynamic, phase_ms=-1)
+    hurried = tuple(replace(member, rebalance_timeout_ms=45_000) for member in dynamic.members)
+    assert GroupCodec().decode(KEY, V0) == replace(dynamic, phase_ms=-1, members=hurried)

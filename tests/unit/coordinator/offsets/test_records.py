@@ -15,6 +15,13 @@ PLAIN = bytes.fromhex("0004000000000000002a00000000056d6574610000018bcfe5687b00"
 WITH_ID = bytes.fromhex(
     "0004000000000000002a00000000056d6574610000018bcfe5687b01001000000000000000010000000000000002"
 )
+VERSIONS = (
+    "0000000000000000002a00046d6574610000018bcfe5687b",
+    "0001000000000000002a00046d6574610000018bcfe5687bffffffffffffffff",
+    "0002000000000000002a00046d6574610000018bcfe5687b",
+    "0003000000000000002a0000000000046d6574610000018bcfe5687b",
+    PLAIN.hex(),
+)
 COMMITTED = OffsetCommitted("counts", "words", 2, 42, 0, "meta", 1_700_000_000_123)
 TOPIC_ID = UUID(int=(1 << 64) + 2)
 
@@ -26,14 +33,7 @@ def test_an_offset_is_written_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "leader_epoch"),
-    [
-        ("0000000000000000002a00046d6574610000018bcfe5687b", -1),
-        ("0001000000000000002a00046d6574610000018bcfe5687bffffffffffffffff", -1),
-        ("0002000000000000002a00046d6574610000018bcfe5687b", -1),
-        ("0003000000000000002a0000000000046d6574610000018bcfe5687b", 0),
-        (PLAIN.hex(), 0),
-    ],
+    ("value", "leader_epoch"), tuple(zip(VERSIONS, [-1, -1, -1, 0, 0], strict=True))
 )
 def test_every_version_is_read(value: str, leader_epoch: int) -> None:
     record = COMMITTED._replace(leader_epoch=leader_epoch)
