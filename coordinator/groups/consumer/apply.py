@@ -115,6 +115,7 @@ def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
     )
     if old is not None:
         _count(group, old, -1)
+        _forget_instance(group, old)
     _count(group, new, 1)
     group.members[new.member_id] = new
     if new.instance_id is not None:
@@ -127,8 +128,14 @@ def _remove(group: ConsumerGroup, member_id: str) -> None:
         return
     _count(group, old, -1)
     _release(group, old)
-    if old.instance_id is not None and group.static_members.get(old.instance_id) == member_id:
-        del group.static_members[old.instance_id]
+    _forget_instance(group, old)
+
+
+def _forget_instance(group: ConsumerGroup, member: Member) -> None:
+    """Unless it is somebody else's by now."""
+    instance_id = member.instance_id
+    if instance_id is not None and group.static_members.get(instance_id) == member.member_id:
+        del group.static_members[instance_id]
 
 
 def _count(group: ConsumerGroup, member: Member, by: int) -> None:

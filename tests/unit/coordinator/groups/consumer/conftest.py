@@ -1,0 +1,31 @@
+"""A world with one topic of six partitions, and the group's members in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from coordinator.groups.consumer.config import GroupSettings
+from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer
+from tests.unit.coordinator.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    """Targets are computed whenever they are due."""
+    world = World()
+    world.group_settings[GROUP] = GroupSettings(assignment_interval_ms=0)
+    return world
+
+
+@pytest.fixture
+def topic_id(world: World) -> UUID:
+    """Of the topic `six`."""
+    return world.topics.create("six", 6)
+
+
+@pytest.fixture
+def member(world: World, topic_id: UUID) -> Callable[..., Consumer]:
+    return lambda member_id, instance_id=None: Consumer(world, member_id, instance_id)
