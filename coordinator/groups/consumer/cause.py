@@ -9,6 +9,7 @@ class Cause(Enum):
     MEMBER_JOINED = "join"
     SUBSCRIPTION_CHANGED = "subscription"
     TOPICS_CHANGED = "topics"  # those that it is subscribed to
+    REGEX_RESOLVED = "regex"  # one of its expressions stands for other topics than before
     MEMBER_LEFT = "leave"
     SESSION_EXPIRED = "session"
     NOT_REVOKED = "revoke"  # a member kept what it had to give up for too long

@@ -139,6 +139,7 @@ class ConsumerMembership:
             raise _no_group(shard, group_id)
         if shard.log.unknown.is_of_unknown_kind(group_id):
             raise _no_group(shard, group_id)
+        self._seen.pop(group_id, None)  # of one of the same name that was deleted
         classic = shard.groups.get(group_id)
         records: list[ShardRecord] = []
         group = ConsumerGroup(group_id)
@@ -186,6 +187,7 @@ class ConsumerMembership:
         for member in members:
             self._cancel(group.group_id, member.member_id)
         self._count_begun(shard, group, cause)
+        self._count_completed(shard, group)
 
     def around(self, group: ConsumerGroup) -> Surroundings:
         group_id = group.group_id
@@ -242,7 +244,9 @@ class ConsumerMembership:
     def _count_completed(self, shard: GroupShard, group: ConsumerGroup) -> None:
         """If that was the last step of a rebalance, it is over."""
         seen = self._seen.get(group.group_id)
-        if seen is None or seen.unstable_ms is None or group.phase is not GroupPhase.STABLE:
+        if seen is None or seen.unstable_ms is None:
+            return
+        if group.phase not in (GroupPhase.STABLE, GroupPhase.EMPTY):
             return
         shard.consumer_counters.count_completed(self._clock.now_ms() - seen.unstable_ms)
         seen.unstable_ms = None
@@ -291,24 +295,29 @@ class ConsumerMembership:
             seen.is_resolving = False
             if error is not None:
                 logger.error("%s: its expressions can't be resolved: %s", group_id, error)
-                return
-            self._accept(group_id, found, version, began_ms)
-            seen.resolved_version = version
+            elif self._accept(group_id, found, version, began_ms):
+                seen.resolved_version = version
 
         self._background.run(lambda: found.update(resolve(regexes, names)), done)
 
     def _accept(
         self, group_id: str, found: dict[str, frozenset[str]], version: int, began_ms: int
-    ) -> None:
+    ) -> bool:
+        """Whether the group knows now."""
         shard = self._shards.owner(group_id)
         group = shard.state.consumer.get(group_id)
         if group is None:
-            return
+            return False
+        epoch = group.epoch
         records: list[Record] = accept_resolved(group, found, version, self._topics, began_ms)
         try:
             shard.log.execute(Decision(records, None))
         except Refused as refused:
             logger.warning("%s stays unresolved for now: %s", group_id, refused)
+            return False
+        if group.epoch != epoch:
+            self._count_begun(shard, group, Cause.REGEX_RESOLVED)
+        return True
 
 
 def _no_group(shard: GroupShard, group_id: str) -> Refused:

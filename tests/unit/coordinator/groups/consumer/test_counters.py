@@ -1,0 +1,48 @@
+"""What the figures tell of consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.groups.counters import GroupCounters
+from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer, settle
+from tests.unit.coordinator.world import World
+
+Make = Callable[..., Consumer]
+
+
+def counters_of(world: World) -> GroupCounters:
+    return world.groups.shards[world.groups.partition_of(GROUP)].consumer_counters
+
+
+def test_rebalances_are_counted_by_cause_and_last_until_all_members_are_stable(
+    world: World, member: Make
+) -> None:
+    first, second = member("a"), member("b")
+    first.join("six")
+    found = counters_of(world)
+    assert (found.rebalances, found.completed, found.rebalance_ms) == ({"join": 1}, 1, 0)
+    second.join("six")
+    world.clock.advance(40)
+    assert found.completed == 1
+    settle(first, second)
+    assert (found.rebalances, found.completed, found.rebalance_ms) == ({"join": 2}, 2, 40)
+    world.topics.grow("six", 7)
+    settle(first, second)
+    first.beat(topics=frozenset())
+    settle(first, second)
+    first.leave()
+    assert found.completed == 4
+    second.leave()
+    assert found.rebalances == {"join": 2, "topics": 1, "subscription": 1, "leave": 2}
+    assert found.completed == 5, "what the first leave began is over with the second"
+
+
+def test_silence_is_counted_and_so_are_heartbeats(world: World, member: Make) -> None:
+    someone = member("a")
+    someone.join("six")
+    someone.beat()
+    world.clock.advance(45_000)
+    found = counters_of(world)
+    assert (found.heartbeats, found.sessions_expired) == (2, 1)
+    assert found.rebalances == {"join": 1, "session": 1}
