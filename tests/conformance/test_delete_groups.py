@@ -16,6 +16,8 @@ from tests.conformance.calls import (
     listed_groups,
     settled_offset,
 )
+from tests.conformance.commits import commit
+from tests.conformance.consumers import Consumer, see_topic
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client
@@ -115,3 +117,42 @@ def test_the_group_with_an_empty_id_can_be_deleted(client: Client, topic: str) -
     assert committed(client, "", topic) == 5
     assert delete_groups(client, "") == {"": Code.NONE}
     assert committed(client, "", topic) == -1
+
+
+# Consumer groups (KIP-848)
+
+
+def test_a_consumer_group_goes_when_its_members_have_left(
+    connect: Callable[[], Client], client: Client, group: str, topic: str
+) -> None:
+    see_topic(client, group, topic)
+    member = Consumer(connect(), group)
+    member.join(topic)
+    member.acknowledge()
+    commits = {"member_id": member.member_id, "generation": member.epoch}
+    assert commit(client, 9, group, {topic: [0]}, **commits) == {(topic, 0): Code.NONE}
+    assert delete_groups(client, group) == {group: Code.NON_EMPTY_GROUP}
+    assert committed(client, group, topic) == 5
+    member.leave()
+    assert listed_groups(client)[group] == ("consumer", "Empty")
+    assert delete_groups(client, group) == {group: Code.NONE}
+    assert group not in listed_groups(client)
+    assert committed(client, group, topic) == -1
+    assert delete_groups(client, group) == {group: Code.GROUP_ID_NOT_FOUND}
+    again = Consumer(member.client, group)
+    assert again.join(topic).member_epoch == 2, "a group that is new"
+
+
+def test_a_group_that_was_deleted_may_be_of_another_kind_the_next_time(
+    connect: Callable[[], Client], client: Client, group: str, topic: str
+) -> None:
+    see_topic(client, group, topic)
+    for _ in range(2):
+        consumer = Consumer(connect(), group)
+        consumer.join(topic)
+        consumer.leave()
+        assert delete_groups(client, group) == {group: Code.NONE}
+        classic = alone(Member(connect(), group, topics=(topic,)))
+        assert classic.generation == 1
+        classic.leave()
+        assert delete_groups(client, group) == {group: Code.NONE}

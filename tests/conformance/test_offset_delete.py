@@ -17,6 +17,8 @@ from tests.conformance.calls import (
     listed_groups,
     settled_offset,
 )
+from tests.conformance.commits import commit
+from tests.conformance.consumers import Consumer, see_topic, until
 from tests.conformance.members import Member, alone, together
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
@@ -197,3 +199,39 @@ def test_several_partitions_of_a_topic_go_at_once(
         fetch_offset(client, group, wide, partition=each).committed_offset for each in range(3)
     ]
     assert found == [-1, 5, -1]
+
+
+# Consumer groups (KIP-848)
+
+
+def test_what_members_of_a_consumer_group_are_subscribed_to_is_refused_with_86(
+    connect: Callable[[], Client], client: Client, group: str, topic: str, other_topic: str
+) -> None:
+    see_topic(client, group, topic)
+    member = Consumer(connect(), group)
+    member.join(topic)
+    who = {"member_id": member.member_id, "generation": member.epoch}
+    for name in (topic, other_topic):
+        assert commit(client, 9, group, {name: [0]}, **who) == {(name, 0): Code.NONE}
+    both = {topic: [0], other_topic: [0]}
+    assert delete(client, group, both) == {
+        (topic, 0): Code.GROUP_SUBSCRIBED_TO_TOPIC,
+        (other_topic, 0): Code.NONE,
+    }
+    assert (committed(client, group, topic), committed(client, group, other_topic)) == (5, -1)
+    member.leave()
+    assert set(delete(client, group, both).values()) == {Code.NONE}
+    assert committed(client, group, topic) == -1
+
+
+def test_what_a_regular_expression_stands_for_is_refused_with_86(
+    connect: Callable[[], Client], client: Client, group: str, topic: str, other_topic: str
+) -> None:
+    see_topic(client, group, topic)
+    member = Consumer(connect(), group)
+    member.join(subscribed_topic_names=None, subscribed_topic_regex=f"{topic[:-1]}[{topic[-1]}]")
+    until(lambda: bool(member.assigned), member)
+    assert delete(client, group, {topic: [0], other_topic: [0]}) == {
+        (topic, 0): Code.GROUP_SUBSCRIBED_TO_TOPIC,
+        (other_topic, 0): Code.NONE,
+    }

@@ -18,59 +18,14 @@ from tests.conformance.calls import (
     fetch_offset,
     topic_id,
 )
+from tests.conformance.commits import NO_ID, commit, id_of
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client
 
-NO_ID = UUID(int=0)
 NEVER_SEEN = UUID(int=0x1234)
 COMMIT_VERSIONS = range(2, 11)
 FETCH_VERSIONS = range(1, 11)
-
-
-def post_commit(
-    client: Client, version: int, group: str, topics: dict[Any, list[Any]], **fields: Any
-) -> int:
-    """OffsetCommit of partitions, by topic name or id; a partition is its index or its fields."""
-    return client.post(
-        Api.OFFSET_COMMIT,
-        version,
-        group_id=group,
-        generation_id_or_member_epoch=fields.pop("generation", -1),
-        **fields,
-        topics=[
-            {
-                **({"topic_id": topic} if isinstance(topic, UUID) else {"name": topic}),
-                "partitions": [
-                    {
-                        "committed_offset": 5,
-                        "committed_metadata": None,
-                        **(each if isinstance(each, dict) else {"partition_index": each}),
-                    }
-                    for each in partitions
-                ],
-            }
-            for topic, partitions in topics.items()
-        ],
-    )
-
-
-def commit(
-    client: Client, version: int, group: str, topics: dict[Any, list[Any]], **fields: Any
-) -> dict[tuple[Any, int], Code]:
-    """The codes by topic (its id from version 10 on) and partition."""
-    response = client.receive(post_commit(client, version, group, topics, **fields))
-    return {
-        (_id(topic) if version >= 10 else topic.name, part.partition_index): part.error_code
-        for topic in response.topics
-        for part in topic.partitions
-    }
-
-
-def _id(topic: Any) -> UUID:
-    """The wire has no way to say none."""
-    found: UUID | None = topic.topic_id
-    return NO_ID if found is None else found
 
 
 def fetch(client: Client, version: int, group: str, topics: Any, **fields: Any) -> Any:
@@ -207,7 +162,7 @@ def test_a_topic_id_that_is_not_known_is_refused_with_100(
     answer = fetch(client, 10, group, topics)
     assert answer.error_code == Code.NONE
     found = {
-        (_id(each), part.partition_index): (part.error_code, part.committed_offset)
+        (id_of(each), part.partition_index): (part.error_code, part.committed_offset)
         for each in answer.topics
         for part in each.partitions
     }
