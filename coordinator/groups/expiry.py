@@ -46,10 +46,9 @@ class OffsetExpiry:
         self._timers.set(index, self._config.retention_check_ms)
 
     def resign(self, index: int) -> None:
-        """Whatever it may have been looked through for, it isn't ours."""
+        """The shard's log is somebody else's. A look at it that is under way finds no group any
+        more, or is refused."""
         self._timers.cancel(index)
-        shard = self._shards.all[index]
-        self._sweeps = deque(sweep for sweep in self._sweeps if sweep.shard is not shard)
 
     def close(self) -> None:
         self._timers.close()

@@ -176,15 +176,18 @@ def test_a_subscription_that_can_not_be_read_keeps_everything(
 
 
 def test_in_a_rebalance_nothing_expires(world: World) -> None:
-    member = consumer(world, "words")
+    member, other = consumer(world, "words"), consumer(world, "words", name="b")
     stable_group(world, member)
     commit(world, ["lines"], committer=member.committer)
-    pass_time(world, RETENTION_MS - 2, member)
-    other = consumer(world, "words", name="b")
+    pass_time(world, RETENTION_MS + CHECK_MS - 100, member)
+    assert topics(world) == ["lines"]
     other.join()
     assert phase(world) == "PreparingRebalance"
-    pass_time(world, 2)
+    pass_time(world, 100)  # a check falls due here
     assert topics(world) == ["lines"]
+    stable_group(world, member, other)
+    pass_time(world, CHECK_MS, member, other)
+    assert topics(world) == []
 
 
 def test_what_an_open_transaction_is_about_to_replace_stays(world: World) -> None:
@@ -236,7 +239,24 @@ def test_an_offset_lives_as_long_as_its_client_wished_a_restart_or_not(world: Wo
     assert topics(world) == []
 
 
-def test_a_large_group_goes_a_slice_at_a_time_and_a_failed_append_keeps_the_rest_for_later(
+def test_between_the_slices_of_a_large_group_others_have_their_turn(world: World) -> None:
+    commit(world, partitions=3 * SLICE)
+    kept = world.groups.shards[world.groups.partition_of("counts")].state.offsets.committed
+    seen: list[int] = []
+
+    def look() -> None:
+        """Behind whatever is due now, and behind what that makes due."""
+        seen.append(len(kept.get("counts", ())))
+        if len(seen) < 6:
+            world.clock.call_later(0, look)
+
+    pass_time(world, RETENTION_MS - 1)
+    world.clock.call_later(1, look)
+    pass_time(world, 1)
+    assert sorted(set(seen), reverse=True) == [3 * SLICE, 2 * SLICE, SLICE, 0]
+
+
+def test_a_failed_append_keeps_the_rest_of_a_large_group_for_the_next_check(
     world: World,
 ) -> None:
     partitions = 2 * SLICE + SLICE // 2
@@ -259,8 +279,12 @@ def test_a_large_group_goes_a_slice_at_a_time_and_a_failed_append_keeps_the_rest
 def test_a_shard_that_resigns_in_the_middle_of_a_check_is_left_alone(world: World) -> None:
     commit(world, partitions=2 * SLICE)
     index = world.groups.partition_of("counts")
-    world.clock.call_later(RETENTION_MS, lambda: world.groups.resign(index))
-    pass_time(world, RETENTION_MS + CHECK_MS)
+    pass_time(world, RETENTION_MS - 1)
+    world.clock.call_later(1, lambda: world.groups.resign(index))
+    pass_time(world, 1)  # after the check has begun, before its first slice
+    begin_offset = world.group_logs[index].end_offset
+    pass_time(world, CHECK_MS)
+    assert world.group_logs[index].end_offset == begin_offset
     with pytest.raises(Refused):
         topics(world)
     load_slice = world.groups.elect(index)
