@@ -215,7 +215,7 @@ class Router:
             if fault is not Code.NONE:
                 raise Refused(fault, "a fault that was asked for")
             response = route.handle(request, context)
-            if hasattr(response, "__await__"):
+            if response.__class__ is not route.schema.response and response is not None:
                 return self._later(response, route, request, context, header)
         except Exception as error:
             response = self._after(error, route, request, context)

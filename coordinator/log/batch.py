@@ -22,7 +22,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from coordinator.log.compression import decompress
-from coordinator.log.varint import read_varint, varint
+from coordinator.log.varint import VARINT, read_varint
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
@@ -46,7 +46,6 @@ _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 DELETE_HORIZON = 0x40
 _SEQUENCES = 2**31
-_NONE = varint(-1)  # the length of a key or a value that isn't there
 
 _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
@@ -268,24 +267,21 @@ def _encode(
 ) -> bytes:
     if not records:
         raise ValueError("a batch has at least one record")
-    body = bytearray()
+    sized = []
     for delta, (key, value) in enumerate(records):
-        record = b"".join(
-            (
-                b"\0\0",  # attributes, timestamp delta 0
-                varint(delta),
-                _NONE if key is None else varint(len(key)),
-                key or b"",
-                _NONE if value is None else varint(len(value)),
-                value or b"",
-                b"\0",  # no headers
-            )
+        # Attributes, timestamp delta 0, offset delta; key and value with their lengths; no headers.
+        record = b"\0\0%b%b%b%b%b\0" % (
+            VARINT[delta],
+            VARINT[-1 if key is None else len(key)],
+            key or b"",
+            VARINT[-1 if value is None else len(value)],
+            value or b"",
         )
-        body += varint(len(record))
-        body += record
+        sized.append(VARINT[len(record)])
+        sized.append(record)
     count = len(records)
     checked = _UNDER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *producer, count)
-    checked += body
+    checked += b"".join(sized)
     length = len(checked) + _ATTRIBUTES_AT - PREFIX_BYTES
     head = _UNCHECKED.pack(0, length, _LEADER_EPOCH, 2, crc32c(checked))
     return head + checked

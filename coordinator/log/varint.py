@@ -6,6 +6,8 @@ if it asks for an offset by time: what stands in that one may be anything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def _encoded(value: int) -> bytes:
     """`value` in zigzag form; any width up to 64 bits."""
@@ -18,12 +20,15 @@ def _encoded(value: int) -> bytes:
     return bytes(out)
 
 
-_SMALL = [_encoded(value) for value in range(1_024)]
+class _Varints(dict[int, bytes]):
+    """What isn't there ready-made is made, and not kept."""
+
+    def __missing__(self, value: int) -> bytes:
+        return _encoded(value)
 
 
-def varint(value: int) -> bytes:
-    """The bytes of `value`. Lengths and deltas of the broker's own records are small."""
-    return _SMALL[value] if 0 <= value < 1_024 else _encoded(value)
+# The bytes of any value. Those of the lengths and deltas of the broker's own records are there.
+VARINT: Mapping[int, bytes] = _Varints((value, _encoded(value)) for value in range(-1, 1_024))
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:

@@ -32,7 +32,9 @@ def encode_offset(record: Record) -> tuple[bytes, bytes | None]:
     if record.expire_ms != NEVER:
         return key, _expiring(record)
     head = _HEAD.pack(VALUE_VERSION, record.offset, record.leader_epoch)
-    return key, head + _text(record.metadata) + _when_and_where(record.commit_ms, record.topic_id)
+    topic_id = record.topic_id
+    rest = _when_and_where(record.commit_ms, None if topic_id is None else topic_id.int)
+    return key, head + _text(record.metadata) + rest
 
 
 def _expiring(record: OffsetCommitted) -> bytes:
@@ -76,11 +78,12 @@ def _named(names: bytes) -> tuple[str, str]:
 
 
 @lru_cache(256)
-def _when_and_where(commit_ms: int, topic_id: UUID | None) -> bytes:
-    """What stands behind the metadata of a value."""
+def _when_and_where(commit_ms: int, topic_id: int | None) -> bytes:
+    """What stands behind the metadata of a value. The topic id as a number: as a UUID it would take
+    longer to be looked up than all the rest."""
     value = Writer.of_field()
     value.int64(commit_ms)
-    value.tags(None if topic_id is None else {TOPIC_ID_TAG: topic_id.bytes})
+    value.tags(None if topic_id is None else {TOPIC_ID_TAG: topic_id.to_bytes(16, "big")})
     return value.done()
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from struct import Struct
+from typing import Any, NamedTuple
 
 from kio.index import (
     UnknownAPIKey,
@@ -26,9 +27,11 @@ from kio.serial import entity_reader
 from coordinator.wire.lengths import ELEMENTS_MAX, inner_type, walk_of
 from coordinator.wire.outgoing import Pieces, Slice, joined
 from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
-from coordinator.wire.writing import writer_of
+from coordinator.wire.writing import NO_TIME, writer_of
 
 _ABSENT = object()
+_HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id
+_CORRELATION_ID = Struct(">i")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
@@ -39,8 +42,7 @@ class MalformedRequest(Exception):
     """The bytes are no request that this broker can read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """What stands before every request. `body_at` is where the request itself starts."""
 
     api_key: int
@@ -77,11 +79,8 @@ def read_header(frame: bytes) -> RequestHeader:
     """The fields that every version of the header starts with."""
     if len(frame) < 10:
         raise MalformedRequest(f"{len(frame)} bytes are no request")
-    api_key = int.from_bytes(frame[0:2], "big", signed=True)
-    version = int.from_bytes(frame[2:4], "big", signed=True)
-    correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-    length = int.from_bytes(frame[8:10], "big", signed=True)
-    end = 10 + max(length, 0)
+    api_key, version, correlation_id, length = _HEADER.unpack_from(frame)
+    end = 10 + length if length > 0 else 10
     if end > len(frame):
         raise MalformedRequest(f"a client id of {length} bytes in {len(frame)} bytes")
     try:
@@ -127,11 +126,10 @@ def encode(correlation_id: int, response: Any) -> bytes | Pieces:
     """
     pieces: Any = _Pieces()
     pieces.append(b"")
-    pieces.append(correlation_id.to_bytes(4, "big", signed=True))
+    pieces.append(_CORRELATION_ID.pack(correlation_id))
     if response.__header_schema__.__flexible__:
         pieces.append(b"\0")  # no tagged fields in the header
-    response_type: Any = type(response)
-    writer_of(response_type)(pieces, response)
+    writer_of(response.__class__)(pieces, response)
     size = sum(map(len, pieces))
     pieces[0] = size.to_bytes(4, "big")
     try:
@@ -181,7 +179,7 @@ def _default(field: Field[Any]) -> object:
     if field.default is not MISSING:
         return field.default
     if field.name == "throttle_time":
-        return timedelta(0)
+        return NO_TIME
     if field.metadata.get("kafka_type") == "error_code":
         return ErrorCode.none
     return _ABSENT
@@ -217,7 +215,13 @@ def _unless_none(one: Make) -> Make:
 
 
 def _make_duration(value: Any) -> timedelta:
-    return value if isinstance(value, timedelta) else timedelta(milliseconds=value)
+    return value if isinstance(value, timedelta) else _duration(value)
+
+
+@lru_cache(256)
+def _duration(ms: int) -> timedelta:
+    """The same few again and again: intervals that members are told."""
+    return timedelta(milliseconds=ms)
 
 
 def _make_time(value: Any) -> datetime | None:

@@ -24,6 +24,8 @@ from coordinator.wire.lengths import inner_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+NO_TIME = timedelta(0)
+_NO_TIME_BYTES = bytes(4)
 _NO_UUID = bytes(16)
 _SMALL = [bytes([number]) for number in range(0x80)]
 _INT16, _INT32, _INT64 = Struct(">h").pack, Struct(">i").pack, Struct(">q").pack
@@ -70,9 +72,7 @@ def writer_of(entity_type: Any) -> Write:
             steps += _packed(fixed)
             fixed = []
             steps.append(_from_field(field.name, _value_writer(field, flexible)))
-    steps += _packed(fixed)
-    if flexible:
-        steps.append(_no_tags)
+    steps += _packed(fixed, ends_with_tags=flexible)
     if not tagged:
         return _one_after_another(steps)
     by_kio = cast(Write, entity_writer(entity_type))
@@ -86,11 +86,12 @@ def _is_fixed(field: Field[Any]) -> bool:
     return field.metadata.get("kafka_type") in _FORMATS and get_origin(field.type) is None
 
 
-def _packed(fixed: list[Field[Any]]) -> list[Write]:
-    """All of these fields in one call."""
+def _packed(fixed: list[Field[Any]], *, ends_with_tags: bool = False) -> list[Write]:
+    """All of these fields in one call, and a byte that says that there are no tagged ones."""
     if not fixed:
-        return []
-    pack = Struct(">" + "".join(_FORMATS[field.metadata["kafka_type"]] for field in fixed)).pack
+        return [_no_tags] if ends_with_tags else []
+    formats = [_FORMATS[field.metadata["kafka_type"]] for field in fixed]
+    pack = Struct(f">{''.join(formats)}{'x' if ends_with_tags else ''}").pack
     get = attrgetter(*(field.name for field in fixed))
     if len(fixed) == 1:
         return [lambda pieces, entity: pieces.append(pack(get(entity)))]
@@ -107,6 +108,9 @@ def _no_tags(pieces: Pieces, _: Any) -> None:
 
 
 def _one_after_another(steps: list[Write]) -> Write:
+    if len(steps) == 1:
+        return steps[0]
+
     def write(pieces: Pieces, entity: Any) -> None:
         for step in steps:
             step(pieces, entity)
@@ -229,6 +233,11 @@ def _write_bytes(pieces: Pieces, value: Any) -> None:
     pieces.append(value)
 
 
+def _write_duration(pieces: Pieces, value: timedelta) -> None:
+    """Nearly always the throttle time, which is nought."""
+    pieces.append(_NO_TIME_BYTES if value is NO_TIME else _INT32(value // _MS))
+
+
 def _write_time(pieces: Pieces, value: datetime | None) -> None:
     pieces.append(_INT64(-1 if value is None else (value - _EPOCH) // _MS))
 
@@ -238,7 +247,7 @@ _PRIMITIVES: dict[str, Write] = {
     "bytes": _write_compact,
     "records": _write_compact,
     "uuid": lambda pieces, value: pieces.append(_NO_UUID if value is None else value.bytes),
-    "timedelta_i32": lambda pieces, value: pieces.append(_INT32(value // _MS)),
+    "timedelta_i32": _write_duration,
     "timedelta_i64": lambda pieces, value: pieces.append(_INT64(value // _MS)),
     "datetime_i64": _write_time,
 }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator.log.batch import COMPRESSION_MASK, HEADER_BYTES, Batch
 from coordinator.log.cleaner.steps import ASIDE_BYTES, Steps, aside
 from coordinator.log.compression import decompress
-from coordinator.log.varint import read_varint, varint
+from coordinator.log.varint import VARINT, read_varint
 
 _RECORDS_A_STEP = 256
 
@@ -72,9 +72,9 @@ def moved(data: bytes, span: Span, shift_ms: int, shift_offset: int) -> tuple[by
         return data[span.start : span.end], delta_ms
     _, rest = read_varint(data, at)
     attributes = data[start : start + 1]
-    deltas = varint(delta_ms - shift_ms) + varint(span.offset_delta - shift_offset)
+    deltas = VARINT[delta_ms - shift_ms] + VARINT[span.offset_delta - shift_offset]
     content = attributes + deltas + data[rest : span.end]
-    return varint(len(content)) + content, delta_ms - shift_ms
+    return VARINT[len(content)] + content, delta_ms - shift_ms
 
 
 def opened(batch: Batch) -> Steps[tuple[bytes, list[Span]]]:
