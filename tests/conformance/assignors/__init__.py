@@ -1,1 +1,1 @@
-"""The assignors of a leader beside Kafka's own classes: the same inputs, the same answers."""
+"""Our assignors beside Kafka's own classes: the same inputs, the same answers."""

@@ -6,11 +6,8 @@ asked where its sticky assignors break the contract of an assignor, see `Round.i
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,55 +20,18 @@ from coordinator.assignors.consumer_protocol import (
     encode_subscription,
 )
 from coordinator.assignors.subscriptions import TopicPartition
-from tests import brokers
-from tests.kafka.server import JVM_FLAGS, class_path, missing
+from tests.conformance.assignors.jvm import answers
 from tests.unit.coordinator.assignors.histories import ASSIGNORS, Group, Round
 
-SOURCE = Path(__file__).with_name("Assignors.java")
 SEEDS = range(100)
 ROUNDS = 6
-JVM_TIMEOUT_S = 120.0
 
 Compared = Sequence[tuple[int, Round, Mapping[str, Any]]]
-
-
-def kafkas_answers(rounds: Sequence[Round]) -> list[dict[str, Any]]:
-    """What Kafka's classes make of each round."""
-    lines = (
-        json.dumps(
-            {
-                "assignor": each.assignor,
-                "generation": each.generation,
-                "topics": each.topics,
-                "members": [
-                    (member, each.instance_ids[member], data.hex())
-                    for member, data in each.subscriptions.items()
-                ],
-            }
-        )
-        for each in rounds
-    )
-    flags = [flag for flag in JVM_FLAGS if "defaultLogLevel" not in flag]
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-    done = subprocess.run(
-        ["java", *flags, quiet, "-cp", class_path(), str(SOURCE)],
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        timeout=JVM_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def compared() -> Compared:
     """Rounds with their seed and Kafka's answer."""
-    reason = missing()
-    if reason:
-        assert not brokers.in_ci(), reason
-        pytest.skip(reason)
     rounds = [
         (seed, each)
         for seed in SEEDS
@@ -79,8 +39,20 @@ def compared() -> Compared:
         for each in Group(random.Random(f"{seed} {assignor}"), assignor).rounds(ROUNDS)
         if each.is_sound()
     ]
-    answers = kafkas_answers([each for _, each in rounds])
-    return [(seed, each, answer) for (seed, each), answer in zip(rounds, answers, strict=True)]
+    kafkas = answers("Assignors.java", (question(each) for _, each in rounds))
+    return [(seed, each, answer) for (seed, each), answer in zip(rounds, kafkas, strict=True)]
+
+
+def question(round_: Round) -> dict[str, object]:
+    return {
+        "assignor": round_.assignor,
+        "generation": round_.generation,
+        "topics": round_.topics,
+        "members": [
+            (member, round_.instance_ids[member], data.hex())
+            for member, data in round_.subscriptions.items()
+        ],
+    }
 
 
 def user_data(round_: Round, partitions: Sequence[TopicPartition]) -> bytes | None:

@@ -1,0 +1,36 @@
+"""One JVM that answers a line of JSON for each line that it is given."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import brokers
+from tests.kafka.server import JVM_FLAGS, class_path, missing
+
+TIMEOUT_S = 120.0
+
+
+def answers(program: str, questions: Iterable[object]) -> list[Any]:
+    """What a program of this directory answers; skips the test where Kafka's classes can't run."""
+    reason = missing()
+    if reason:
+        assert not brokers.in_ci(), reason
+        pytest.skip(reason)
+    flags = [flag for flag in JVM_FLAGS if "defaultLogLevel" not in flag]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    done = subprocess.run(
+        ["java", *flags, quiet, "-cp", class_path(), str(Path(__file__).with_name(program))],
+        input="\n".join(map(json.dumps, questions)),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
