@@ -307,7 +307,8 @@ class Topics:
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
                 f"{partition.directory} is of topic id {to_base64(found)}, not "
-                f"{to_base64(topic_id)}: move it away, it is another topic's"
+                f"{to_base64(topic_id)}: move it away, it is another topic's. If its files are to "
+                "be this topic's from now on, remove its partition.metadata"
             )
         partition.load()
 

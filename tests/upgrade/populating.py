@@ -44,6 +44,7 @@ PREPARED = {
 CARRIED_OUT = {"t-to-commit": ("CompleteCommit", 51), "t-to-abort": ("CompleteAbort", 50)}
 PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
 KIB = "x" * 1_024
+SESSION_MS = 300_000  # nobody heartbeats while brokers come and go
 # What real Kafka and every commit of ours have.
 SETTINGS = {
     "offsets.topic.num.partitions": str(PARTITIONS),
@@ -99,8 +100,9 @@ def small_segments(client: Client) -> None:
 
 
 def classic_groups(client: Client, other: Client) -> None:
-    first = alone(Member(client, "classic-stable", user_data=b"first"))
-    together(first, Member(other, "classic-stable", instance_id="i-2"))
+    first = Member(client, "classic-stable", user_data=b"first", session_timeout_ms=SESSION_MS)
+    second = Member(other, "classic-stable", instance_id="i-2", session_timeout_ms=SESSION_MS)
+    together(alone(first), second)
     who: dict[str, Any] = {"generation": first.generation, "member_id": first.member_id}
     for partition in range(4):
         code = commit_offset(
@@ -300,7 +302,7 @@ def consumer_groups(client: Client) -> None:
 def mixed_group(client: Client) -> None:
     """A member that speaks the classic protocol has joined a consumer group."""
     heartbeat(client, MIXED, "m-7", subscribed_topic_names=(TOPIC,))
-    classic = Member(client, MIXED)
+    classic = Member(client, MIXED, session_timeout_ms=SESSION_MS)
     assert classic.join().error_code == Code.NONE
 
 

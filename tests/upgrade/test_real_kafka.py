@@ -52,6 +52,7 @@ from tests.upgrade.populating import (
     said,
 )
 
+PATIENT = {**SETTINGS, "group.consumer.session.timeout.ms": "60000"}
 BEATING = ("modern-regex", "modern-static")  # each of one member
 
 
@@ -88,9 +89,9 @@ def journey() -> Iterator[Journey]:
         pytest.skip(reason)
     with ExitStack() as open_now:
         kafka, ours, born = (
-            RealKafka(SETTINGS),
-            EmbeddedProcess(SETTINGS),
-            EmbeddedProcess(SETTINGS),
+            RealKafka(PATIENT),
+            EmbeddedProcess(PATIENT),
+            EmbeddedProcess(PATIENT),
         )
         for each in (kafka, ours, born):
             open_now.callback(each.close)
