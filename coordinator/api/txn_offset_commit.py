@@ -3,8 +3,10 @@
 Behaviour: stages offsets in a producer's transaction; they count once it commits. The producer must
 have registered the group (AddOffsetsToTxn) and the member must be one of the group's generation. A
 request that names no partition that there is reaches neither the group nor the transaction.
-Versions: v3 flexible, with the member (KIP-447); v4 TRANSACTION_ABORTABLE for a group that isn't
-registered, before that INVALID_TXN_STATE; v5 registers the group by itself (transactions v2).
+Versions: below v2 COORDINATOR_NOT_AVAILABLE where newer clients are told that the group is being
+loaded, which may crash an old one (KAFKA-7296); v3 flexible, with the member (KIP-447); v4
+TRANSACTION_ABORTABLE for a group that isn't registered, before that INVALID_TXN_STATE; v5 registers
+the group by itself (transactions v2).
 Simplifications: none.
 """
 
@@ -30,7 +32,16 @@ def handle(request: Any, context: Context) -> Any:
     asked = Asked(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
-    return context.reply(topics=asked.answer(lambda offsets: _stage(request, context, offsets)))
+
+    def stage(offsets: list[CommitOffset]) -> list[Code]:
+        try:
+            return _stage(request, context, offsets)
+        except Refused as error:
+            if context.version < 2 and error.code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+                raise Refused(Code.COORDINATOR_NOT_AVAILABLE, error.message) from error
+            raise
+
+    return context.reply(topics=asked.answer(stage))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -164,6 +164,19 @@ def stage(broker: FakeBroker, version: int, epoch: int = 0, **member: Any) -> di
 
 
 @in_versions(txn_offset_commit)
+def test_old_producers_are_not_told_that_the_group_is_being_loaded(version: int) -> None:
+    broker = FakeBroker()
+    broker.send(add_offsets_to_txn, 4, **transactional(broker), group_id="counts")
+    assert stage(broker, version)[0] == Code.NONE
+    groups = broker.coordinators.groups
+    index = groups.partition_of("counts")
+    groups.resign(index)
+    groups.elect(index)
+    loading = Code.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else Code.COORDINATOR_NOT_AVAILABLE
+    assert stage(broker, version) == {0: loading, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@in_versions(txn_offset_commit)
 def test_txn_offset_commit(version: int) -> None:
     broker = FakeBroker()
     if version < 5:

@@ -13,6 +13,7 @@ from coordinator.groups.classic.validate import Committer
 from coordinator.groups.expiry import SLICE
 from coordinator.offsets.commit import CommitOffset, CommitOffsets
 from coordinator.offsets.config import OffsetConfig
+from tests.unit.coordinator.groups.consumer.members import Consumer
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, phase, stable_group
 from tests.unit.coordinator.world import World
 
@@ -188,6 +189,26 @@ def test_in_a_rebalance_nothing_expires(world: World) -> None:
     stable_group(world, member, other)
     pass_time(world, CHECK_MS, member, other)
     assert topics(world) == []
+
+
+def test_a_consumer_group_keeps_what_it_is_subscribed_to_and_ages_from_the_commit_once_it_is_empty(
+    world: World,
+) -> None:
+    world.topics.create("words", 1)
+    reader = Consumer(world, "r", group_id="counts")
+    reader.join("words")
+    committer = Committer(generation=reader.epoch, member_id="r")
+    commit(world, ["words", "lines"], committer=committer)
+    for ms, kept in ((RETENTION_MS - MINUTE_MS, ["lines", "words"]), (MINUTE_MS, ["words"])):
+        for _ in range(ms // (MINUTE_MS // 2)):
+            pass_time(world, MINUTE_MS // 2)
+            reader.beat()
+        assert topics(world) == kept
+    reader.leave()
+    pass_time(world, CHECK_MS)
+    assert (topics(world), groups(world)) == ([], [])
+    world.restart()
+    assert groups(world) == []
 
 
 def test_what_an_open_transaction_is_about_to_replace_stays(world: World) -> None:
