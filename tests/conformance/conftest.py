@@ -91,3 +91,12 @@ def classic(
 def consumer(connect: Callable[[], Client], group: str) -> Callable[..., Consumer]:
     """Members that speak the consumer protocol, each with a connection of its own."""
     return lambda **fields: Consumer(connect(), group, **fields)
+
+
+@pytest.fixture
+def pair(client: Client, group: str, unique: Callable[[str], str]) -> tuple[str, UUID]:
+    """A topic of two partitions that the group's coordinator knows, and its id."""
+    name = unique("pair")
+    calls.create_topic(client, name, partitions=2)
+    await_known(client, group, name)
+    return name, calls.topic_id(client, name)

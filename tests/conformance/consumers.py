@@ -99,23 +99,6 @@ def until(is_so: Callable[[], bool], *members: Consumer) -> None:
         time.sleep(0.005)
 
 
-def see_topic(client: Client, group: str, topic: str) -> None:
-    """Wait until the group's shard of the coordinator knows a topic: real Kafka's takes a moment.
-
-    Another group of the same shard is given a partition of it.
-    """
-    same = (f"{group}-probe-{number}" for number in range(10_000))
-    probe = next(
-        name
-        for name in same
-        if all(shard_of(name, count) == shard_of(group, count) for count in (4, 50))
-    )
-    member = Consumer(client, probe)
-    member.join(topic)
-    until(lambda: bool(member.assigned), member)
-    member.leave()
-
-
 def await_known(client: Client, group: str, topic: str) -> None:
     """Wait until the coordinator of the group knows of the topic: real Kafka hears of it a moment
     later in each of its partitions. Another group of the same partition is asked."""

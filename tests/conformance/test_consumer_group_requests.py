@@ -9,15 +9,8 @@ import pytest
 
 from coordinator.errors import Code
 from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer
-from tests.conformance.wire import Client
 
 MAX_SIZE = 10
-
-
-@pytest.fixture
-def member(connect: Callable[[], Client], group: str) -> Callable[..., Consumer]:
-    client = connect()
-    return lambda **fields: Consumer(client, group, **fields)
 
 
 FULL = {
@@ -50,17 +43,17 @@ FULL = {
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_with_42(
-    member: Callable[..., Consumer], fields: dict[str, Any], message: str
+    consumer: Callable[..., Consumer], fields: dict[str, Any], message: str
 ) -> None:
-    answer = member().send(**{**FULL, **fields})
+    answer = consumer().send(**{**FULL, **fields})
     assert (answer.error_code, answer.error_message) == (Code.INVALID_REQUEST, message)
     assert (answer.member_id, answer.member_epoch, answer.assignment) == (None, 0, None)
 
 
 def test_an_assignor_that_there_is_not_is_refused_with_112(
-    member: Callable[..., Consumer],
+    consumer: Callable[..., Consumer],
 ) -> None:
-    answer = member().send(**FULL, server_assignor="mine")
+    answer = consumer().send(**FULL, server_assignor="mine")
     assert (answer.error_code, answer.error_message) == (
         Code.UNSUPPORTED_ASSIGNOR,
         "ServerAssignor mine is not supported. Supported assignors: uniform, range.",
@@ -68,9 +61,9 @@ def test_an_assignor_that_there_is_not_is_refused_with_112(
 
 
 def test_in_version_0_the_broker_makes_up_the_id_of_a_member_that_joins_without(
-    member: Callable[..., Consumer],
+    consumer: Callable[..., Consumer],
 ) -> None:
-    someone = member(version=0, member_id="")
+    someone = consumer(version=0, member_id="")
     answer = someone.join("no-such-topic")
     assert len(answer.member_id) == 22
     answer = someone.send(member_epoch=2)
@@ -86,9 +79,9 @@ def test_in_version_0_the_broker_makes_up_the_id_of_a_member_that_joins_without(
     ("epoch", "message"), [(1, "Consumer group {} not found."), (LEAVE, "Group {} not found.")]
 )
 def test_a_group_that_is_not_there_is_only_made_by_who_joins(
-    member: Callable[..., Consumer], group: str, epoch: int, message: str
+    consumer: Callable[..., Consumer], group: str, epoch: int, message: str
 ) -> None:
-    answer = member().send(member_epoch=epoch)
+    answer = consumer().send(member_epoch=epoch)
     assert (answer.error_code, answer.error_message) == (
         Code.GROUP_ID_NOT_FOUND,
         message.format(group),
@@ -96,10 +89,10 @@ def test_a_group_that_is_not_there_is_only_made_by_who_joins(
 
 
 def test_a_member_that_is_not_in_the_group_is_refused_with_25(
-    member: Callable[..., Consumer], group: str
+    consumer: Callable[..., Consumer], group: str
 ) -> None:
-    member().join("no-such-topic")
-    stranger = member(member_id="stranger")
+    consumer().join("no-such-topic")
+    stranger = consumer(member_id="stranger")
     for epoch in (1, LEAVE):
         answer = stranger.send(member_epoch=epoch)
         assert (answer.error_code, answer.error_message) == (
@@ -108,11 +101,11 @@ def test_a_member_that_is_not_in_the_group_is_refused_with_25(
         )
 
 
-def test_a_newcomer_to_a_full_group_is_refused_with_81(member: Callable[..., Consumer]) -> None:
-    members = [member() for _ in range(MAX_SIZE)]
+def test_a_newcomer_to_a_full_group_is_refused_with_81(consumer: Callable[..., Consumer]) -> None:
+    members = [consumer() for _ in range(MAX_SIZE)]
     for each in members:
         each.join("no-such-topic")
-    answer = member().send(**FULL)
+    answer = consumer().send(**FULL)
     assert (answer.error_code, answer.error_message) == (
         Code.GROUP_MAX_SIZE_REACHED,
         "The consumer group has reached its maximum capacity of 10 members.",
@@ -122,9 +115,9 @@ def test_a_newcomer_to_a_full_group_is_refused_with_81(member: Callable[..., Con
 
 
 def test_a_regular_expression_that_is_none_is_refused_with_128(
-    member: Callable[..., Consumer],
+    consumer: Callable[..., Consumer],
 ) -> None:
-    answer = member().send(**{**FULL, "subscribed_topic_names": None}, subscribed_topic_regex="[")
+    answer = consumer().send(**{**FULL, "subscribed_topic_names": None}, subscribed_topic_regex="[")
     assert answer.error_code == Code.INVALID_REGULAR_EXPRESSION
     assert answer.error_message.startswith(
         "SubscribedTopicRegex `[` is not a valid regular expression: missing "
@@ -135,11 +128,11 @@ def test_a_regular_expression_that_is_none_is_refused_with_128(
 
 
 def test_a_static_member_that_left_for_a_while_comes_back_to_its_partitions(
-    member: Callable[..., Consumer], group: str
+    consumer: Callable[..., Consumer], group: str
 ) -> None:
-    first = member(instance_id="one", member_id="first")
+    first = consumer(instance_id="one", member_id="first")
     epoch = first.join("no-such-topic").member_epoch
-    second = member(instance_id="one", member_id="second")
+    second = consumer(instance_id="one", member_id="second")
     answer = second.send(**FULL)
     assert (answer.error_code, answer.error_message) == (
         Code.UNRELEASED_INSTANCE_ID,
@@ -161,7 +154,7 @@ def test_a_static_member_that_left_for_a_while_comes_back_to_its_partitions(
         Code.UNKNOWN_MEMBER_ID,
         f"Member first is not a member of group {group}.",
     )
-    answer = member(instance_id="two").send(member_epoch=2)
+    answer = consumer(instance_id="two").send(member_epoch=2)
     assert (answer.error_code, answer.error_message) == (
         Code.UNKNOWN_MEMBER_ID,
         "Instance id two is unknown.",

@@ -17,7 +17,7 @@ from tests.conformance.calls import (
     settled_offset,
 )
 from tests.conformance.commits import commit
-from tests.conformance.consumers import Consumer, see_topic
+from tests.conformance.consumers import Consumer, await_known
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client
@@ -125,7 +125,7 @@ def test_the_group_with_an_empty_id_can_be_deleted(client: Client, topic: str) -
 def test_a_consumer_group_goes_when_its_members_have_left(
     connect: Callable[[], Client], client: Client, group: str, topic: str
 ) -> None:
-    see_topic(client, group, topic)
+    await_known(client, group, topic)
     member = Consumer(connect(), group)
     member.join(topic)
     member.acknowledge()
@@ -146,7 +146,7 @@ def test_a_consumer_group_goes_when_its_members_have_left(
 def test_a_group_that_was_deleted_may_be_of_another_kind_the_next_time(
     connect: Callable[[], Client], client: Client, group: str, topic: str
 ) -> None:
-    see_topic(client, group, topic)
+    await_known(client, group, topic)
     for _ in range(2):
         consumer = Consumer(connect(), group)
         consumer.join(topic)

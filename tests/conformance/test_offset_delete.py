@@ -18,7 +18,7 @@ from tests.conformance.calls import (
     settled_offset,
 )
 from tests.conformance.commits import commit
-from tests.conformance.consumers import Consumer, see_topic, until
+from tests.conformance.consumers import Consumer, await_known, until
 from tests.conformance.members import Member, alone, together
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
@@ -207,7 +207,7 @@ def test_several_partitions_of_a_topic_go_at_once(
 def test_what_members_of_a_consumer_group_are_subscribed_to_is_refused_with_86(
     connect: Callable[[], Client], client: Client, group: str, topic: str, other_topic: str
 ) -> None:
-    see_topic(client, group, topic)
+    await_known(client, group, topic)
     member = Consumer(connect(), group)
     member.join(topic)
     who = {"member_id": member.member_id, "generation": member.epoch}
@@ -227,7 +227,7 @@ def test_what_members_of_a_consumer_group_are_subscribed_to_is_refused_with_86(
 def test_what_a_regular_expression_stands_for_is_refused_with_86(
     connect: Callable[[], Client], client: Client, group: str, topic: str, other_topic: str
 ) -> None:
-    see_topic(client, group, topic)
+    await_known(client, group, topic)
     member = Consumer(connect(), group)
     member.join(subscribed_topic_names=None, subscribed_topic_regex=f"{topic[:-1]}[{topic[-1]}]")
     until(lambda: bool(member.assigned), member)

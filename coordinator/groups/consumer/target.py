@@ -39,13 +39,14 @@ def may_assign(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
 def preferred_assignor(
     group: ConsumerGroup, default: str, old: Member | None = None, new: Member | None = None
 ) -> str:
-    """What most members ask for, once `old` has become `new`; on a tie `uniform`, as with Kafka."""
+    """What most members ask for, once `old` has become `new`; on a tie `uniform`, as with Kafka.
+    One that this broker doesn't have, in records of another, isn't asked for."""
     votes = dict(group.assignor_votes)
     if old is not None and old.assignor is not None:
         votes[old.assignor] -= 1
     if new is not None and new.assignor is not None:
         votes[new.assignor] = votes.get(new.assignor, 0) + 1
-    asked = {name: count for name, count in votes.items() if count}
+    asked = {name: count for name, count in votes.items() if count and name in ASSIGNORS}
     return max(asked, key=lambda name: (asked[name], name)) if asked else default
 
 

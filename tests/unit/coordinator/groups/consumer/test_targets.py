@@ -57,6 +57,13 @@ def test_an_assignor_that_members_no_longer_ask_for_is_not_taken(
     assert preferred_assignor(group, "range") == "range", "nobody asks for one"
 
 
+def test_an_assignor_that_only_another_broker_has_is_not_asked_for(
+    world: World, member: Make
+) -> None:
+    member("a").join("six", assignor="org.example.Best")  # as if Kafka had let it in
+    assert preferred_assignor(group_of(world), "uniform") == "uniform"
+
+
 def test_a_group_s_setting_outside_the_broker_s_limits_counts_as_the_limit() -> None:
     config = ConsumerGroupConfig()
     assert config.settings({}) == GroupSettings(45_000, 5_000, 1_000)
