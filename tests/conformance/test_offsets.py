@@ -148,9 +148,15 @@ def test_metadata_of_4096_bytes_is_kept_and_one_byte_more_refused_with_12(
     assert (found.committed_offset, len(found.metadata)) == (1, 4096)
 
 
-def test_metadata_is_measured_in_characters(client: Client, group: str, topic: str) -> None:
-    assert commit_offset(client, group, topic, 1, metadata="ä" * 4096) == Code.NONE
-    assert fetch_offset(client, group, topic).metadata == "ä" * 4096
+@pytest.mark.parametrize(("character", "most"), [("a", 4096), ("ä", 4096), ("😀", 2048)])
+def test_metadata_is_measured_in_the_units_of_utf_16(
+    client: Client, group: str, topic: str, character: str, most: int
+) -> None:
+    longest = character * most
+    assert commit_offset(client, group, topic, 1, metadata=longest) == Code.NONE
+    assert fetch_offset(client, group, topic).metadata == longest
+    too_large = commit_offset(client, group, topic, 2, metadata=longest + "x")
+    assert too_large == Code.OFFSET_METADATA_TOO_LARGE
 
 
 def test_an_offset_for_an_unknown_topic_or_partition_is_refused_with_3(
