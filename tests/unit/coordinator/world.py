@@ -8,6 +8,7 @@ from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.validate import Committer
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
+from coordinator.groups.migration.policy import BIDIRECTIONAL
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
 from coordinator.offsets.commit import CommitOffset, CommitOffsets
@@ -45,6 +46,7 @@ class World:
         self.group_config = group_config or GroupConfig(initial_rebalance_delay_ms=0)
         self.offset_config = offset_config or OffsetConfig()
         self.group_settings: dict[str, GroupSettings] = {}
+        self.policy = BIDIRECTIONAL
         self.topics = FakeTopicList({"words": 2})
         self.background = FakeBackground()
         self.group_logs = [FakeLog(), FakeLog()]
@@ -67,6 +69,7 @@ class World:
             clock,
             self.clock,
             self.background,
+            self.policy,
         )
         ids = ProducerIdState()
         id_shard: Shard[ProducerIdsAllocated] = Shard(

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+
+from coordinator.groups.consumer.config import GroupSettings
+from tests.unit.coordinator.groups.migration.migrants import GROUP, TOPIC
+from tests.unit.coordinator.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.topics.create(TOPIC, 6)
+    made.group_settings[GROUP] = GroupSettings(assignment_interval_ms=0)
+    return made

@@ -1,0 +1,94 @@
+"""Consumers that speak the classic protocol, in a group of either kind, as a test plays them."""
+
+from __future__ import annotations
+
+from coordinator.assignors.consumer_protocol import (
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
+from coordinator.assignors.subscriptions import Subscription
+from coordinator.errors import Code
+from coordinator.groups.classic.draft import JoinAnswer
+from coordinator.groups.classic.state import Group
+from coordinator.groups.consumer.state import ConsumerGroup
+from tests.unit.coordinator.groups.consumer.members import Consumer, group_of
+from tests.unit.coordinator.groups.members import FakeMember
+from tests.unit.coordinator.world import World
+
+GROUP = "counts"
+TOPIC = "six"
+ALL = [(TOPIC, partition) for partition in range(6)]
+
+
+class Migrant(FakeMember):
+    """`has`: the partitions that it says it has when it joins; it keeps those that it is left."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str = "m",
+        *,
+        instance_id: str | None = None,
+        protocols: tuple[str, ...] = ("range",),
+        topics: tuple[str, ...] = (TOPIC,),
+    ) -> None:
+        super().__init__(world, name, instance_id=instance_id, protocols=protocols)
+        self.topics = topics
+        self.has: list[tuple[str, int]] = []
+
+    def join_once(self, member_id: str | None = None) -> JoinAnswer | None:
+        self.metadata = encode_subscription(Subscription(self.topics, owned=self.has), 1)
+        return super().join_once(member_id)
+
+    def take(self) -> None:
+        """SyncGroup, and what it brings is what it has."""
+        self.sync()
+        self.has, _ = decode_assignment(self.assignment)
+
+    def go_on(self) -> None:
+        """Heartbeat, and join and sync again if it is told to."""
+        if self.heartbeat() is Code.REBALANCE_IN_PROGRESS:
+            self.join()
+            self.take()
+
+    def stable_alone(self) -> Migrant:
+        """The only member of a classic group, with all of the topic."""
+        self.join()
+        self.world.clock.advance(0)
+        self.sync_with({self: ALL})
+        return self
+
+    def sync_with(self, parts: dict[Migrant, list[tuple[str, int]]]) -> None:
+        """SyncGroup of a leader."""
+        self.sync({member: encode_assignment(part) for member, part in parts.items()})
+        self.has = parts.get(self, [])
+
+
+def consumer(world: World, member_id: str, instance_id: str | None = None) -> Consumer:
+    """A member of the same group that speaks the consumer protocol."""
+    return Consumer(world, member_id, instance_id, group_id=GROUP)
+
+
+def settle(*members: Migrant | Consumer) -> None:
+    """Each does what it is told, a few times over."""
+    for _ in range(8):
+        for member in members:
+            if isinstance(member, Consumer):
+                member.beat()
+            else:
+                member.go_on()
+
+
+def consumer_group(world: World) -> ConsumerGroup:
+    return group_of(world, GROUP)
+
+
+def classic_group(world: World) -> Group:
+    return world.groups.shards[world.groups.partition_of(GROUP)].groups[GROUP]
+
+
+def kind(world: World) -> str:
+    """Type and state; "" if there is no such group."""
+    found = [each for each in world.groups.list_groups() if each.group_id == GROUP]
+    return " ".join(f"{each.kind} {each.phase}" for each in found)

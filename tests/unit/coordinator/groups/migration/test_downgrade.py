@@ -1,0 +1,168 @@
+"""Only classic members are left: the consumer group becomes a classic one in one batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.assignors.consumer_protocol import decode_assignment
+from coordinator.errors import Code
+from coordinator.groups.classic.state import Group
+from coordinator.groups.migration.policy import MigrationPolicy
+from tests.unit.coordinator.groups.consumer.members import Consumer
+from tests.unit.coordinator.groups.members import REBALANCE_MS, SESSION_MS
+from tests.unit.coordinator.groups.migration.migrants import (
+    ALL,
+    GROUP,
+    TOPIC,
+    Migrant,
+    classic_group,
+    consumer,
+    consumer_group,
+    kind,
+    settle,
+)
+from tests.unit.coordinator.world import World, code_of
+
+CONSUMER_SESSION_MS = 45_000
+
+
+def mixed(world: World, instance_id: str | None = None) -> tuple[Migrant, Consumer]:
+    """A classic member and a consumer, with three partitions each."""
+    old, new = Migrant(world, "old").stable_alone(), consumer(world, "new", instance_id)
+    new.join(TOPIC)
+    settle(old, new)
+    assert kind(world) == "consumer Stable"
+    assert len(old.has) == 3
+    return old, new
+
+
+def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) -> None:
+    old, new = mixed(world)
+    epoch = consumer_group(world).epoch
+    new.leave()
+    assert kind(world) == "classic PreparingRebalance"
+    shard = world.groups.shards[world.groups.partition_of(GROUP)]
+    loaded = Group.of(shard.state.groups[GROUP])
+    assert (loaded.generation, loaded.protocol, loaded.leader) == (epoch, "range", old.member_id)
+    assert decode_assignment(loaded.members[old.member_id].assignment)[0] == old.has
+    world.restart()
+    assert kind(world) == "classic Stable", "the round is lost, as any that is under way"
+    assert old.heartbeat() is Code.NONE
+    old.join()
+    assert old.generation == epoch + 1
+
+
+def test_a_downgrade_that_can_not_be_persisted_has_not_happened(world: World) -> None:
+    old, new = mixed(world)
+    for log in world.group_logs:
+        log.fail_after = 0
+    assert code_of(new.leave) is Code.KAFKA_STORAGE_ERROR
+    for log in world.group_logs:
+        log.fail_after = None
+    assert kind(world) == "consumer Stable"
+    settle(old, new)
+    assert len(old.has) == 3
+
+
+def test_a_consumer_that_falls_silent_is_tried_again_until_the_group_can_be_converted(
+    world: World,
+) -> None:
+    old, _ = mixed(world)
+    for log in world.group_logs:
+        log.fail_after = 0
+    for _ in range(CONSUMER_SESSION_MS // 5_000 + 1):
+        world.clock.advance(5_000)
+        assert old.heartbeat() is Code.NONE
+    for log in world.group_logs:
+        log.fail_after = None
+    world.clock.advance(1_000)
+    assert kind(world) == "classic PreparingRebalance"
+    old.join()
+    assert old.generation == 3
+
+
+def test_the_timers_of_the_consumer_group_are_called_off_and_sessions_go_on(world: World) -> None:
+    old, new = mixed(world)
+    other = Migrant(world, "other")
+    other.join()
+    other.take()
+    settle(old, other, new)
+    new.leave()
+    rejoining = [each.join_once() for each in (old, other)]
+    assert rejoining == [None, None] or all(each.joined for each in (old, other))
+    old.sync_with({old: ALL[:3], other: ALL[3:]})
+    world.clock.advance(SESSION_MS - 1)
+    assert old.heartbeat() is Code.NONE
+    world.clock.advance(1)
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS, "the other one's session is over"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [MigrationPolicy(downgrade=False), MigrationPolicy(classic_max_size=0)],
+    ids=["policy", "size"],
+)
+def test_a_group_that_is_not_to_be_converted_goes_on_with_classic_members(
+    world: World, policy: MigrationPolicy
+) -> None:
+    old, new = mixed(world)
+    world.policy = policy
+    world.restart()
+    new.leave()
+    assert kind(world) == "consumer Assigning"
+    world.clock.advance(1_000)  # a target assignment holds for so long
+    old.join()
+    old.take()
+    assert (old.has, kind(world)) == (ALL, "consumer Stable")
+
+
+def test_the_last_member_that_leaves_leaves_an_empty_consumer_group(world: World) -> None:
+    old, new = mixed(world)
+    old.leave()
+    new.beat()
+    new.leave()
+    assert kind(world) == "consumer Empty"
+
+
+def test_a_static_consumer_that_comes_back_as_a_classic_member_keeps_its_share(
+    world: World,
+) -> None:
+    old, new = mixed(world, "one")
+    share = [(TOPIC, p) for each in new.has.values() for p in sorted(each)]
+    back = Migrant(world, "back", instance_id="one")
+    back.join()
+    assert kind(world) == "classic Stable"
+    assert old.heartbeat() is back.heartbeat() is Code.NONE
+    back.take()
+    assert back.has == share
+    world.restart()
+    assert kind(world) == "classic Stable"
+    assert old.heartbeat() is back.heartbeat() is Code.NONE
+    assert classic_group(world).static_member_id("one") == back.member_id
+
+
+def test_an_empty_consumer_group_makes_way_in_one_batch_with_the_newcomer(world: World) -> None:
+    new = consumer(world, "new")
+    new.join(TOPIC)
+    new.leave()
+    for log in world.group_logs:
+        log.fail_after = 0
+    old = Migrant(world)
+    assert code_of(old.join_once) is Code.KAFKA_STORAGE_ERROR
+    assert kind(world) == "consumer Empty"
+    for log in world.group_logs:
+        log.fail_after = None
+    old.join()
+    world.clock.advance(0)
+    assert old.generation == 1
+    world.restart()
+    assert kind(world) == "classic Empty"
+
+
+def test_a_round_that_nobody_comes_to_ends_as_any_other(world: World) -> None:
+    old, new = mixed(world)
+    new.leave()
+    for _ in range(REBALANCE_MS // 5_000 + 1):
+        old.heartbeat()
+        world.clock.advance(5_000)
+    assert kind(world) == "classic Empty"
