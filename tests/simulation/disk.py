@@ -53,17 +53,26 @@ class Platter:
     """All files, beyond the life of a broker."""
 
     def __init__(self) -> None:
-        self.files: dict[Path, Inode] = {}
+        self.files: dict[Path, Inode] = {}  # written by `put` and `drop`
+        self.within: dict[Path, dict[Path, Inode]] = {}  # the same by directory
         self.directories: dict[Path, None] = {}
         self.flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
         self.writes = 0
+
+    def put(self, path: Path, inode: Inode) -> Inode:
+        self.files[path] = self.within.setdefault(path.parent, {})[path] = inode
+        return inode
+
+    def drop(self, path: Path) -> Inode | None:
+        self.within.get(path.parent, {}).pop(path, None)
+        return self.files.pop(path, None)
 
     def copy(self) -> Platter:
         """Another disk with the same content, all of it flushed."""
         twin = Platter()
         twin.directories = dict(self.directories)
         for path, inode in self.files.items():
-            twin.files[path] = Inode(bytearray(inode.content), bytes(inode.content))
+            twin.put(path, Inode(bytearray(inode.content), bytes(inode.content)))
         return twin
 
     def lose_power(self, random: Random) -> None:
@@ -71,17 +80,16 @@ class Platter:
         found: dict[Path, Inode] = {}
         for directory in self.directories:
             flushed = self.flushed_names.get(directory, {})
-            present = {p: inode for p, inode in self.files.items() if p.parent == directory}
+            present = self.within.get(directory, {})
             found |= present if random.random() < 0.5 else flushed
         for inode in dict.fromkeys(found.values()):
             inode.content = bytearray(_survived(inode, random))
             inode.flushed = bytes(inode.content)
             inode.forgotten = range(0)
-        self.files = found
-        self.flushed_names = {
-            directory: {p: inode for p, inode in found.items() if p.parent == directory}
-            for directory in self.directories
-        }
+        self.files, self.within = {}, {}
+        for path, inode in found.items():
+            self.put(path, inode)
+        self.flushed_names = {d: dict(self.within.get(d, {})) for d in self.directories}
 
 
 def _survived(inode: Inode, random: Random) -> bytes:
@@ -135,7 +143,7 @@ class Attached:
         inode = self.platter.files.get(path)
         if inode is None:
             self._check_directory(path.parent)
-            inode = self.platter.files[path] = Inode()
+            inode = self.platter.put(path, Inode())
         return _AttachedFile(self, inode, path.suffix == ".log")
 
     def size(self, path: Path) -> int | None:
@@ -151,7 +159,7 @@ class Attached:
     def replace(self, path: Path, content: bytes) -> None:
         self._change()
         self._check_directory(path.parent)
-        inode = self.platter.files[path] = Inode(bytearray(content), bytes(content))
+        inode = self.platter.put(path, Inode(bytearray(content), bytes(content)))
         self.platter.flushed_names.setdefault(path.parent, {})[path] = inode
 
     def room(self, directory: Path) -> tuple[int, int]:
@@ -159,8 +167,8 @@ class Attached:
 
     def names(self, directory: Path) -> list[str]:
         self.check()
-        paths = (*self.platter.files, *self.platter.directories)
-        return sorted(path.name for path in paths if path.parent == directory)
+        within = (d for d in self.platter.directories if d.parent == directory)
+        return sorted(path.name for path in (*self.platter.within.get(directory, ()), *within))
 
     def make_directory(self, path: Path) -> None:
         self.check()
@@ -169,19 +177,20 @@ class Attached:
 
     def flush_directory(self, path: Path) -> None:
         self._change()
-        self.platter.flushed_names[path] = {
-            name: inode for name, inode in self.platter.files.items() if name.parent == path
-        }
+        self.platter.flushed_names[path] = dict(self.platter.within.get(path, {}))
 
     def rename(self, old: Path, new: Path) -> None:
         self._change()
         platter = self.platter
-        if old in platter.files:
-            platter.files[new] = platter.files.pop(old)
+        file = platter.drop(old)
+        if file is not None:
+            platter.put(new, file)
             return
         self._check_directory(old)
         for path in [path for path in platter.files if old in path.parents]:
-            platter.files[new / path.relative_to(old)] = platter.files.pop(path)
+            inode = platter.files[path]
+            platter.drop(path)
+            platter.put(new / path.relative_to(old), inode)
         del platter.directories[old]
         platter.directories[new] = None
         platter.flushed_names[new] = {
@@ -191,13 +200,13 @@ class Attached:
 
     def remove(self, path: Path) -> None:
         self._change()
-        self.platter.files.pop(path, None)
+        self.platter.drop(path)
 
     def remove_tree(self, path: Path) -> None:
         self._change()
         platter = self.platter
         for each in [each for each in platter.files if path in each.parents]:
-            del platter.files[each]
+            platter.drop(each)
         for each in [each for each in platter.directories if path in (each, *each.parents)]:
             del platter.directories[each]
             platter.flushed_names.pop(each, None)

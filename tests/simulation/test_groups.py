@@ -28,7 +28,7 @@ def test_histories_of_groups_are_about_something() -> None:
     assert max(life.epoch for life in lives) > 5
     assert sum(history.world.life for history in histories) > 10
     assert sum(len(life.owned) for life in lives) > 50
-    assert {life.profile.protocol for life in lives} == {"eager", "cooperative"}
+    assert {life.profile.protocol for life in lives} == {"eager", "cooperative", "consumer"}
 
 
 def test_a_seed_is_the_same_history_of_groups_in_every_process() -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from coordinator.wire.codec import build
+from coordinator.wire.codec import build, to_ms
 
 
 def encode(
@@ -35,6 +35,9 @@ def decode(api_key: int, version: int, correlation_id: int, answer: bytes) -> An
     response, size = read(answer, at)
     assert at + size == len(answer)
     return response
+
+
+__all__ = ["decode", "encode", "to_ms"]
 
 
 @cache

@@ -218,6 +218,7 @@ def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
     return replaced(Draft, "save", make)
 
 
+PROTOCOLS = frozenset({"eager", "cooperative"})  # of the histories in which they can be seen
 # Each with the checkers that have to see it, one without the other.
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     a_former_generation_commits: (Zombies,),

@@ -49,12 +49,7 @@ class GroupHistory(History):
         checkers: Sequence[type[Checker]] = CHECKERS,
     ) -> None:
         setting = scenario.setting
-        settings = {
-            "group_min_session_timeout_ms": 1_000,
-            "group_initial_rebalance_delay_ms": setting.initial_delay_ms,
-            "auto_create_topics_enable": False,
-        }
-        world = GroupWorld(setting.world, scenario.seed, settings)
+        world = GroupWorld(setting.world, scenario.seed, setting.broker_settings)
         super().__init__(world, bug)
         self.scenario = scenario
         world.checkers = [checker(world) for checker in checkers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.simulation.groups.members.member import Interest, Profile
 from tests.simulation.groups.world import SHARDS
@@ -12,7 +12,7 @@ from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, c
 from tests.simulation.world import Setting
 
 TOPICS = ("apples", "apricots", "beans", "beets")
-PREFIXES = ("a", "b", "ap", "")
+PREFIXES = ("a", "b", "ap", "be")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,24 @@ class GroupSetting:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     initial_delay_ms: int
+    assignment_interval_ms: int
+
+    @property
+    def heartbeat_ms(self) -> int:
+        return min(self.session_timeout_ms, self.rebalance_timeout_ms) // 3
+
+    @property
+    def broker_settings(self) -> dict[str, Any]:
+        return {
+            "auto_create_topics_enable": False,
+            "group_min_session_timeout_ms": 1_000,
+            "group_initial_rebalance_delay_ms": self.initial_delay_ms,
+            "group_consumer_min_session_timeout_ms": 1_000,
+            "group_consumer_session_timeout_ms": self.session_timeout_ms,
+            "group_consumer_min_heartbeat_interval_ms": 100,
+            "group_consumer_heartbeat_interval_ms": self.heartbeat_ms,
+            "group_consumer_assignment_interval_ms": self.assignment_interval_ms,
+        }
 
     def profile(self, number: int, seed: int) -> tuple[Profile, Interest]:
         """The host's own, and what it wants at first."""
@@ -118,7 +136,7 @@ class GroupSetting:
             instance_id=f"instance-{number}" if is_static else None,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
-            heartbeat_ms=min(self.session_timeout_ms, self.rebalance_timeout_ms) // 3,
+            heartbeat_ms=self.heartbeat_ms,
             # A leader that comes back below 9 takes itself for a follower, and watches no topics.
             version=9 if is_static else random.choice((3, 5, 9)),
         )
@@ -141,7 +159,7 @@ def scenario(seed: int, length: int = 40) -> GroupScenario:
     world = Setting(
         trouble=random.choice((0.0, 0.0, 0.03, 0.1)),
         flushes=random.random() < 0.25,
-        compacts=random.random() < 0.5,
+        compacts=random.random() < 0.25,
         segment_bytes=random.choice((2_000, 20_000, 1_048_576)),
     )
     hosts = random.choice((2, 3, 3, 4, 5, 6, 8, 12))
@@ -151,11 +169,12 @@ def scenario(seed: int, length: int = 40) -> GroupScenario:
         world=world,
         hosts=hosts,
         groups=random.choice((1, 1, 2)),
-        protocol=random.choice(("eager", "cooperative")),
+        protocol=random.choice(("eager", "cooperative", "consumer", "consumer")),
         static_share=random.choice((0.0, 0.3, 1.0)),
         session_timeout_ms=random.choice((3_000, 6_000)),
         rebalance_timeout_ms=random.choice((3_000, 6_000)),
         initial_delay_ms=random.choice((0, 0, 300)),
+        assignment_interval_ms=random.choice((0, 1_000)),
     )
     begin: list[Step[Action]] = [
         Step(0, Create(topic, random.randint(1, 9))) for topic in random.sample(TOPICS, 3)

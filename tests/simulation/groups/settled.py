@@ -6,9 +6,11 @@ partition of the topics that somebody there wants is owned by one of those who w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from coordinator.groups.classic.state import Phase
+from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.consumer.state import ConsumerGroup, GroupPhase
 from coordinator.shard.life import Life
 from tests.simulation.groups.members.member import Member
 from tests.simulation.groups.world import GroupWorld
@@ -34,7 +36,13 @@ def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:
     shard = world.shard(group_id)
     if shard.log.life is not Life.ACTIVE:
         return f"its shard is {shard.log.life.name}"
-    group = shard.groups.get(group_id)
+    consumers = shard.state.consumer.get(group_id)
+    if consumers is not None:
+        return _of_consumers(consumers, members) or _unresolved(world, consumers)
+    return _of_classic(shard.groups.get(group_id), members)
+
+
+def _of_classic(group: Group | None, members: list[Member]) -> str:
     if not members:
         is_empty = group is None or (group.phase is Phase.EMPTY and not group.pending_join)
         return "" if is_empty else f"nobody is left, but it is {group}"
@@ -50,6 +58,29 @@ def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:
             )
     if len(group.members) != len(members):
         return f"the broker counts {sorted(group.members)}"
+    return ""
+
+
+def _of_consumers(group: ConsumerGroup, members: list[Member]) -> str:
+    if sorted(group.members) != sorted(member.member_id for member in members):
+        return f"the broker counts {sorted(group.members)}"
+    if members and group.phase is not GroupPhase.STABLE:
+        return f"it is {group.phase.value}: {group}"
+    for member in members:
+        if member.epoch != group.epoch:
+            return f"{member.name} is at {member.epoch}, not {group.epoch}"
+    return ""
+
+
+def _unresolved(world: GroupWorld, group: ConsumerGroup) -> str:
+    """Expressions are resolved anew when there are new topics, at most every ten seconds, as in
+    Kafka; one that is gone may stay among what they stood for."""
+    present = {topic.name for topic in world.broker.topics if not topic.is_internal}
+    for regex in group.regex_subscribers:
+        found = group.resolved.get(regex)
+        wanted = {name for name in present if re.fullmatch(regex, name)}
+        if found is None or found.topics & present != wanted:
+            return f"{regex} stands for {found}, not for {sorted(wanted)}"
     return ""
 
 

@@ -7,14 +7,22 @@ from tests.simulation.checkers.reload import Reload
 from tests.simulation.groups.checkers.commits import Commits
 from tests.simulation.groups.checkers.convergence import Convergence
 from tests.simulation.groups.checkers.epochs import Epochs
+from tests.simulation.groups.checkers.member_epochs import MemberEpochs
 from tests.simulation.groups.checkers.ownership import Ownership
+from tests.simulation.groups.checkers.patience import Patience
 from tests.simulation.groups.checkers.recorded import Recorded
+from tests.simulation.groups.checkers.revocation import Revocation
+from tests.simulation.groups.checkers.stale import Stale
 from tests.simulation.groups.checkers.zombies import Zombies
 
 CHECKERS: tuple[type[Checker], ...] = (
     Ownership,
+    Revocation,
     Epochs,
+    MemberEpochs,
     Zombies,
+    Stale,
+    Patience,
     Commits,
     Recorded,
     Reload,
@@ -26,8 +34,12 @@ __all__ = [
     "Commits",
     "Convergence",
     "Epochs",
+    "MemberEpochs",
     "Ownership",
+    "Patience",
     "Recorded",
     "Reload",
+    "Revocation",
+    "Stale",
     "Zombies",
 ]

@@ -7,6 +7,7 @@ from tests.simulation.groups.world import GroupWorld
 
 OFFSET_COMMIT, OFFSET_FETCH = 8, 9
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+CONSUMER_GROUP_HEARTBEAT = 68
 
 
 class GroupChecker(Checker):

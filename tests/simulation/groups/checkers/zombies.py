@@ -41,7 +41,10 @@ class Zombies(GroupChecker):
     def asked(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
             group_id = request.given["group_id"]
-            group = self.world.shard(group_id).groups.get(group_id)
+            shard = self.world.shard(group_id)
+            if group_id in shard.state.consumer:  # see `stale`
+                return
+            group = shard.groups.get(group_id)
             self._present[request] = (
                 (None, -1, frozenset())
                 if group is None
@@ -60,9 +63,9 @@ class Zombies(GroupChecker):
                         _remove(members, left.member_id, left.group_instance_id)
             case api if api == OFFSET_COMMIT:
                 codes = {p.error_code for topic in response.topics for p in topic.partitions}
-                if 0 in codes:
-                    self._committed(request)
-                self._present.pop(request, None)
+                present = self._present.pop(request, None)
+                if 0 in codes and present is not None:
+                    self._committed(request.given, *present)
 
     def _known(self, group_id: str) -> Known:
         reign = self.world.leadership(group_id)
@@ -89,8 +92,9 @@ class Zombies(GroupChecker):
             _remove(known.members, response.member_id, instance_id)
             known.members[response.member_id] = instance_id
 
-    def _committed(self, request: Request) -> None:
-        given = request.given
+    def _committed(
+        self, given: dict[str, Any], phase: Phase | None, present: int, members: frozenset[str]
+    ) -> None:
         known = self._known(given["group_id"])
         member_id, generation = given["member_id"], given["generation_id_or_member_epoch"]
         who = f"{given['group_id']}: a commit of {member_id!r} of generation {generation} is taken"
@@ -98,7 +102,6 @@ class Zombies(GroupChecker):
             self.violated(f"{who}, which is at {known.generation}")
         if known.members is not None and member_id not in known.members:
             self.violated(f"{who}, whose members are {sorted(known.members)}")
-        phase, present, members = self._present[request]
         if generation != present or member_id not in members:
             self.violated(f"{who}, which is {phase} at {present} with {sorted(members)}")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.simulation.groups.members.classic import ClassicMember
+from tests.simulation.groups.members.consumer import ConsumerMember
 from tests.simulation.groups.members.member import Interest, Member, Profile
 from tests.simulation.groups.world import GroupWorld
 
@@ -38,8 +39,10 @@ class Host:
         number = len(self.lives) + 1
         name = f"{self.profile.name}#{number}"
         random = Random(f"{self._seed} {name}")
-        member = ClassicMember(self.world, self.profile, name, self.interest, random)
-        if isinstance(before, ClassicMember) and self.profile.instance_id is not None:
+        kind = ConsumerMember if self.profile.protocol == "consumer" else ClassicMember
+        member = kind(self.world, self.profile, name, self.interest, random)
+        is_static = self.profile.instance_id is not None
+        if is_static and isinstance(before, ClassicMember) and isinstance(member, ClassicMember):
             member.inherit(before)
         self.lives.append(member)
 
@@ -61,10 +64,13 @@ class Host:
             self.member.hang(for_ms)
 
     def haunt(self) -> None:
-        """The last one that was killed here, or fenced, does what it had begun."""
+        """The last one that was killed here, or fenced, does what it had begun; and what the
+        present one did a while ago arrives once more."""
         dead = [life for life in self.lives if life.is_over and life.member_id]
         if dead:
             self.world.spawn(dead[-1].haunt())
+        if self.member is not None:
+            self.world.spawn(self.member.echo())
 
     @property
     def _is_taken_over(self) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -78,6 +80,7 @@ class Member(ABC):
         self.random = random
         self._connection = Connection(world, name, random, world.setting.trouble)
         self._commits = 0
+        self._committed: deque[dict[str, Any]] = deque(maxlen=3)  # the last requests
         self._hangs_until_ms = 0.0
         self._bell: asyncio.Future[None] | None = None
         self._thaw: asyncio.Future[None] | None = None
@@ -121,6 +124,14 @@ class Member(ABC):
         """What was under way when it was killed: a commit of all that it owned."""
         if self.owned:
             await self.commit()
+
+    async def echo(self) -> None:
+        """A commit that it made a while ago arrives once more, on another way."""
+        if self._committed:
+            connection = Connection(self.world, f"{self.name} echo", self.random, 0.0)
+            with suppress(Unanswered):
+                await connection.ask(OFFSET_COMMIT, 9, self._committed[0])
+            connection.cut()
 
     # What every member does
 
@@ -193,6 +204,7 @@ class Member(ABC):
                 for topic, indexes in by_topic.items()
             ],
         }
+        self._committed.append(given)
         answer = await self.ask(OFFSET_COMMIT, 9, given)
         if answer is None:
             return None

@@ -1,0 +1,74 @@
+"""Epochs of consumer groups never go back: not the group's, nor its target's, nor what a member is
+told, across restarts neither; and no member is ahead of the target, nor that of the group."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from coordinator.shard.life import Life
+from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
+from tests.simulation.network import Request
+
+
+class MemberEpochs(GroupChecker):
+    name: ClassVar[str] = "member_epochs"
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self._groups: dict[str, tuple[int, int]] = {}
+        self._empty: set[str] = set()  # these may be deleted
+        self._told: dict[str, dict[str, int]] = {}  # by group, by member
+
+    def acted(self) -> None:
+        for shard in self.world.broker.coordinators.groups.shards:
+            if shard.log.life is not Life.ACTIVE:
+                continue
+            for group_id, group in shard.state.consumer.items():
+                epochs = group.epoch, group.target_epoch
+                known = self._groups.get(group_id, (0, 0))
+                if epochs == known:
+                    continue
+                if epochs[0] < known[0] or epochs[1] < known[1] or epochs[1] > epochs[0]:
+                    self.violated(f"{group_id} was at {known}, and is at {epochs}")
+                self._groups[group_id] = epochs
+        for group_id in self._groups.keys() - self._present():
+            self._end(group_id)
+
+    def loaded(self) -> None:
+        self.acted()
+
+    def answered(self, request: Request, response: Any) -> None:
+        if request.api_key != CONSUMER_GROUP_HEARTBEAT or response.error_code != 0:
+            return
+        given, epoch = request.given, response.member_epoch
+        group_id, member_id = given["group_id"], given["member_id"]
+        if given["member_epoch"] < 0:
+            return
+        told = self._told.setdefault(group_id, {})
+        if epoch < told.get(member_id, 0):
+            self.violated(f"{group_id}: {member_id} was at {told[member_id]}, and is told {epoch}")
+        told[member_id] = epoch
+        group = self.world.shard(group_id).state.consumer.get(group_id)
+        if group is not None and epoch > group.target_epoch:
+            self.violated(f"{group_id}: {member_id} is told {epoch}, above {group.target_epoch}")
+
+    def _present(self) -> set[str]:
+        """Groups that are there, or whose shard isn't."""
+        found = set()
+        for group_id in self._groups:
+            shard = self.world.shard(group_id)
+            group = shard.state.consumer.get(group_id)
+            if shard.log.life is not Life.ACTIVE or group is not None:
+                found.add(group_id)
+                if group is not None and not group.members:
+                    self._empty.add(group_id)
+                elif group is not None:
+                    self._empty.discard(group_id)
+        return found
+
+    def _end(self, group_id: str) -> None:
+        """Its epochs begin again, if it had no members."""
+        if group_id not in self._empty:
+            self.violated(f"{group_id} was at {self._groups[group_id]}, and is gone")
+        del self._groups[group_id]
+        self._told.pop(group_id, None)

@@ -1,0 +1,77 @@
+"""No member of a consumer group is put out before its time: it has its whole session from its last
+heartbeat, and its whole rebalance time-out to give up what is to be revoked. A broker that begins
+to lead the group counts from then."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from coordinator.groups.consumer.facts import MemberState
+from coordinator.shard.life import Life
+from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
+from tests.simulation.network import Request
+
+
+class Patience(GroupChecker):
+    name: ClassVar[str] = "patience"
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self._reigns: dict[str, tuple[int, int]] = {}
+        self._heard_ms: dict[str, dict[str, float]] = {}  # by group, by member id
+        self._revoking_ms: dict[str, dict[str, float]] = {}
+
+    def asked(self, request: Request) -> None:
+        """One that leaves is not put out; nor is one whose place its instance takes again."""
+        if request.api_key == CONSUMER_GROUP_HEARTBEAT and request.given["member_epoch"] < 0:
+            self._forget(request.given["group_id"], request.given["member_id"])
+
+    def answered(self, request: Request, response: Any) -> None:
+        given = request.given
+        is_heard = request.api_key == CONSUMER_GROUP_HEARTBEAT and given["member_epoch"] >= 0
+        if is_heard and response.error_code == 0:
+            heard = self._heard_ms.setdefault(given["group_id"], {})
+            heard[given["member_id"]] = self.world.loop.elapsed_ms
+
+    def acted(self) -> None:
+        now_ms = self.world.loop.elapsed_ms
+        for group_id, heard in self._heard_ms.items():
+            shard = self.world.shard(group_id)
+            if shard.log.life is not Life.ACTIVE:
+                continue
+            group = shard.state.consumer.get(group_id)
+            members = group.members if group is not None else {}
+            revoking = self._revoking_ms.setdefault(group_id, {})
+            reign = self.world.leadership(group_id)
+            if self._reigns.get(group_id) != reign:
+                self._reigns[group_id] = reign
+                for member_id in heard.keys() & members.keys():
+                    heard[member_id] = now_ms
+                revoking.clear()
+            for member_id in heard.keys() - members.keys():
+                self._put_out(group_id, member_id, now_ms)
+            for member_id, member in members.items():
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    revoking.setdefault(member_id, now_ms)
+                else:
+                    revoking.pop(member_id, None)
+
+    def loaded(self) -> None:
+        self.acted()
+
+    def _put_out(self, group_id: str, member_id: str, now_ms: float) -> None:
+        profile = next(h.profile for h in self.world.hosts if h.group_id == group_id)
+        silent_ms = now_ms - self._heard_ms[group_id][member_id]
+        revoking_ms = now_ms - self._revoking_ms[group_id].get(member_id, now_ms)
+        self._forget(group_id, member_id)
+        # The clock of the broker counts whole milliseconds.
+        is_due = silent_ms + 2 >= profile.session_timeout_ms
+        if not is_due and revoking_ms + 2 < profile.rebalance_timeout_ms:
+            self.violated(
+                f"{group_id}: {member_id} is put out, heard of {silent_ms:.0f} ms ago, and asked "
+                f"to revoke {revoking_ms:.0f} ms ago"
+            )
+
+    def _forget(self, group_id: str, member_id: str) -> None:
+        self._heard_ms.get(group_id, {}).pop(member_id, None)
+        self._revoking_ms.get(group_id, {}).pop(member_id, None)

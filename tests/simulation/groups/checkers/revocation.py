@@ -1,0 +1,57 @@
+"""Never two owners of a partition at once: a member of a consumer group is given a partition only
+when nobody else holds it: who had it has said that it has given it up, or is out of the group. And
+the broker's own books say the same: it is in the current assignment of one member at most."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
+from tests.simulation.groups.checkers.holdings import Holdings, Part, assigned_by
+from tests.simulation.network import Request
+
+
+class Revocation(GroupChecker):
+    name: ClassVar[str] = "revocation"
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self._holdings = Holdings(world)
+
+    def asked(self, request: Request) -> None:
+        self._holdings.asked(request)
+
+    def acted(self) -> None:
+        self._holdings.acted()
+
+    def answered(self, request: Request, response: Any) -> None:
+        if request.api_key == CONSUMER_GROUP_HEARTBEAT and response.error_code == 0:
+            self._holdings.acted()  # the same request may have put somebody out
+            group_id, member_id = request.given["group_id"], request.given["member_id"]
+            given = assigned_by(response)
+            for other, holding in self._holdings.of(group_id).items():
+                both = given & holding.parts
+                if both and other != member_id:
+                    self.violated(
+                        f"{group_id}: {member_id} is given {sorted(both)} at "
+                        f"{response.member_epoch}, and {other} has not given it up"
+                    )
+        self._holdings.answered(request, response)
+
+    def looked_at(self) -> None:
+        for shard in self.world.broker.coordinators.groups.shards:
+            for group in shard.state.consumer.values():
+                owners: dict[Part, str] = {}
+                for member in group.members.values():
+                    for found in (member.assigned, member.revoking):
+                        for topic_id, epochs in found.items():
+                            for index in epochs:
+                                owner = owners.setdefault((topic_id, index), member.member_id)
+                                if owner != member.member_id:
+                                    self.violated(
+                                        f"{group.group_id}: {topic_id}-{index} is "
+                                        f"{owner}'s and {member.member_id}'s"
+                                    )
+
+    def ended(self) -> None:
+        self.looked_at()
