@@ -92,8 +92,10 @@ def _check(request: Any, context: Context) -> None:
     if context.version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
         _need(bool(request.member_id.strip()), "MemberId can't be empty.")
     _need(bool(request.group_id.strip()), "GroupId can't be empty.")
-    for name, text in (("InstanceId", request.instance_id), ("RackId", request.rack_id)):
-        _need(text is None or bool(text.strip()), f"{name} can't be empty.")
+    if request.instance_id is not None:
+        _need(bool(request.instance_id.strip()), "InstanceId can't be empty.")
+    if request.rack_id is not None:
+        _need(bool(request.rack_id.strip()), "RackId can't be empty.")
     if epoch == JOINING_EPOCH:
         _need(
             to_ms(request.rebalance_timeout) != NOT_SAID,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.wire.codec import build
 
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from coordinator.broker import Broker
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """One request's surroundings."""
 
     broker: Broker

@@ -22,8 +22,7 @@ class Producer:
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[R, A]):
+class Decision(NamedTuple, Generic[R, A]):
     """Records to append as one batch (none is fine), and the response to give afterwards."""
 
     records: Sequence[R]

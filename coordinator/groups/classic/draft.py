@@ -9,7 +9,7 @@ Also the moves that several decisions share: preparing a rebalance and completin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import TypeAlias
 
 from coordinator.errors import Code, Refused
@@ -23,7 +23,7 @@ from coordinator.groups.classic.state import (
 )
 
 
-class Due(Enum):
+class Due(IntEnum):  # a number is quickly looked up
     SESSION = auto()
     JOIN = auto()
     SYNC = auto()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from coordinator.groups.consumer.cause import Cause
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
@@ -40,8 +41,7 @@ class Seen:
     unstable_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a decision looks at beside the group."""
 
     topics: TopicList
@@ -51,8 +51,7 @@ class Surroundings:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What has become of the member, and what is to follow once the records are written.
 
     `has_moved`: it has taken a step towards its target. `began`: what the group has its next epoch
@@ -93,6 +92,7 @@ def advance(
         epoch = next_epoch(group, member, updated, around.topics, records, bump=bump)
     target_epoch, target = _target(group, epoch, member, updated, replaced, around, records)
     moved = updated
+    has_moved = False
     subscription_changed = topics_changed or regex_changed
     if subscription_changed or not updated.is_at(target_epoch):
         moved = reconcile(
@@ -104,13 +104,14 @@ def advance(
             group.owner,
             subscription_changed=subscription_changed,
         )
-        if moved != updated:
+        has_moved = moved != updated
+        if has_moved:
             records.append(moved.assignment_saved(group.group_id))
     resolve = _to_resolve(group, member, updated, around)
     began = None
     if epoch != group.epoch:
         began = cause if bump else Cause.TOPICS_CHANGED
-    return Step(moved, moved != updated, began, look, resolve)
+    return Step(moved, has_moved, began, look, resolve)
 
 
 def _change_regex(

@@ -7,8 +7,8 @@ Source: consumerGroupHeartbeat of GroupMetadataManager.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.advance import Step, Surroundings, advance
@@ -25,8 +25,7 @@ from coordinator.groups.consumer.reconcile import Owned
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, ConsumerGroup, Member
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(NamedTuple):
     """A request. None: the member says nothing new about it. `member_id` is made up by the caller
     for a member that joins without one; `is_nameless` then."""
 
@@ -54,8 +53,7 @@ class ConsumerHeartbeat:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
+class HeartbeatAnswer(NamedTuple):
     """`assigned` None: what the member is to have hasn't changed."""
 
     member_id: str
@@ -64,8 +62,7 @@ class HeartbeatAnswer:
     assigned: PartitionEpochs | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     """What a heartbeat is to do: records, its answer, and what follows once they are written."""
 
     records: list[Record]
@@ -213,22 +210,25 @@ def removal(group_id: str, member_id: str) -> list[Record]:
 
 # What it says
 
+SAID = (
+    "instance_id",
+    "rack_id",
+    "rebalance_timeout_ms",
+    "assignor",
+    "topics",
+    "regex",
+    "client_id",
+    "client_host",
+)
+
 
 def _updated(member: Member, command: ConsumerHeartbeat) -> Member:
     """The member with what the request says; the very same if that is nothing new."""
-    said = (
-        ("instance_id", command.instance_id),
-        ("rack_id", command.rack_id),
-        ("rebalance_timeout_ms", command.rebalance_timeout_ms),
-        ("assignor", command.assignor),
-        ("topics", command.topics),
-        ("regex", command.regex),
-        ("client_id", command.client_id),
-        ("client_host", command.client_host),
-    )
-    new: dict[str, Any] = {
-        name: value for name, value in said if value is not None and value != getattr(member, name)
-    }
+    new: dict[str, Any] = {}
+    for name in SAID:
+        value = getattr(command, name)
+        if value is not None and value != getattr(member, name):
+            new[name] = value
     if member.classic is not None:
         new["classic"] = None
     return replace(member, **new) if new else member

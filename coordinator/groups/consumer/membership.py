@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import TypeAlias
 
 from coordinator.clock import Background, Clock, Scheduler
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 RETRY_MS = 1_000
 
 
-class Due(Enum):
+class Due(IntEnum):  # a number is quickly looked up
     SESSION = auto()
     REBALANCE = auto()
     JOIN = auto()  # of a classic member
