@@ -11,6 +11,7 @@ Simplifications: no authorization.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from coordinator.features import GROUP_VERSION
 from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
 from coordinator.log.storage import to_base64
-from coordinator.wire.codec import to_ms
+from coordinator.wire.codec import build, to_ms
 
 API_KEY = 68
 VERSIONS = range(2)
@@ -67,22 +68,34 @@ def _refuse(context: Context, refused: Refused) -> Any:
 
 
 def _reply(context: Context, answer: HeartbeatAnswer) -> Any:
-    assignment = None
-    if answer.assigned is not None:
-        assignment = {
-            "topic_partitions": [
-                {"topic_id": topic_id, "partitions": sorted(epochs)}
-                for topic_id, epochs in answer.assigned.items()
-            ]
-        }
-    return context.reply(
-        error_code=Code.NONE,
-        error_message=None,
-        member_id=answer.member_id,
-        member_epoch=answer.epoch,
-        heartbeat_interval=answer.heartbeat_interval_ms,
-        assignment=assignment,
+    said = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
+    if answer.assigned is None:
+        return _unchanged(*said)
+    assigned = [
+        {"topic_id": topic_id, "partitions": sorted(epochs)}
+        for topic_id, epochs in answer.assigned.items()
+    ]
+    return _told(*said, {"topic_partitions": assigned})
+
+
+def _told(
+    response_type: type, member_id: str, epoch: int, interval_ms: int, assignment: Any
+) -> Any:
+    return build(
+        response_type,
+        {
+            "error_code": Code.NONE,
+            "error_message": None,
+            "member_id": member_id,
+            "member_epoch": epoch,
+            "heartbeat_interval": interval_ms,
+            "assignment": assignment,
+        },
     )
+
+
+# Most heartbeats of a member are told what the one before was told.
+_unchanged = lru_cache(4_096)(partial(_told, assignment=None))
 
 
 def _check(request: Any, context: Context) -> None:

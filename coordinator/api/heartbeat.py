@@ -7,10 +7,13 @@ Simplifications: none.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from coordinator.api.context import Context
+from coordinator.errors import Code
 from coordinator.groups.classic.heartbeat import Heartbeat
+from coordinator.wire.codec import build
 
 API_KEY = 12
 VERSIONS = range(5)
@@ -25,4 +28,9 @@ def handle(request: Any, context: Context) -> Any:
             request.generation_id,
         )
     )
-    return context.reply(error_code=code)
+    return _told(context.response_type, code)
+
+
+@cache  # a few codes in a few versions
+def _told(response_type: type, code: Code) -> Any:
+    return build(response_type, {"error_code": code})

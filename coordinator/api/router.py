@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ from coordinator.wire.codec import (
     encode,
     read_body,
     read_header,
+    remembering,
     schema_of,
 )
 from coordinator.wire.connection import Disconnect
@@ -162,6 +164,10 @@ APIS: tuple[ModuleType, ...] = (
 )
 
 
+# Members send them all the time, and most of them say what the one before has said.
+REPEATED = frozenset({heartbeat, consumer_group_heartbeat})
+
+
 def advertised() -> list[dict[str, int]]:
     """ApiVersions' list: each API with its first and last version."""
     ranges = [(api.API_KEY, getattr(api, "ADVERTISED", api.VERSIONS)) for api in APIS]
@@ -176,6 +182,7 @@ class Route:
     """One version of one API: how it is read and who answers it."""
 
     schema: Schema
+    read: Callable[[bytes, int], Any]
     handle: Callable[[Any, Context], Any]
     refuse: Callable[[Any, Context, Code], Any]
 
@@ -207,7 +214,7 @@ class Router:
         route = self._route(header)
         if route is None:
             return self._unsupported_version(header, client_host)
-        request = read_body(route.schema, header, frame)
+        request = route.read(frame, header.body_at)
         context = Context(
             self._broker, header.version, header.client_id, client_host, route.schema.response
         )
@@ -282,7 +289,8 @@ class Router:
             if api is api_versions:
                 return None
             raise MalformedRequest(f"version {header.version} of {_name(api)} is not served")
-        route = Route(schema, api.handle, getattr(api, "refuse", _refuse))
+        read = remembering(schema) if api in REPEATED else partial(read_body, schema)
+        route = Route(schema, read, api.handle, getattr(api, "refuse", _refuse))
         self._routes[key] = route
         return route
 

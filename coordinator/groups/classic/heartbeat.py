@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import validate_member
 from coordinator.groups.classic.state import Group, Member, Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(NamedTuple):
     group_id: str
     member_id: str
     instance_id: str | None

@@ -98,7 +98,7 @@ def advance(
         moved = reconcile(
             updated,
             target_epoch,
-            target,
+            group.target_of(updated.member_id, updated.instance_id) if target is None else target,
             ids_of(group.topics_of(updated), around.topics),
             owned,
             group.owner,
@@ -202,11 +202,11 @@ def _target(
     replaced: str | None,
     around: Surroundings,
     records: list[Record],
-) -> tuple[int, TopicPartitions]:
-    """Epoch and share of the member in the target, which is computed anew if it has to be."""
+) -> tuple[int, TopicPartitions | None]:
+    """The target's epoch, and the member's share of it if it had to be computed anew."""
     interval_ms = around.settings.assignment_interval_ms
     if group.target_epoch >= epoch or not may_assign(group, interval_ms, around.now_ms):
-        return group.target_epoch, group.target_of(updated.member_id, updated.instance_id)
+        return group.target_epoch, None
     assignor = preferred_assignor(group, around.config.assignors[0], member, updated)
     new, target = assign_target(
         group, epoch, updated, replaced, assignor, around.topics, around.now_ms

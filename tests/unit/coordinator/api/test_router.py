@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from coordinator.api.context import Context
 from coordinator.api.router import APIS, Route, Router
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.codec import MalformedRequest, RequestHeader, schema_of
+from coordinator.wire.codec import MalformedRequest, RequestHeader, read_body, schema_of
 from coordinator.wire.connection import Disconnect
 from tests.unit.coordinator.api.client import Client, example, read_answer, run, whole
 
@@ -141,7 +142,7 @@ def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
         schema = schema_of(3, 0)
         assert schema is not None
         router = Router(Client(tmp_path).broker)
-        router._routes[(3, 0)] = Route(schema, handle, metadata.refuse)
+        router._routes[(3, 0)] = Route(schema, partial(read_body, schema), handle, metadata.refuse)
         with pytest.raises(Disconnect, match="MetadataResponse"):
             router.dispatch(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
 
@@ -161,7 +162,9 @@ def test_a_broken_invariant_stops_the_broker(tmp_path: Path) -> None:
         schema = schema_of(18, 0)
         assert schema is not None
         router = Router(client.broker)
-        router._routes[(18, 0)] = Route(schema, handle, api_versions.refuse)
+        router._routes[(18, 0)] = Route(
+            schema, partial(read_body, schema), handle, api_versions.refuse
+        )
         header = RequestHeader(18, 0, 77, "test", 10)
         assert router._route(header) is not None
         with pytest.raises(Disconnect, match="have parted"):

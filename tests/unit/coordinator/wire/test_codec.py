@@ -14,11 +14,12 @@ from coordinator.wire.codec import (
     encode,
     read_body,
     read_header,
+    remembering,
     schema_of,
     to_ms,
 )
 
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PRODUCE, FETCH, METADATA, HEARTBEAT, API_VERSIONS = 0, 1, 3, 12, 18
 
 
 def response_type(api_key: int, version: int) -> type:
@@ -111,7 +112,7 @@ def test_a_body_that_is_none_is_malformed(body: bytes) -> None:
     assert schema is not None
     frame = b"\0\x03\0\x0c\0\0\0\x01\xff\xff" + body
     with pytest.raises(MalformedRequest):
-        read_body(schema, read_header(frame), frame)
+        read_body(schema, frame, read_header(frame).body_at)
 
 
 @given(st.sampled_from([(0, 9), (1, 4), (1, 16), (2, 7), (3, 1), (11, 5), (18, 3)]), st.binary())
@@ -121,7 +122,7 @@ def test_any_bytes_are_a_request_or_malformed(api: tuple[int, int], body: bytes)
     head = api[0].to_bytes(2, "big") + api[1].to_bytes(2, "big")
     frame = head + b"\0\0\0\x01\xff\xff" + body
     try:
-        read_body(schema, read_header(frame), frame)
+        read_body(schema, frame, read_header(frame).body_at)
     except MalformedRequest:
         return
 
@@ -130,8 +131,31 @@ def test_tagged_fields_in_the_header_are_passed_over() -> None:
     schema = schema_of(API_VERSIONS, 3)
     assert schema is not None
     frame = b"\0\x12\0\x03\0\0\0\x01\xff\xff" + b"\x01\x07\x02ab" + b"\x02c\x02v\0"
-    request = read_body(schema, read_header(frame), frame)
+    request = read_body(schema, frame, read_header(frame).body_at)
     assert (request.client_software_name, request.client_software_version) == ("c", "v")
+
+
+def test_what_a_client_says_again_and_again_is_read_once() -> None:
+    schema = schema_of(HEARTBEAT, 0)
+    assert schema is not None
+    read = remembering(schema)
+    first, second = b"\0\x01g\0\0\0\x01\0\x01m", b"\0\x01g\0\0\0\x02\0\x01m"
+    once = read(b"header" + first, 6)
+    assert once == read_body(schema, first, 0)
+    assert read(b"another header" + first, 14) is once
+    assert read(b"header" + second, 6) == read_body(schema, second, 0)
+
+
+def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() -> None:
+    schema = schema_of(HEARTBEAT, 0)
+    assert schema is not None
+    read = remembering(schema)
+    long = b"\x02\0" + b"g" * 512 + b"\0\0\0\x01\0\x01m"
+    assert read(long, 0) == read(long, 0)
+    assert read(long, 0) is not read(long, 0)
+    for _ in range(2):
+        with pytest.raises(MalformedRequest):
+            read(b"\0\x01", 0)
 
 
 def test_a_version_that_kio_does_not_know_has_no_schema() -> None:

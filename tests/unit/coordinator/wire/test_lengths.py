@@ -30,7 +30,7 @@ def read(api_key: int, version: int, body: bytes) -> object:
     assert schema is not None
     head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
     frame = head + (b"\0" if schema.flexible else b"") + body
-    return read_body(schema, read_header(frame), frame)
+    return read_body(schema, frame, read_header(frame).body_at)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_header_of_endless_bits_is_malformed_at_once() -> None:
     schema = schema_of(METADATA, 12)
     assert schema is not None
     with pytest.raises(MalformedRequest, match="more than 5 bytes"):
-        read_body(schema, read_header(frame), frame)
+        read_body(schema, frame, read_header(frame).body_at)
 
 
 @pytest.mark.parametrize("version", [1, 6])

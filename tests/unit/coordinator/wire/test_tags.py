@@ -26,7 +26,7 @@ def read(frame: bytes) -> object:
     header = read_header(frame)
     schema = schema_of(header.api_key, header.version)
     assert schema is not None
-    return read_body(schema, header, frame)
+    return read_body(schema, frame, header.body_at)
 
 
 def with_unknown_fields(frame: bytes, fields: tuple[bytes, ...]) -> bytes:
