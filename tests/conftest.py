@@ -33,6 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="how many random histories of transactions are compared between brokers",
     )
+    parser.addoption(
+        "--seed",
+        default=None,
+        type=int,
+        metavar="N",
+        help="the seed of what happens to the groups of clients; default: another each time",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,7 +15,14 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="session")
 def go(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return build_go(tmp_path_factory.mktemp("go"))
+    """The command that copies."""
+    return build_go(tmp_path_factory.mktemp("go"), ".")
+
+
+@pytest.fixture(scope="session")
+def go_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command for a member of a group."""
+    return build_go(tmp_path_factory.mktemp("go-member"), "./member")
 
 
 @pytest.fixture(scope="session")

@@ -88,18 +88,17 @@ def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:
 
 def settled_offsets(broker: Broker, copying: Copying) -> list[int]:
     """What the group has committed in each partition; nothing while an offset is pending."""
+    return committed_offsets(broker, copying.group, copying.input, PARTITIONS)
+
+
+def committed_offsets(broker: Broker, group: str, topic: str, partitions: int) -> list[int]:
+    """What the group has committed in each partition; nothing while an offset is pending."""
+    asked = {"name": topic, "partition_indexes": list(range(partitions))}
     with Client(broker.bootstrap_servers) as client:
         answer = client.send(
             Api.OFFSET_FETCH,
             8,
-            groups=[
-                {
-                    "group_id": copying.group,
-                    "topics": [
-                        {"name": copying.input, "partition_indexes": list(range(PARTITIONS))}
-                    ],
-                }
-            ],
+            groups=[{"group_id": group, "topics": [asked]}],
             require_stable=True,
         )
     if set(codes(answer)) != {Code.NONE}:

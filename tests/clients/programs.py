@@ -63,10 +63,11 @@ def build_java(into: Path) -> list[str]:
     return ["java", *JVM_FLAGS, "-cp", f"{into}:{class_path()}"]
 
 
-def build_go(into: Path) -> list[str]:
+def build_go(into: Path, package: str) -> list[str]:
+    """The command for one of the packages below `go/`."""
     need("go")
-    run(["go", "build", "-o", str(into / "copy"), "."], directory=HERE / "go")
-    return [str(into / "copy")]
+    run(["go", "build", "-o", str(into / "program"), package], directory=HERE / "go")
+    return [str(into / "program")]
 
 
 def build_javascript(into: Path) -> list[str]:

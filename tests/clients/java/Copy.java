@@ -53,15 +53,7 @@ public final class Copy {
     private static void transact(
             KafkaConsumer<String, String> consumer, KafkaProducer<String, String> producer,
             ConsumerRecords<String, String> records, String output, boolean abort) {
-        producer.beginTransaction();
-        Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
-        for (ConsumerRecord<String, String> each : records) {
-            producer.send(new ProducerRecord<>(output, each.partition(), null, each.value()));
-            next.put(
-                    new TopicPartition(each.topic(), each.partition()),
-                    new OffsetAndMetadata(each.offset() + 1));
-        }
-        producer.sendOffsetsToTransaction(next, consumer.groupMetadata());
+        send(consumer, producer, records, output);
         if (abort) {
             producer.abortTransaction();
             goBack(consumer);
@@ -71,7 +63,29 @@ public final class Copy {
         }
     }
 
-    private static void goBack(KafkaConsumer<String, String> consumer) {
+    /** Begin a transaction, and put copies of the records and their offsets into it. */
+    static void send(
+            KafkaConsumer<String, String> consumer, KafkaProducer<String, String> producer,
+            ConsumerRecords<String, String> records, String output) {
+        producer.beginTransaction();
+        for (ConsumerRecord<String, String> each : records) {
+            producer.send(new ProducerRecord<>(output, each.partition(), null, each.value()));
+        }
+        producer.sendOffsetsToTransaction(next(records), consumer.groupMetadata());
+    }
+
+    /** The offsets behind these records. */
+    static Map<TopicPartition, OffsetAndMetadata> next(ConsumerRecords<String, String> records) {
+        Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
+        for (ConsumerRecord<String, String> each : records) {
+            next.put(
+                    new TopicPartition(each.topic(), each.partition()),
+                    new OffsetAndMetadata(each.offset() + 1));
+        }
+        return next;
+    }
+
+    static void goBack(KafkaConsumer<String, String> consumer) {
         Map<TopicPartition, OffsetAndMetadata> committed = consumer.committed(consumer.assignment());
         committed.forEach((partition, offset) ->
                 consumer.seek(partition, offset == null ? 0 : offset.offset()));

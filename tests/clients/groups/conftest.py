@@ -1,0 +1,44 @@
+"""The history that all tests of groups look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker
+from tests.clients.groups.history import History
+
+SEED_BYTES = 4
+
+
+@pytest.fixture(scope="package")
+def history(
+    broker: Broker,
+    java: list[str],
+    go_member: list[str],
+    unique: Callable[[str], str],
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[History]:
+    """The groups that the chosen tests ask for, run to their ends."""
+    here = Path(__file__).parent
+    names = {
+        str(item.callspec.params["name"]): None
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "history" in item.fixturenames
+        if item.path.parent == here
+    }
+    seed = request.config.getoption("--seed")
+    if seed is None:
+        seed = int.from_bytes(os.urandom(SEED_BYTES))
+    programs = {"java": [*java, "Member"], "go": go_member}
+    directory = tmp_path_factory.mktemp("groups")
+    history = History(broker, programs, unique("groups"), names, seed, directory)
+    try:
+        history.run()
+        yield history
+    finally:
+        history.kill_members()

@@ -1,0 +1,119 @@
+"""The groups, and who is in them: which client, with which settings, under which plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tests.clients.groups.plan import Step, restless, rolling
+
+SESSION_TIMEOUT_MS = 6_000
+# A static member's process is to be back before; a JVM takes its time on a busy machine.
+STATIC_SESSION_TIMEOUT_MS = 20_000
+HEARTBEAT_INTERVAL_MS = 500
+# The group's own settings: with the consumer protocol it is not for the clients to say.
+GROUP_CONFIGS: Mapping[str, str] = {
+    "consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "consumer.heartbeat.interval.ms": str(HEARTBEAT_INTERVAL_MS),
+}
+
+Settings = Mapping[str, str]
+_PATIENT = {"max.poll.interval.ms": "20000"}
+_CLASSIC = {
+    "session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "heartbeat.interval.ms": str(HEARTBEAT_INTERVAL_MS),
+}
+_JAVA_ASSIGNORS = {
+    "range": "Range",
+    "roundrobin": "RoundRobin",
+    "cooperative-sticky": "CooperativeSticky",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A member: its client (`java`, `librdkafka`, `go`) and its assignor, or the new protocol."""
+
+    client: str
+    assignor: str | None = None
+    static: bool = False
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """As the client's member program takes them."""
+        if self.assignor is None:
+            found = {"group.protocol": "consumer"}
+        else:
+            named = self.assignor
+            if self.client == "java":
+                named = f"org.apache.kafka.clients.consumer.{_JAVA_ASSIGNORS[named]}Assignor"
+            found = {**_CLASSIC, "partition.assignment.strategy": named}
+            if self.static:
+                found["session.timeout.ms"] = str(STATIC_SESSION_TIMEOUT_MS)
+        return found if self.client == "go" else {**found, **_PATIENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """One group. `copies`: it copies its records exactly once."""
+
+    members: Mapping[str, Entry]
+    steps: Callable[[Random], Sequence[Step]]
+    copies: bool = False
+
+    @property
+    def static_session_timeout_ms(self) -> int:
+        """How long its static members may be away; 0 if there is none."""
+        static = [each for each in self.members.values() if each.static]
+        if not static:
+            return 0
+        return int(static[0].settings.get("session.timeout.ms", SESSION_TIMEOUT_MS))
+
+
+def _restless(assignor: str | None, static: str, *dynamic: str, copies: bool = False) -> Team:
+    """Clients that all have the same assignor, one of them a static member.
+
+    With the consumer protocol members start one by one: librdkafka 2.16 sends a second full
+    heartbeat when it has just been given its first partitions, and says there that it has none. If
+    the target has changed meanwhile, the broker gives them to others, rightly, while librdkafka
+    goes on to assign them to its application, and revokes them a moment later. Kafka does the same.
+    """
+    moving = {
+        f"{client}-{number}": Entry(client, assignor)
+        for number, client in enumerate(dynamic, start=1)
+    }
+    staying = {f"{static}-static": Entry(static, assignor, static=True)}
+    return Team(
+        {**moving, **staying},
+        lambda random: restless(
+            random, tuple(moving), tuple(staying), starts_settle=assignor is None
+        ),
+        copies=copies,
+    )
+
+
+def _rolling(assignor: str, *clients: str) -> Team:
+    """A group that goes from the classic to the consumer protocol, and back.
+
+    Not with a sticky assignor: as a group's leader librdkafka puts user data into the assignments,
+    and Kafka does not convert such a group.
+    """
+    classic = {f"{client}-classic": Entry(client, assignor) for client in clients}
+    modern = {f"{client}-consumer": Entry(client) for client in clients}
+    return Team(
+        {**classic, **modern}, lambda random: rolling(random, tuple(classic), tuple(modern))
+    )
+
+
+TEAMS: Mapping[str, Team] = {
+    "range": _restless("range", "librdkafka", "java", "librdkafka", "go"),
+    "roundrobin": _restless("roundrobin", "java", "librdkafka", "librdkafka", "go"),
+    "cooperative": _restless("cooperative-sticky", "librdkafka", "java", "librdkafka", "go"),
+    "consumer": _restless(None, "librdkafka", "java", "librdkafka", "go"),
+    "copy-cooperative": _restless(
+        "cooperative-sticky", "librdkafka", "java", "librdkafka", "java", copies=True
+    ),
+    "copy-consumer": _restless(None, "librdkafka", "java", "librdkafka", "java", copies=True),
+    "migration": _rolling("range", "java", "librdkafka", "go"),
+}
