@@ -39,7 +39,10 @@ class CommitOffsets:
 def commit_offsets(
     command: CommitOffsets, metadata_max_bytes: int, now_ms: int
 ) -> Decision[OffsetCommitted, list[Code]]:
-    """One code an offset, in their order: 12 if its metadata is too long, which keeps it out."""
+    """One code an offset, in their order: 12 if its metadata is too long, which keeps it out.
+
+    What is written in a transaction has no topic id, as in Kafka, where the request names none.
+    """
     expire_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
@@ -57,7 +60,7 @@ def commit_offsets(
                 wanted.leader_epoch,
                 wanted.metadata,
                 now_ms,
-                wanted.topic_id,
+                wanted.topic_id if command.producer is None else None,
                 expire_ms,
             )
         )

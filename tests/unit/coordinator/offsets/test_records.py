@@ -40,6 +40,13 @@ def test_every_version_is_read(value: str, leader_epoch: int) -> None:
     assert GroupCodec().decode(KEY, bytes.fromhex(value)) == record
 
 
+def test_an_offset_that_says_when_it_expires_is_written_in_the_version_that_can_say_so() -> None:
+    expiring = bytes.fromhex("0001000000000000002a00046d6574610000018bcfe5687b0000018bcfe56c63")
+    record = COMMITTED._replace(leader_epoch=-1, expire_ms=COMMITTED.commit_ms + 1_000)
+    assert GroupCodec().encode(record) == (KEY, expiring)
+    assert GroupCodec().decode(KEY, expiring) == record
+
+
 def test_what_is_written_is_read_back() -> None:
     assert GroupCodec().decode(KEY, WITH_ID) == COMMITTED._replace(topic_id=TOPIC_ID)
     assert GroupCodec().decode(KEY, None) == OffsetForgotten("counts", "words", 2)
