@@ -53,6 +53,9 @@ class GroupShardState:
                 consumer_apply.apply(self.consumer, record, origin)
 
 
+_OFFSETS = (OffsetCommitted, OffsetForgotten)
+
+
 class GroupCodec:
     """Tells the records of `__consumer_offsets` apart by the type that their keys start with.
 
@@ -60,7 +63,7 @@ class GroupCodec:
     """
 
     def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
-        if isinstance(record, OffsetCommitted | OffsetForgotten):  # most of them
+        if isinstance(record, _OFFSETS):  # most of them
             return offset_records.encode_offset(record)
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group(record)

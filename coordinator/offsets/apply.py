@@ -16,15 +16,7 @@ from coordinator.shard.decision import Origin, TransactionEnded
 def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin) -> None:
     match record:
         case OffsetCommitted():
-            kept = CommittedOffset(
-                record.offset,
-                record.leader_epoch,
-                record.metadata,
-                record.commit_ms,
-                record.topic_id,
-                origin.offset,
-                record.expire_ms,
-            )
+            kept = CommittedOffset(record, origin.offset)
             group_id = record.group_id
             state.groups.add(group_id)
             if origin.producer_id >= 0:

@@ -47,7 +47,7 @@ def commit_offsets(
     records = []
     codes = []
     for wanted in command.offsets:
-        if not fits(wanted.metadata, metadata_max_bytes):
+        if wanted.metadata and not fits(wanted.metadata, metadata_max_bytes):
             codes.append(Code.OFFSET_METADATA_TOO_LARGE)
             continue
         codes.append(Code.NONE)

@@ -34,7 +34,8 @@ def encode_offset(record: Record) -> tuple[bytes, bytes | None]:
     head = _HEAD.pack(VALUE_VERSION, record.offset, record.leader_epoch)
     topic_id = record.topic_id
     rest = _when_and_where(record.commit_ms, None if topic_id is None else topic_id.int)
-    return key, head + _text(record.metadata) + rest
+    text = _text(record.metadata) if record.metadata else b"\x01"
+    return key, head + text + rest
 
 
 def _expiring(record: OffsetCommitted) -> bytes:
@@ -47,8 +48,6 @@ def _expiring(record: OffsetCommitted) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    if not value:
-        return b"\x01"
     writer = Writer.of_field()
     writer.string(value)
     return writer.done()

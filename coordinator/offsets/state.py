@@ -28,22 +28,9 @@ NO_OFFSET = -1
 NEVER = -1
 
 
-class CommittedOffset(NamedTuple):
-    """An offset as it is kept; `record_offset` is the place of its record in the log.
-
-    `expire_ms`: when it expires by its client's own wish, NEVER if it didn't say (see `expire`).
-    """
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_ms: int
-    topic_id: UUID | None
-    record_offset: int
-    expire_ms: int = NEVER
-
-
 class OffsetCommitted(NamedTuple):
+    """`expire_ms`: when it expires by its client's own wish, NEVER if it didn't say (see `expire`)."""
+
     group_id: str
     topic: str
     partition: int
@@ -57,6 +44,37 @@ class OffsetCommitted(NamedTuple):
     @property
     def key(self) -> OffsetKey:
         return self.group_id, self.topic, self.partition
+
+
+class CommittedOffset(NamedTuple):
+    """An offset as it is kept: its record, and the place of that in the log."""
+
+    record: OffsetCommitted
+    record_offset: int
+
+    @property
+    def offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.record.leader_epoch
+
+    @property
+    def metadata(self) -> str:
+        return self.record.metadata
+
+    @property
+    def commit_ms(self) -> int:
+        return self.record.commit_ms
+
+    @property
+    def topic_id(self) -> UUID | None:
+        return self.record.topic_id
+
+    @property
+    def expire_ms(self) -> int:
+        return self.record.expire_ms
 
 
 @dataclass(frozen=True, slots=True)

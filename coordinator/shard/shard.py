@@ -166,8 +166,7 @@ class Shard(Generic[R]):
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
         self.counters.count_append(len(encoded), self._clock.monotonic_ms() - begin_ms)
-        for i, record in enumerate(records):
-            self._make_true(record, Origin(base_offset + i, producer_id))
+        self._make_true(records, base_offset, producer_id)
 
     def end_transaction(self, ended: TransactionEnded) -> None:
         """Append a marker and apply it: what was pending is committed or gone when this returns."""
@@ -182,7 +181,7 @@ class Shard(Generic[R]):
             ended.transaction_version,
         )
         self.counters.count_append(1, self._clock.monotonic_ms() - begin_ms)
-        self._make_true(ended, Origin(offset, ended.producer_id))
+        self._make_true([ended], offset, ended.producer_id)
 
     # Life
 
@@ -249,15 +248,13 @@ class Shard(Generic[R]):
             ended = TransactionEnded(
                 batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
             )
-            self._make_true(ended, Origin(batch.base_offset, batch.producer_id, replaying=True))
-            self.counters.loaded += 1
+            self._replayed(ended, batch.base_offset, batch.producer_id)
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
         for found in batch.records():
             record = self._decode(found.offset, found.key, found.value)
             if record is not None:
-                self._make_true(record, Origin(found.offset, producer_id, replaying=True))
-                self.counters.loaded += 1
+                self._replayed(record, found.offset, producer_id)
 
     def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
         """None: nothing to apply. Of a value of an unknown version, the tombstone of its key."""
@@ -279,12 +276,27 @@ class Shard(Generic[R]):
             self.unknown.supersede(key)
         return record
 
-    def _make_true(self, record: R | TransactionEnded, origin: Origin) -> None:
+    def _make_true(
+        self, records: Sequence[R | TransactionEnded], offset: int, producer_id: int
+    ) -> None:
+        """What has been appended, the first of it at this offset."""
+        apply = self._apply
+        for record in records:
+            try:
+                apply(record, Origin(offset, producer_id))
+            except Exception as error:
+                raise self._break_at(offset, record, error) from error
+            offset += 1
+
+    def _replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
         try:
-            self._apply(record, origin)
+            self._apply(record, Origin(offset, producer_id, True))
         except Exception as error:
-            what = f"applying {record!r} from offset {origin.offset}: {error!r}"
-            raise self._break(what) from error
+            raise self._break_at(offset, record, error) from error
+        self.counters.loaded += 1
+
+    def _break_at(self, offset: int, record: object, error: Exception) -> BrokenInvariant:
+        return self._break(f"applying {record!r} from offset {offset}: {error!r}")
 
     def _break(self, what: str) -> BrokenInvariant:
         self._broken = f"{self.name}: {what}"
