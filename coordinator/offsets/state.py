@@ -29,7 +29,7 @@ NEVER = -1
 
 
 class OffsetCommitted(NamedTuple):
-    """`expire_ms`: when it expires by its client's own wish, NEVER if it didn't say (see `expire`)."""
+    """`expire_ms`: when it expires by its client's own wish; NEVER: it has none (see `expire`)."""
 
     group_id: str
     topic: str
