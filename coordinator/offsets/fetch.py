@@ -31,9 +31,10 @@ def fetch_offsets(
 ) -> list[FetchedOffset]:
     """The offsets asked for, in their order. A topic id must be that of the committed offset."""
     group = state.committed.get(group_id, {})
+    held = state.holders.get(group_id, ()) if require_stable else ()
     fetched = []
     for topic, partition, topic_id in partitions:
-        if require_stable and state.has_pending((group_id, topic, partition)):
+        if held and (topic, partition) in held:
             code = Code.UNSTABLE_OFFSET_COMMIT
             fetched.append(FetchedOffset(topic, partition, code=code))
             continue

@@ -102,15 +102,6 @@ class OffsetState:
     # Groups that somebody has committed offsets for since they were last deleted.
     groups: set[str] = field(default_factory=set)
 
-    def has_pending(self, key: OffsetKey) -> bool:
-        """Some open transaction holds an offset for this partition."""
-        group_id, topic, partition = key
-        return (topic, partition) in self.holders.get(group_id, ())
-
-    def has_offsets(self, group_id: str) -> bool:
-        """The group has some, committed or pending."""
-        return group_id in self.committed or group_id in self.holders
-
     def clear(self) -> None:
         self.committed.clear()
         self.pending.clear()

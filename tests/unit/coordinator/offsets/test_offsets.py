@@ -72,7 +72,7 @@ def test_transactions_of_different_producers_do_not_end_each_other() -> None:
     apply(state, committed(20), Origin(1, producer_id=4))
     apply(state, TransactionEnded(3, 0, committed=True), Origin(2, 3))
     assert state.committed["counts"]["words", 0].offset == 10
-    assert state.has_pending(("counts", "words", 0))
+    assert state.holders == {"counts": {("words", 0): {4}}}
 
 
 def test_a_forgotten_offset_is_gone_pending_or_not() -> None:
