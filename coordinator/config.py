@@ -122,6 +122,12 @@ class BrokerConfig:
             for word in items(getattr(self, name)):
                 if word not in words:
                     raise WrongSetting(f"{_dotted(name)}={word}: must be {' or '.join(words)}")
+        assignors = items(self.group_consumer_assignors)
+        if not assignors or len(set(assignors)) < len(assignors):
+            raise WrongSetting(
+                f"group.consumer.assignors={self.group_consumer_assignors}: must name each of one "
+                "or more assignors once"
+            )
         for low_name, high_name in _ORDERED:
             low, high = getattr(self, low_name), getattr(self, high_name)
             if low > high:

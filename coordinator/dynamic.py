@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from coordinator.config import SETTINGS, BrokerConfig
+from coordinator.config import SETTINGS, BrokerConfig, WrongSetting
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.log.configs import TOPIC_CONFIGS
@@ -90,10 +90,15 @@ class DynamicConfigs:
 
     def put(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
         """Give a resource this configuration in place of the one that it has; on disk, and in
-        force, when this returns. Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
+        force, when this returns. Refused(KAFKA_STORAGE_ERROR) leaves it as it was, and so does
+        INVALID_REQUEST for settings of the broker that can't hold together: it could not start."""
         resources = {key: value for key, value in self._resources.items() if key != (kind, name)}
         if configs:
             resources[(kind, name)] = dict(configs)
+        try:
+            self._effective(resources)
+        except WrongSetting as wrong:
+            raise Refused(Code.INVALID_REQUEST, str(wrong)) from wrong
         try:
             self._storage.write_configs((*key, value) for key, value in resources.items())
         except OSError as error:
@@ -103,7 +108,12 @@ class DynamicConfigs:
 
     def effective(self) -> BrokerConfig:
         """The settings that hold. WrongSetting for one that this broker doesn't have."""
-        return self._static.with_settings({**self._for_all, **self._for_this})
+        return self._effective(self._resources)
+
+    def _effective(self, resources: Mapping[tuple[int, str], Mapping[str, str]]) -> BrokerConfig:
+        for_all = resources.get((ResourceType.BROKER, ""), {})
+        for_this = resources.get((ResourceType.BROKER, str(self._static.node_id)), {})
+        return self._static.with_settings({**for_all, **for_this})
 
     def layers(self, field: str) -> list[Layer]:
         """The values of a broker's setting, the one that holds first."""

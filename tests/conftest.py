@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=3,
         metavar="N",
-        help="how many random histories of transactions are compared between brokers",
+        help="how many random histories of transactions and of groups are compared",
     )
     parser.addoption(
         "--seed",

@@ -15,7 +15,7 @@ from coordinator.api.context import Context
 from coordinator.config import SETTINGS
 from coordinator.dynamic import DYNAMIC, ResourceType
 from coordinator.errors import Code, Refused
-from coordinator.groups.configs import GROUP_CONFIGS, check_group_configs
+from coordinator.groups.configs import GROUP_CONFIGS, check_group_configs, check_limits
 from coordinator.groups.configs import default_of as group_default_of
 from coordinator.log.configs import TOPIC_CONFIGS, check_configs, default_of
 from coordinator.log.topics import check_name
@@ -103,10 +103,15 @@ class _Broker:
             message = f"Cannot update these configs dynamically: [{', '.join(static)}]"
             raise Refused(Code.INVALID_REQUEST, message)
         try:
-            return {
+            found = {
                 key: checked(key, value, SETTINGS[key.replace(".", "_")])
                 for key, value in configs.items()
             }
+            for config in GROUP_CONFIGS.values():  # the limits of a group's are the broker's, too
+                if config.from_broker in found:
+                    key = config.from_broker
+                    check_limits(key, found[key], config, self._context.broker.config)
+            return found
         except Refused as refused:
             raise Refused(Code.INVALID_REQUEST, refused.message) from refused
 

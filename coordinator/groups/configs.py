@@ -109,7 +109,7 @@ def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dic
                 f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
                 "format 'by_duration:<PnDTnHnMn.nS>'.",
             )
-        _check_limits(name, found[name], config, broker)
+        check_limits(name, found[name], config, broker)
     for kind in ("consumer", "share", "streams"):
         _check_session(kind, found, broker)
     return found
@@ -133,7 +133,8 @@ def _check_session(kind: str, configs: Mapping[str, str], broker: BrokerConfig) 
         raise Refused(Code.INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
 
 
-def _check_limits(name: str, value: str, config: GroupConfig, broker: BrokerConfig) -> None:
+def check_limits(name: str, value: str, config: GroupConfig, broker: BrokerConfig) -> None:
+    """Refused(INVALID_CONFIG) for a number that is beyond what the broker's settings allow."""
     if config.least and int(value) < config.least.of(broker):
         raise Refused(
             Code.INVALID_CONFIG,

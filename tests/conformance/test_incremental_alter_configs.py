@@ -327,6 +327,14 @@ def test_a_list_of_the_broker_can_be_extended(client: Client) -> None:
             "x",
             f"Invalid value x for configuration {MAX_BYTES}: Not a number of type INT",
         ),
+        (
+            "group.consumer.assignment.interval.ms",
+            "15001",
+            (
+                "group.consumer.assignment.interval.ms must be less than or equal to "
+                "group.consumer.max.assignment.interval.ms"
+            ),
+        ),
         *(
             (static, given, f"Cannot update these configs dynamically: [{static}]")
             for static, given in (

@@ -32,6 +32,14 @@ def test_settings_have_kafkas_names() -> None:
         ("auto.create.topics.enable", "yes", "must be true or false"),
         ("log.message.timestamp.type", "Never", "must be CreateTime or LogAppendTime"),
         ("group.min.session.timeout.ms", "9999999", "must not be above"),
+        ("group.consumer.session.timeout.ms", "44999", "min.session.timeout.ms=45000: must not"),
+        ("group.consumer.session.timeout.ms", "60001", "must not be above .*=60000"),
+        ("group.consumer.heartbeat.interval.ms", "15001", "must not be above .*=15000"),
+        ("group.consumer.assignment.interval.ms", "15001", "must not be above .*=15000"),
+        ("group.consumer.assignors", "", "must name each of one or more assignors once"),
+        ("group.consumer.assignors", "range,range", "must name each of one or more"),
+        ("group.consumer.assignors", "mine", "must be uniform or range"),
+        ("group.consumer.migration.policy", "never", "must be bidirectional or disabled or"),
     ],
 )
 def test_a_wrong_setting_is_said_with_its_value_and_what_to_do(
@@ -39,6 +47,15 @@ def test_a_wrong_setting_is_said_with_its_value_and_what_to_do(
 ) -> None:
     with pytest.raises(WrongSetting, match=message):
         BrokerConfig.from_settings(HERE, {name: value})
+
+
+def test_a_member_has_to_be_heard_of_more_often_than_it_has_to_be_missed() -> None:
+    settings = {
+        "group.consumer.min.session.timeout.ms": "1",
+        "group.consumer.session.timeout.ms": "5000",
+    }
+    with pytest.raises(WrongSetting, match=r"heartbeat.interval.ms=5000: must be below group"):
+        BrokerConfig.from_settings(HERE, settings)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def test_what_is_set_for_this_broker_holds_before_what_is_set_for_all(tmp_path: 
     assert opened.changes == 2
 
 
+def test_settings_with_which_the_broker_could_not_start_are_not_kept(tmp_path: Path) -> None:
+    dynamic = Opened(tmp_path).dynamic
+    with pytest.raises(Refused, match="must not be above") as refused:
+        dynamic.put(BROKER, "1", {"group.consumer.assignment.interval.ms": "15001"})
+    assert refused.value.code is Code.INVALID_REQUEST
+    assert (dynamic.of(BROKER, "1"), dynamic.effective().num_partitions) == ({}, 1)
+
+
 def test_what_was_set_is_there_when_the_directory_is_opened_again(tmp_path: Path) -> None:
     first = Opened(tmp_path)
     first.dynamic.put(GROUP, "g", {"streams.num.standby.replicas": "1"})
