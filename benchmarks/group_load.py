@@ -36,6 +36,7 @@ from benchmarks.group_wire import Connection, connect
 STABLE_TIMEOUT_S = 180.0
 COMMITTERS = 8
 COMMITTED_PARTITIONS = 10
+PIPELINED = 10
 FRAMES = 50  # different commits of one member, sent again and again
 FILL_DEPTH = 20
 GROUPS_A_FETCH = 100
@@ -181,7 +182,7 @@ async def pumped(
 
 
 async def commits(load: GroupLoad) -> dict[str, float]:
-    """Commits of 10 partitions each by members of several groups: one at a time, then pipelined."""
+    """Commits of 10 partitions each: by one member, by members of several groups, pipelined."""
     members: list[Member] = []
     for number in range(COMMITTERS):
         board = Board(load.partitions)
@@ -206,11 +207,16 @@ async def commits(load: GroupLoad) -> dict[str, float]:
         wire.check_committed(answer)
         sent.append((member.connection, frames, answer))
     figures: dict[str, float] = {}
-    for depth, name in ((1, "commit"), (10, "pipelined_commit")):
+    alone = load.count // COMMITTERS
+    for name, by, depth, count in (
+        ("alone", sent[:1], 1, alone),
+        ("together", sent, 1, load.count),
+        ("pipelined", sent, PIPELINED, load.count),
+    ):
         before_s = cpu_s(load.pid)
-        seconds = await pumped(sent, depth, load.count)
-        cpu_us = (cpu_s(load.pid) - before_s) * 1_000_000 / load.count
-        figures |= {f"{name}s_per_s": load.count / seconds, f"{name}_cpu_us": cpu_us}
+        seconds = await pumped(by, depth, count)
+        cpu_us = (cpu_s(load.pid) - before_s) * 1_000_000 / count
+        figures |= {f"{name}_per_s": count / seconds, f"{name}_cpu_us": cpu_us}
     last = offsets((load.count // COMMITTERS - 1) % FRAMES)
     names = [f"{load.group}-{number}" for number in range(COMMITTERS)]
     await check_fetched(members[0].connection, dict.fromkeys(names, last))
