@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from coordinator.errors import Code
-from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer
+from tests.conformance import calls
+from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, describe
+from tests.conformance.wire import Api, Client
 
 MAX_SIZE = 10
 
@@ -122,6 +124,30 @@ def test_a_regular_expression_that_is_none_is_refused_with_128(
     assert answer.error_message.startswith(
         "SubscribedTopicRegex `[` is not a valid regular expression: missing "
     )
+
+
+def test_without_its_feature_the_protocol_is_not_served(
+    consumer: Callable[..., Consumer], client: Client, group: str
+) -> None:
+    someone = consumer()
+    someone.join("no-such-topic")
+
+    def set_level(level: int, kind: int) -> None:
+        update = {"feature": "group.version", "max_version_level": level, "upgrade_type": kind}
+        fields = {"timeout": 5_000, "validate_only": False}
+        response = client.send(Api.UPDATE_FEATURES, 1, feature_updates=[update], **fields)
+        assert response.error_code == Code.NONE, response
+
+    def heartbeat() -> Code:
+        return Code(someone.send().error_code)
+
+    set_level(0, kind=2)
+    try:
+        assert calls.eventually(heartbeat, Code.UNSUPPORTED_VERSION) == Code.UNSUPPORTED_VERSION
+        assert describe(client, group).error_code == Code.UNSUPPORTED_VERSION
+    finally:
+        set_level(1, kind=1)
+    assert calls.eventually(heartbeat, Code.NONE) == Code.NONE
 
 
 # Static members
