@@ -113,11 +113,14 @@ class Course:
         self._settle()
 
     def leave(self) -> None:
-        """All members close."""
-        for each in self._running.values():
-            each.ask_to_end()
-        while self._running:
-            self._running.popitem()[1].see_end()
+        """All members close, the static ones last: the others' rebalance would wait for them until
+        their sessions are over, and a client that waits for it can't leave."""
+        for static in (False, True):
+            those = [name for name in self._running if self.team.members[name].static is static]
+            for name in those:
+                self._running[name].ask_to_end()
+            for name in those:
+                self._running.pop(name).see_end()
 
     def kill(self) -> None:
         """End what is still there."""

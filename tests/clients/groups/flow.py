@@ -43,6 +43,7 @@ class Flow:
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "reconnect.backoff.max.ms": 500,
+                "log_level": 2,  # a connection that is refused is no news: the broker is killed
             }
         )
         numbers = itertools.count()

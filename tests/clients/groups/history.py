@@ -96,6 +96,8 @@ class History:
                 settings["group.instance.id"] = member
             if team.copies:
                 settings |= {"output": group, "transactional.id": f"{group}-{member}"}
+            if entry.by_regex:
+                settings["regex"] = f"^{self._topic}$"
             pairs = [f"{key}={value}" for key, value in settings.items()]
             program = self._programs[entry.client]
             return [*program, self._broker.bootstrap_servers, self._topic, group, *pairs]

@@ -27,6 +27,8 @@ from tests.clients.groups.events import Event, Life
 
 # By then whoever lost its place has heard of it: its session is over, or the broker back again.
 AFTERMATH_NS = 20 * 1_000_000_000
+# By then every member has heard what became of a rebalance that the broker's end has cut short.
+RECONNECTED_NS = 5 * 1_000_000_000
 
 # Every record of the input: its partition and offset, and its number.
 Records = Mapping[tuple[int, int], int]
@@ -167,7 +169,7 @@ def disturbed(
     for each in returns:
         was_late = each.end_ns - each.begin_ns > session_ms * 1_000_000
         if was_late or any(
-            each.begin_ns - AFTERMATH_NS < end < each.end_ns for end in broker_ends_ns
+            each.begin_ns - RECONNECTED_NS < end < each.end_ns for end in broker_ends_ns
         ):
             continue
         if each.before != each.after:

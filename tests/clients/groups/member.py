@@ -1,9 +1,9 @@
 """A member with librdkafka: `member.py HOST:PORT TOPIC GROUP [SETTING=VALUE ...]`
 
-The settings are the consumer's, and `output`: a topic that records are copied to, transaction by
-transaction, with the offsets in them; `transactional.id` goes with it. Without it each record is
-consumed at least once and then committed. It says what happens to it as `events` tells, and goes on
-until it gets SIGTERM.
+The settings are the consumer's, and these: `regex`, to subscribe to instead of the topic; `output`,
+a topic that records are copied to, transaction by transaction, with the offsets in them, and
+`transactional.id` for that. Without an output each record is consumed at least once and then
+committed. It says what happens to it as `events` tells, and goes on until it gets SIGTERM.
 
 An error in a transaction leaves its outcome unknown: a new producer settles it, and the consumer
 goes back to what is committed.
@@ -36,6 +36,7 @@ class Member:
         self._topic = topic
         self._output = settings.pop("output", None)
         self._transactional_id = settings.pop("transactional.id", None)
+        subscribed = settings.pop("regex", topic)
         self._producer: Producer | None = None
         # Whether a producer is to be made, and the outcome of the last transaction to be found out.
         self._is_unsettled = self._output is not None
@@ -54,7 +55,7 @@ class Member:
             }
         )
         self._consumer.subscribe(
-            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            [subscribed], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
     def turn(self) -> None:

@@ -33,11 +33,15 @@ _JAVA_ASSIGNORS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member: its client (`java`, `librdkafka`, `go`) and its assignor, or the new protocol."""
+    """A member: its client (`java`, `librdkafka`, `go`) and its assignor, or the new protocol.
+
+    `by_regex`: it is subscribed to a regular expression, which the broker resolves.
+    """
 
     client: str
     assignor: str | None = None
     static: bool = False
+    by_regex: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
@@ -74,21 +78,21 @@ class Team:
 def _restless(assignor: str | None, static: str, *dynamic: str, copies: bool = False) -> Team:
     """Clients that all have the same assignor, one of them a static member.
 
-    With the consumer protocol members start one by one: librdkafka 2.16 sends a second full
-    heartbeat when it has just been given its first partitions, and says there that it has none. If
-    the target has changed meanwhile, the broker gives them to others, rightly, while librdkafka
-    goes on to assign them to its application, and revokes them a moment later. Kafka does the same.
+    With the consumer protocol two of them are subscribed to a regular expression, and members start
+    one by one: librdkafka 2.16 sends a second full heartbeat when it has just been given its first
+    partitions, and says there that it has none. If the target has changed meanwhile, the broker
+    gives them to others, rightly, while librdkafka goes on to assign them to its application, and
+    revokes them a moment later. Kafka does the same.
     """
+    is_modern = assignor is None
     moving = {
-        f"{client}-{number}": Entry(client, assignor)
+        f"{client}-{number}": Entry(client, assignor, by_regex=is_modern and number == 1)
         for number, client in enumerate(dynamic, start=1)
     }
-    staying = {f"{static}-static": Entry(static, assignor, static=True)}
+    staying = {f"{static}-static": Entry(static, assignor, static=True, by_regex=is_modern)}
     return Team(
         {**moving, **staying},
-        lambda random: restless(
-            random, tuple(moving), tuple(staying), starts_settle=assignor is None
-        ),
+        lambda random: restless(random, tuple(moving), tuple(staying), starts_settle=is_modern),
         copies=copies,
     )
 

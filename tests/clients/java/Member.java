@@ -10,6 +10,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
@@ -19,10 +20,11 @@ import org.apache.kafka.common.errors.UnknownMemberIdException;
 /**
  * A member of a group: {@code java Member HOST:PORT TOPIC GROUP [SETTING=VALUE ...]}
  *
- * <p>The settings are the consumer's, and {@code output}: a topic that records are copied to,
- * transaction by transaction, with the offsets in them; {@code transactional.id} goes with it.
- * Without it each record is consumed at least once and then committed. Says what happens to it, a
- * line an event, and goes on until it gets SIGTERM.
+ * <p>The settings are the consumer's, and these: {@code regex}, to subscribe to instead of the topic;
+ * {@code output}, a topic that records are copied to, transaction by transaction, with the offsets in
+ * them, and {@code transactional.id} for that. Without an output each record is consumed at least
+ * once and then committed. Says what happens to it, a line an event, and goes on until it gets
+ * SIGTERM.
  */
 public final class Member implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -31,6 +33,7 @@ public final class Member implements ConsumerRebalanceListener {
     private final Cluster cluster;
     private final KafkaConsumer<String, String> consumer;
     private final String output;
+    private final String regex;
     private final String transactionalId;
     private final Map<TopicPartition, OffsetAndMetadata> pending = new HashMap<>();
     private KafkaProducer<String, String> producer;
@@ -39,6 +42,7 @@ public final class Member implements ConsumerRebalanceListener {
     private Member(String servers, String group, Map<String, String> settings) {
         cluster = new Cluster(servers, "member");
         output = settings.remove("output");
+        regex = settings.remove("regex");
         transactionalId = settings.remove("transactional.id");
         List<String> all = new ArrayList<>(List.of(
                 "group.id", group,
@@ -60,7 +64,7 @@ public final class Member implements ConsumerRebalanceListener {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             member.ended = true;
             try {
-                main.join(Cluster.PATIENCE_MS);
+                main.join();
             } catch (InterruptedException ignored) {
                 // Then it ends as if it were killed.
             }
@@ -69,7 +73,11 @@ public final class Member implements ConsumerRebalanceListener {
     }
 
     private void run(String topic) {
-        consumer.subscribe(List.of(topic), this);
+        if (regex == null) {
+            consumer.subscribe(List.of(topic), this);
+        } else {
+            consumer.subscribe(new SubscriptionPattern(regex), this);
+        }
         while (!ended) {
             if (output != null && producer == null) {
                 startProducer();
