@@ -129,7 +129,7 @@ def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
             [record] = decision.records
             saved = replace(record.transaction, producer_epoch=known.producer_epoch)
             owner = replace(decision.response, producer_epoch=known.producer_epoch)
-            return replace(decision, records=(TransactionSaved(saved),), response=owner)
+            return decision._replace(records=(TransactionSaved(saved),), response=owner)
 
         return init_producer_id
 
@@ -221,7 +221,7 @@ def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
             decision = original(known, *rest, **named)
             [record] = decision.records
             saved = replace(record.transaction, producer_epoch=known.producer_epoch)
-            return replace(decision, records=(TransactionSaved(saved),))
+            return decision._replace(records=(TransactionSaved(saved),))
 
         return fence_and_abort
 

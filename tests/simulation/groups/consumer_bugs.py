@@ -125,7 +125,7 @@ def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[N
     def make(original: Any) -> Any:
         def beat(group: Any, *rest: Any) -> Any:
             found = original(group, *rest)
-            return replace(found, answer=replace(found.answer, epoch=group.epoch + 1))
+            return found._replace(answer=found.answer._replace(epoch=group.epoch + 1))
 
         return beat
 
