@@ -134,8 +134,8 @@ class Bench:
         for number in range(self.size.warm_ups + self.size.rounds):
             counts = number >= self.size.warm_ups
             for protocol in self.protocols:
-                # Of classic ones that start at once it is chance who makes the first generation, and
-                # whether the others wait for its next heartbeat.
+                # Who of the classic ones makes the first generation is chance, and so is whether
+                # the others wait for its next heartbeat.
                 if counts and protocol == "consumer":
                     self._clients(brokers, protocol, "")
                 for numbers in (SMALL, LARGE):

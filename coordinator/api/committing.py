@@ -11,7 +11,7 @@ from typing import Any
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic
-from coordinator.offsets.commit import CommitOffset
+from coordinator.offsets.commit import CommitOffset, commit_offset
 
 
 class Asked:
@@ -74,11 +74,13 @@ def _topic(topic: Any, codes: Iterable[Code]) -> dict[str, Any]:
 
 def _offset_of(topic: Topic, asked: Any) -> CommitOffset:
     """What a request says of one partition. Fields that its version lacks have Kafka's defaults."""
-    return CommitOffset(
-        topic.name,
-        asked.partition_index,
-        asked.committed_offset,
-        getattr(asked, "committed_leader_epoch", -1),
-        asked.committed_metadata or "",
-        topic.id,
+    return commit_offset(
+        (
+            topic.name,
+            asked.partition_index,
+            asked.committed_offset,
+            getattr(asked, "committed_leader_epoch", -1),
+            asked.committed_metadata or "",
+            topic.id,
+        )
     )

@@ -9,6 +9,7 @@ from coordinator.offsets.state import (
     OffsetKey,
     OffsetState,
     Record,
+    committed_offset,
 )
 from coordinator.shard.decision import Origin, TransactionEnded
 
@@ -16,7 +17,7 @@ from coordinator.shard.decision import Origin, TransactionEnded
 def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin) -> None:
     match record:
         case OffsetCommitted():
-            kept = CommittedOffset(record, origin.offset)
+            kept = committed_offset((record, origin.offset))
             group_id = record.group_id
             state.groups.add(group_id)
             if origin.producer_id >= 0:

@@ -6,13 +6,14 @@ pending until the marker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.offsets.state import NEVER, OffsetCommitted
+from coordinator.offsets.state import NEVER, OffsetCommitted, offset_committed
 from coordinator.shard.decision import Decision, Producer
 
 
@@ -23,6 +24,11 @@ class CommitOffset(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     topic_id: UUID | None = None
+
+
+commit_offset: Callable[[tuple[str, int, int, int, str, UUID | None]], CommitOffset] = partial(
+    tuple.__new__, CommitOffset
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +52,25 @@ def commit_offsets(
     expire_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
-    for wanted in command.offsets:
-        if wanted.metadata and not fits(wanted.metadata, metadata_max_bytes):
+    group_id, transactional = command.group_id, command.producer is not None
+    for topic, partition, offset, leader_epoch, metadata, topic_id in command.offsets:
+        if metadata and not fits(metadata, metadata_max_bytes):
             codes.append(Code.OFFSET_METADATA_TOO_LARGE)
             continue
         codes.append(Code.NONE)
         records.append(
-            OffsetCommitted(
-                command.group_id,
-                wanted.topic,
-                wanted.partition,
-                wanted.offset,
-                wanted.leader_epoch,
-                wanted.metadata,
-                now_ms,
-                wanted.topic_id if command.producer is None else None,
-                expire_ms,
+            offset_committed(
+                (
+                    group_id,
+                    topic,
+                    partition,
+                    offset,
+                    leader_epoch,
+                    metadata,
+                    now_ms,
+                    None if transactional else topic_id,
+                    expire_ms,
+                )
             )
         )
     return Decision(records, codes, command.producer)

@@ -11,7 +11,13 @@ from functools import lru_cache
 from struct import Struct
 from uuid import UUID
 
-from coordinator.offsets.state import NEVER, OffsetCommitted, OffsetForgotten, Record
+from coordinator.offsets.state import (
+    NEVER,
+    OffsetCommitted,
+    OffsetForgotten,
+    Record,
+    offset_committed,
+)
 from coordinator.shard.records import Reader, Writer, value_reader
 
 LEGACY_OFFSET_KEY = 0
@@ -103,14 +109,16 @@ def decode_offset(key: bytes, value: bytes | None) -> Record:
     expire_ms = reader.int64() if version == EXPIRING_VERSION else NEVER
     tagged = reader.tags().get(TOPIC_ID_TAG)
     topic_id = None if tagged is None else _topic_id(tagged)
-    return OffsetCommitted(
-        group_id,
-        topic,
-        partition,
-        offset,
-        leader_epoch,
-        metadata,
-        commit_ms,
-        topic_id,
-        expire_ms,
+    return offset_committed(
+        (
+            group_id,
+            topic,
+            partition,
+            offset,
+            leader_epoch,
+            metadata,
+            commit_ms,
+            topic_id,
+            expire_ms,
+        )
     )

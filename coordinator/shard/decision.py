@@ -6,8 +6,9 @@ appends its records and applies them, and only then is its response given out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 R = TypeVar("R", covariant=True)
@@ -39,6 +40,11 @@ class Origin(NamedTuple):
     offset: int
     producer_id: int = -1
     replaying: bool = False
+
+
+# As `Origin(...)`, which is a function of Python's and takes three times as long: one is made for
+# each record.
+origin_of: Callable[[tuple[int, int, bool]], Origin] = partial(tuple.__new__, Origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Generic, Protocol, TypeVar
 from coordinator.clock import Clock
 from coordinator.errors import Refused
 from coordinator.log.batch import Batch, batches, encode_batch
-from coordinator.shard.decision import Decision, Origin, Producer, TransactionEnded
+from coordinator.shard.decision import Decision, Origin, Producer, TransactionEnded, origin_of
 from coordinator.shard.life import FOLLOWS, REFUSALS, Life
 from coordinator.shard.records import UnknownVersion
 from coordinator.shard.unknown import UnknownRecords
@@ -283,14 +283,14 @@ class Shard(Generic[R]):
         apply = self._apply
         for record in records:
             try:
-                apply(record, Origin(offset, producer_id))
+                apply(record, origin_of((offset, producer_id, False)))
             except Exception as error:
                 raise self._break_at(offset, record, error) from error
             offset += 1
 
     def _replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
         try:
-            self._apply(record, Origin(offset, producer_id, True))
+            self._apply(record, origin_of((offset, producer_id, True)))
         except Exception as error:
             raise self._break_at(offset, record, error) from error
         self.counters.loaded += 1
