@@ -89,7 +89,8 @@ Record: TypeAlias = GroupSaved | GroupForgotten
 class Member:
     """A member as memory keeps it: `protocols` are (name, metadata), the preferred one first.
 
-    `is_new`: its first JoinGroup has not been answered yet.
+    `is_new`: its first JoinGroup has not been answered yet. `offers`: the names of its protocols,
+    which each join of another member looks at.
     """
 
     member_id: str
@@ -101,6 +102,10 @@ class Member:
     protocols: tuple[tuple[str, bytes], ...]
     assignment: bytes = b""
     is_new: bool = False
+    offers: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offers", frozenset(name for name, _ in self.protocols))
 
     def metadata(self, protocol: str | None) -> bytes:
         return next((found for name, found in self.protocols if name == protocol), b"")
@@ -213,10 +218,10 @@ class Group:
         wanted = names & self.common_protocols() if self.members else names
         return protocol_type == self.protocol_type and bool(wanted)
 
-    def common_protocols(self) -> set[str]:
-        """The protocols that all members offer."""
-        offered = [{name for name, _ in m.protocols} for m in self.members.values()]
-        return set.intersection(*offered) if offered else set()
+    def common_protocols(self) -> frozenset[str]:
+        """The protocols that all members offer. Most offer the same."""
+        offered = {member.offers for member in self.members.values()}
+        return frozenset.intersection(*offered) if offered else frozenset()
 
     def select_protocol(self) -> str:
         """By vote: each member's first of the common ones; a tie goes to the earliest member's."""
