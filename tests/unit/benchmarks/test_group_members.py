@@ -1,0 +1,99 @@
+"""What the benchmark of groups calls stable, and takes for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from benchmarks import group_wire as wire
+from benchmarks.group_clients import Shares
+from benchmarks.group_load import check
+from benchmarks.group_members import Board, Member, Unstable, ranges
+from coordinator.shard.records import Reader
+
+EVEN: Mapping[str, tuple[int, set[int]]] = {"a": (3, {0, 1}), "b": (3, {2, 3})}
+
+
+async def is_stable(have: Mapping[str, tuple[int, set[int]]], members: int = 2) -> bool:
+    board = Board(4)
+    board.expect(members)
+    for name, (epoch, owned) in have.items():
+        board.has(cast(Member, name), epoch, frozenset(owned))
+    try:
+        await board.stable_at(0.0)
+    except Unstable:
+        return False
+    return True
+
+
+def test_a_group_is_stable_when_all_partitions_are_shared_evenly_in_one_epoch() -> None:
+    assert asyncio.run(is_stable(EVEN))
+
+
+@pytest.mark.parametrize(
+    ("member", "epoch", "owned"),
+    [("b", 2, {2, 3}), ("b", 3, {1, 2}), ("b", 3, {2}), ("b", 3, {1, 2, 3})],
+    ids=["an older epoch", "two owners", "no owner", "two owners and none left over"],
+)
+def test_a_group_is_not_stable_with(member: str, epoch: int, owned: set[int]) -> None:
+    assert not asyncio.run(is_stable({**EVEN, member: (epoch, owned)}))
+
+
+def test_a_group_is_not_stable_while_members_are_missing_or_their_shares_uneven() -> None:
+    assert not asyncio.run(is_stable(EVEN, members=3))
+    assert not asyncio.run(is_stable({"a": (3, {0, 1, 2}), "b": (3, {3})}))
+
+
+def test_a_group_that_does_not_stay_stable_is_not() -> None:
+    async def scenario() -> None:
+        board = Board(4)
+        board.expect(2)
+        for name, (epoch, owned) in EVEN.items():
+            board.has(cast(Member, name), epoch, frozenset(owned))
+        board.has(cast(Member, "b"), 4, frozenset({3}))
+        with pytest.raises(Unstable, match=r"did not stay so: 2 of 2 members in \[3, 4\] have 3"):
+            await board.stable_at(1.0)
+
+    asyncio.run(scenario())
+
+
+def test_consumers_are_stable_when_each_has_its_even_share() -> None:
+    shares = Shares(2, 4)
+    shares.add(0, [0, 1, 2, 3])
+    shares.take(0, [2, 3])
+    shares.add(1, [1, 2])
+    with pytest.raises(RuntimeError, match=r"shares of \[2, 2\]"):
+        shares.stable_at(0.0)
+    shares.take(1, [1])
+    shares.add(1, [3])
+    assert shares.stable_at(0.0) > 0
+
+
+@pytest.mark.parametrize("members", [1, 7, 200, 201])
+def test_the_ranges_of_a_leader_are_all_partitions_once_and_even(members: int) -> None:
+    found = []
+    for made in ranges("words", 2_000, members):
+        assignment = Reader(Reader(made).blob())
+        assert assignment.int16() == 0
+        assert [assignment.string() for _ in range(assignment.array())] == ["words"]
+        found.append([assignment.int32() for _ in range(assignment.array())])
+    assert sorted(partition for mine in found for partition in mine) == list(range(2_000))
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_an_answer_that_is_not_the_expected_one_spoils_the_measurement() -> None:
+    check(b"same", b"same")
+    with pytest.raises(RuntimeError, match="other"):
+        check(b"other", b"same")
+
+
+def test_a_commit_that_was_refused_spoils_the_measurement() -> None:
+    head = bytes(4) + b"\0" + bytes(4)
+    partition = b"\0\0\0\7" + b"%b" + b"\0"
+    answer = head + b"\2" + wire.compact("words") + b"\2" + partition + b"\0\0"
+    wire.check_committed(answer % b"\0\0")
+    with pytest.raises(RuntimeError, match="words-7: error 25"):
+        wire.check_committed(answer % b"\0\x19")
