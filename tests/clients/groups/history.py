@@ -22,6 +22,7 @@ from tests.conformance.wire import Client
 from tests.processes import wait_until
 
 PARTITIONS = 12
+BROKER_ENDS_AFTER = (1 / 3, 2 / 3)
 LIBRDKAFKA = (sys.executable, "-X", "faulthandler", str(Path(__file__).with_name("member.py")))
 
 
@@ -123,15 +124,16 @@ class History:
             self.errors[name] = f"{error}\n{course.report()}"
 
     def _kill_broker(self, threads: Sequence[threading.Thread]) -> None:
-        """In the middle: when half of all steps are done."""
-        half = sum(len(each.steps) for each in self.courses.values()) // 2
-        while any(each.is_alive() for each in threads):
-            if sum(each.done for each in self.courses.values()) >= half:
-                self.broker_ends_ns.append(time.monotonic_ns())
-                self._broker.kill()
-                self._broker.restart()
-                return
-            time.sleep(0.01)
+        """In the middle: when these parts of all steps are done."""
+        steps = sum(len(each.steps) for each in self.courses.values())
+        for part in BROKER_ENDS_AFTER:
+            while sum(each.done for each in self.courses.values()) < part * steps:
+                if not any(each.is_alive() for each in threads):
+                    return
+                time.sleep(0.01)
+            self.broker_ends_ns.append(time.monotonic_ns())
+            self._broker.kill()
+            self._broker.restart()
 
     def _finish(self, name: str, course: Course) -> None:
         """Wait until the group has committed to the end, and its members have left; then read what

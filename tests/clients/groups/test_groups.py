@@ -1,8 +1,8 @@
 """Groups of Java, librdkafka and Go clients, of the classic and the consumer protocol, in which
 members join, leave, crash, fall silent and come back while records flow.
 
-All groups run side by side against one broker; the embedded one is killed in the middle. Then each
-law is looked at for each group by itself. `-k 'range and not migration'` runs only those groups.
+All groups run side by side against one broker; the embedded one is killed twice meanwhile. Then
+each law is looked at for each group by itself. `-k 'range and not migration'` runs those only.
 """
 
 from __future__ import annotations
