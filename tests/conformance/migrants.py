@@ -8,6 +8,7 @@ member's in the group's target assignment.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -121,8 +122,10 @@ def settle(*members: Migrant | Consumer, rounds: int = 12) -> None:
                 member.go_on()
 
 
-def join_together(topic: str, *members: Migrant) -> None:
-    """Into one classic group, the first of which leads: each has two partitions of the topic."""
+def join_together(topic: str, *members: Migrant, parts: Sequence[list[int]] = ()) -> None:
+    """Into one classic group, the first of which leads: each has two partitions of the topic, or
+    those that are its part."""
+    parts = parts or [[2 * i, 2 * i + 1] for i in range(len(members))]
     first = members[0].stable_alone({})
     numbers = []
     for each in members[1:]:
@@ -132,8 +135,8 @@ def join_together(topic: str, *members: Migrant) -> None:
     first.join(9)
     for each, number in zip(members[1:], numbers, strict=True):
         assert each.joined(number).error_code == Code.NONE
-    for i, each in enumerate(members):
-        each.has = {topic: [2 * i, 2 * i + 1]}
+    for each, part in zip(members, parts, strict=True):
+        each.has = {topic: part}
     first.sync({each.member_id: assignment(each.has) for each in members})
 
 

@@ -253,6 +253,17 @@ def test_a_group_with_an_assignor_that_keeps_user_data_is_not_converted(
     assert old.heartbeat() == Code.NONE
 
 
+def test_a_group_whose_leader_gave_a_partition_to_two_members_is_not_converted(
+    client: Client, classic: Callable[..., Migrant], group: str, six: tuple[str, UUID]
+) -> None:
+    first, second = classic(), classic()
+    join_together(six[0], first, second, parts=[[0, 1], [1]])
+    refused = _join(Consumer(client, group), six[0])
+    assert refused.error_code == Code.UNKNOWN_SERVER_ERROR
+    assert kind(client, group) == "classic Stable"
+    assert first.heartbeat() == second.heartbeat() == Code.NONE
+
+
 def test_a_consumer_that_is_no_newcomer_converts_nothing(
     client: Client, classic: Callable[..., Migrant], group: str
 ) -> None:

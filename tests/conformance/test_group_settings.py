@@ -1,7 +1,8 @@
-"""A broker that converts no group while it has members, and one whose classic groups are small."""
+"""A broker that converts no group with members, and whose classic groups are small and wait."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
@@ -17,7 +18,12 @@ from tests.conformance.members import Member, alone, together
 from tests.conformance.migrants import Migrant, kind
 from tests.conformance.wire import Api, Client
 
-OWN = {"group.consumer.migration.policy": "disabled", "group.max.size": "2"}
+DELAY_MS = 150
+OWN = {
+    "group.consumer.migration.policy": "disabled",
+    "group.max.size": "2",
+    "group.initial.rebalance.delay.ms": str(DELAY_MS),
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +105,41 @@ def test_a_consumer_group_goes_on_with_classic_members_only(
     assert old.rejoin().generation_id == 4
     assert kind(client, group) == "consumer Stable"
     assert [each.member_type for each in describe(client, group).members] == [0]
+
+
+# group.initial.rebalance.delay.ms
+
+
+def test_who_comes_while_a_new_group_waits_for_more_is_in_its_first_generation(
+    connect: Callable[[], Client], group: str
+) -> None:
+    first, second = Member(connect(), group), Member(connect(), group)
+    first.warm_up()
+    for each in (first, second):
+        each.ask_for_id()
+    begin = time.monotonic()
+    joining = [each.post_join() for each in (first, second)]
+    answers = [each.joined(number) for each, number in zip((first, second), joining, strict=True)]
+    assert time.monotonic() - begin >= DELAY_MS / 1_000
+    assert [answer.generation_id for answer in answers] == [1, 1]
+    assert sum(len(answer.members) for answer in answers) == 2
+
+
+def test_a_group_that_was_empty_waits_again(connect: Callable[[], Client], group: str) -> None:
+    first, second = alone(Member(connect(), group)), Member(connect(), group)
+    first.leave()
+    begin = time.monotonic()
+    second.join()
+    assert time.monotonic() - begin >= DELAY_MS / 1_000
+
+
+def test_a_group_with_members_waits_for_them_and_for_nobody_else(
+    connect: Callable[[], Client], group: str
+) -> None:
+    first = alone(Member(connect(), group))
+    begin = time.monotonic()
+    first.join()
+    assert time.monotonic() - begin < DELAY_MS / 1_000
 
 
 # group.max.size
