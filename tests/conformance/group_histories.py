@@ -1,0 +1,114 @@
+"""What random histories of a group have in common: topics that come, grow and go, and a line for
+each call with what came of it, in words that are the same for every broker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from coordinator.errors import Code
+from coordinator.shard.placement import shard_of
+from tests.brokers import SETTINGS
+from tests.conformance.calls import create_topic, topic_id
+from tests.conformance.consumers import Consumer, describe
+from tests.conformance.wire import Api, Client
+from tests.processes import wait_until
+
+
+class GroupHistory:
+    """One seed's calls about one group, and what came of them."""
+
+    def __init__(self, client: Client, seed: int, group: str, names: tuple[str, ...]) -> None:
+        self.client = client
+        self.group = group
+        self.lines: list[str] = []
+        self.random = random.Random(seed)
+        self.names = names
+        self.partitions: dict[str, int] = {}  # of the topics that there are
+        self.ids: dict[UUID, str] = {}
+        same = (f"{group}-{i}" for i in count())
+        shards = int(SETTINGS["offsets.topic.num.partitions"])
+        probe = next(name for name in same if shard_of(name, shards) == shard_of(group, shards))
+        self._probe = Consumer(client, probe)
+
+    def begin(self) -> None:
+        """Two of the topics are there."""
+        for name in self.names[:2]:
+            self._create(name, self.random.randint(1, 4))
+        self._probe.join(*self.names)
+        self._await_topics()
+
+    def some_topics(self, at_least: int = 0) -> list[str]:
+        return self.random.sample(self.names, self.random.randint(at_least, len(self.names)))
+
+    def change_topics(self) -> None:
+        name = self.random.choice(self.names)
+        partitions = self.partitions.get(name)
+        if partitions is None:
+            self._create(name, self.random.randint(1, 4))
+        elif self.random.random() < 0.5:
+            self.partitions[name] = partitions + 1
+            topics = [{"name": name, "count": partitions + 1, "assignments": None}]
+            fields = {"topics": topics, "timeout": 10_000, "validate_only": False}
+            self.client.send(Api.CREATE_PARTITIONS, 2, **fields)
+        elif len(self.partitions) > 1:
+            del self.partitions[name]
+            self.client.send(Api.DELETE_TOPICS, 4, topic_names=[name], timeout=10_000)
+        self._await_topics()
+        self.tell(f"topics {self.named(self.partitions.items())}", Code.NONE)
+
+    def _create(self, name: str, partitions: int) -> None:
+        create_topic(self.client, name, partitions)
+        self.partitions[name] = partitions
+        self.ids[topic_id(self.client, name)] = name
+
+    def _await_topics(self) -> None:
+        """Real Kafka's coordinator hears of topics a moment later: another group is asked."""
+
+        def has_heard() -> bool:
+            self._probe.acknowledge()
+            known = {self.ids[each]: len(found) for each, found in self._probe.assigned.items()}
+            return known == self.partitions
+
+        wait_until(has_heard, timeout_s=10, what="the coordinator has not heard of a topic")
+
+    # What came of it
+
+    def tell(self, what: str, code: Any, answer: str = "") -> None:
+        """What was asked, what was answered, and what the coordinator knows afterwards."""
+        found = describe(self.client, self.group)
+        members = "".join(
+            f"\n    {self.alias(each.member_id)} {each.instance_id} {each.rack_id} "
+            f"of type {each.member_type} at {each.member_epoch}: "
+            f"{sorted(self.names.index(name) for name in each.subscribed_topic_names)} "
+            f"has {self.assignment(each.assignment)} of {self.assignment(each.target_assignment)}"
+            for each in sorted(found.members, key=lambda each: self.alias(each.member_id))
+        )
+        self.lines.append(
+            f"{what}: {Code(code).name} {answer}; {found.group_state} {found.group_epoch} "
+            f"{found.assignment_epoch} {found.assignor_name}{members}"
+        )
+
+    def alias(self, member_id: str) -> str:
+        """The id of a member by a name that is the same for every broker."""
+        return member_id
+
+    def assignment(self, assignment: Any) -> str:
+        return self.named(
+            (self.ids[topic.topic_id], sorted(topic.partitions))
+            for topic in assignment.topic_partitions
+        )
+
+    def named(self, partitions: Iterable[tuple[str, Any]]) -> str:
+        return str(sorted((self.names.index(name), found) for name, found in partitions))
+
+
+def compare(told: list[str], lines: list[str], what: str) -> None:
+    """Fails at the first line in which two brokers differ."""
+    for step, (one, other) in enumerate(zip(told, lines, strict=True)):
+        before = "\n".join(lines[:step])
+        assert other == one, f"{what} {step=}, after:\n{before}"
