@@ -28,7 +28,13 @@ from coordinator.groups.consumer.heartbeat import (
 )
 from coordinator.groups.consumer.leave import fence, leave
 from coordinator.groups.consumer.regex import accept_resolved, resolve
-from coordinator.groups.consumer.state import JOINING_EPOCH, ConsumerGroup, GroupPhase, Member
+from coordinator.groups.consumer.state import (
+    AWAY_EPOCH,
+    JOINING_EPOCH,
+    ConsumerGroup,
+    GroupPhase,
+    Member,
+)
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.conversion import Conversions
 from coordinator.groups.shard import GroupShard, GroupShards
@@ -270,7 +276,7 @@ class ConsumerMembership:
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
             return
-        if due is Due.REBALANCE and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if not _is_due(due, member):
             return
         logger.info("%s: %s of %s has run out", group_id, due.name, member_id)
         try:
@@ -318,6 +324,19 @@ class ConsumerMembership:
         if group.epoch != epoch:
             self._count_begun(shard, group, Cause.REGEX_RESOLVED)
         return True
+
+
+def _is_due(due: Due, member: Member) -> bool:
+    """Whether the member is still to do what it had so much time for. One that has left to come
+    back has its session, whatever it had to revoke; one that speaks the consumer protocol by now
+    doesn't join or sync."""
+    match due:
+        case Due.REBALANCE:
+            return member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch != AWAY_EPOCH
+        case Due.JOIN | Due.SYNC:
+            return member.classic is not None
+        case _:
+            return True
 
 
 def _no_group(shard: GroupShard, group_id: str) -> Refused:

@@ -131,6 +131,20 @@ def test_a_static_member_that_does_not_come_back_is_out_after_a_session(
     assert members_of(world) == set()
 
 
+def test_a_static_member_that_has_left_with_something_to_revoke_has_its_session_to_come_back_in(
+    world: World, member: Make
+) -> None:
+    first, second = member("a", "one"), member("b")
+    first.join("six", rebalance_timeout_ms=20_000)
+    second.join("six")
+    first.take(first.send())
+    first.leave(to_come_back=True)
+    world.clock.advance(SESSION_MS - 1)
+    assert members_of(world) == {"a", "b"}
+    world.clock.advance(1)
+    assert members_of(world) == set()
+
+
 def test_a_member_that_cannot_be_put_out_for_now_is_put_out_a_little_later(
     world: World, member: Make
 ) -> None:

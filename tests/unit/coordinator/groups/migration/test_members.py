@@ -112,6 +112,22 @@ def test_who_joins_and_never_syncs_is_out_after_its_rebalance_time_out(world: Wo
     assert old.heartbeat() is Code.UNKNOWN_MEMBER_ID
 
 
+def test_who_goes_over_to_the_consumer_protocol_has_nothing_to_join_or_sync_any_more(
+    world: World,
+) -> None:
+    """A static member may come back with the other protocol and the id that it had."""
+    old = Migrant(world, instance_id="one").stable_alone()
+    new = consumer(world, "new")
+    new.join(TOPIC)
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    old.join()
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    changed = consumer(world, old.member_id, "one")
+    changed.join(TOPIC)
+    pass_time(world, 2 * REBALANCE_MS, new, changed)
+    assert len(consumer_group(world).members) == 2
+
+
 def test_a_join_that_can_not_be_persisted_changes_nothing(world: World) -> None:
     new = group_of_one(world)
     for log in world.group_logs:
