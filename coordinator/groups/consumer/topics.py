@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 from uuid import UUID
 
+NO_HASH = 0  # of no topics; and so that the group's are looked at as if they had changed
+
 
 class Topic(Protocol):
     """One topic, as far as groups are concerned."""
@@ -46,7 +48,7 @@ def metadata_hash(names: Iterable[str], topics: TopicList) -> int:
     """
     known = [topic for topic in map(topics.get, sorted(set(names))) if topic is not None]
     if not known:
-        return 0
+        return NO_HASH
     hasher = hashlib.blake2b(digest_size=8)
     for topic in known:
         name = topic.name.encode()

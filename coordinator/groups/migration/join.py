@@ -141,11 +141,20 @@ def _take_back(
 ) -> Joined:
     """The last one that spoke the consumer protocol is back with the classic one.
 
-    If the target assignment is up to date it goes on with its share of it, as all the others do.
-    Else the classic group rebalances at once, and the generation that it is told here is none.
+    If the target assignment is up to date, and everybody has got to it, it goes on with its share
+    of it, as all the others do. Else the classic group rebalances at once, and the generation that
+    it is told here is none. Kafka 4.3 doesn't ask who has got there: the new member is given what
+    another one still has, and who waits for something is never told that it is free.
     """
     rebalances = (
-        group.target_epoch < group.epoch or updated.topics != member.topics or bool(member.regex)
+        group.target_epoch < group.epoch
+        or updated.topics != member.topics
+        or bool(member.regex)
+        or not all(
+            each.is_at(group.target_epoch)
+            for each in group.members.values()
+            if each.member_id != replaced.member_id
+        )
     )
     moved = updated
     if not rebalances:

@@ -3,13 +3,16 @@
 Its generation becomes epoch of group, target and members. What the leader assigned last becomes the
 target and what each member has, so that nothing moves by the conversion itself: the newcomer's
 heartbeat, decided upon the outcome, brings the next epoch, and with it classic members are told to
-join again. The tombstone of the classic group, the records here and those of that heartbeat are
-one batch.
+join again. A static member that takes its own place brings one where something is nobody's, which
+on Kafka 4.3 stays so. The tombstone of the classic group, the records here and those of that
+heartbeat are one batch.
 Source: validateOnlineUpgrade and convertToConsumerGroup of GroupMetadataManager, fromClassicGroup
 of ConsumerGroup.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.state import Group
@@ -24,7 +27,7 @@ from coordinator.groups.consumer.facts import (
     TopicPartitions,
 )
 from coordinator.groups.consumer.state import ConsumerGroup, Member
-from coordinator.groups.consumer.topics import TopicList, metadata_hash
+from coordinator.groups.consumer.topics import NO_HASH, TopicList, metadata_hash
 from coordinator.groups.migration.embedded import (
     PROTOCOL_TYPE,
     read_assignment,
@@ -53,7 +56,8 @@ def upgrade(group: Group, topics: TopicList) -> list[Record]:
     group_id, epoch = group.group_id, group.generation
     names = {topic for member in members for topic in member.topics}
     records: list[Record] = [member.saved(group_id) for member in members]
-    records.append(ConsumerGroupSaved(group_id, epoch, metadata_hash(names, topics)))
+    known = metadata_hash(names, topics) if _is_all_assigned(members, names, topics) else NO_HASH
+    records.append(ConsumerGroupSaved(group_id, epoch, known))
     for member in members:
         target: TopicPartitions = {
             topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()
@@ -107,6 +111,17 @@ def _metadata(group: Group, member: ClassicGroupMember) -> bytes:
     """Of the group's protocol. While it rebalances for the first time there is none, and a member
     that has just changed may not offer it: then its first. They all say the same topics."""
     return member.metadata(group.protocol) or member.protocols[0][1]
+
+
+def _is_all_assigned(members: list[Member], names: Iterable[str], topics: TopicList) -> bool:
+    """Whether the leader has left nothing out, as it does when its assignment isn't there yet, or
+    is older than some of the partitions. Then there is none to bring it up to date any more, and a
+    static member that changes its protocol brings no epoch by itself: the group needs one."""
+    return all(
+        sum(len(member.assigned.get(topic.id, ())) for member in members) == len(topic.partitions)
+        for topic in map(topics.get, names)
+        if topic is not None
+    )
 
 
 def _check_owners(members: list[Member]) -> None:

@@ -141,6 +141,25 @@ def test_a_static_consumer_that_comes_back_as_a_classic_member_keeps_its_share(
     assert classic_group(world).static_member_id("one") == back.member_id
 
 
+def test_while_a_member_waits_for_what_another_has_the_group_that_is_classic_again_rebalances(
+    world: World,
+) -> None:
+    """Nobody would tell the one to give it up, nor the other that it is free."""
+    waits, has_all = Migrant(world, "waits").stable_alone(), Migrant(world, "has all")
+    has_all.join()
+    waits.join()
+    waits.sync_with({has_all: ALL})
+    has_all.take()
+    consumer(world, "new", "one").join(TOPIC)
+    waits.go_on()
+    assert (waits.has, waits.heartbeat()) == ([], Code.NONE)
+    back = Migrant(world, "back", instance_id="one")
+    back.join()
+    assert kind(world) == "classic PreparingRebalance"
+    assert code_of(back.sync) is Code.ILLEGAL_GENERATION, "it is given nothing as yet"
+    assert waits.heartbeat() is Code.REBALANCE_IN_PROGRESS
+
+
 def test_an_empty_consumer_group_makes_way_in_one_batch_with_the_newcomer(world: World) -> None:
     new = consumer(world, "new")
     new.join(TOPIC)

@@ -80,6 +80,23 @@ def test_the_timers_of_the_classic_group_are_called_off(world: World) -> None:
     assert len(consumer_group(world).members) == 2
 
 
+def test_what_the_leader_has_not_assigned_a_static_member_brings_an_epoch_for(
+    world: World,
+) -> None:
+    """It takes its own place, subscribed as before: nothing else would ever bring one."""
+    Migrant(world, instance_id="one").stable_alone()
+    world.topics.grow(TOPIC, 8)  # after the leader has looked
+    back = consumer(world, "new", "one")
+    assert back.join(TOPIC).epoch == 2
+    settle(back)
+    assert [len(each) for each in back.has.values()] == [8]
+
+
+def test_what_the_leader_has_assigned_in_full_stays_at_its_generation(world: World) -> None:
+    Migrant(world, instance_id="one").stable_alone()
+    assert consumer(world, "new", "one").join(TOPIC).epoch == 1
+
+
 def test_a_classic_member_has_its_own_session_time_out_from_the_conversion_on(
     world: World,
 ) -> None:
