@@ -2,7 +2,8 @@
 
 A log that is loaded may have been compacted, so that in the middle of it a partition is given to a
 member while the record that took it from another is gone: the later record holds. Live, that would
-be two owners in one epoch, and stops the broker.
+be two owners in one epoch, and stops the broker. Two who have been loaded as such (by a log of
+another broker, which is not ours to doubt) go on until the target takes it from one of them.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin
     if new.assigned is not old.assigned or new.revoking is not old.revoking:
         _release(group, old)
         for topics in (new.assigned, new.revoking):
-            _take(group, new.member_id, topics, origin)
+            _take(group, old, topics, origin)
     group.members[new.member_id] = new
 
 
@@ -192,17 +193,19 @@ def _unassign(group: ConsumerGroup, member_id: str) -> None:
     )
 
 
-def _take(group: ConsumerGroup, member_id: str, topics: PartitionEpochs, origin: Origin) -> None:
+def _take(group: ConsumerGroup, old: Member, topics: PartitionEpochs, origin: Origin) -> None:
+    """Give a member partitions that it may have had before, or that nobody has."""
     for topic_id, epochs in topics.items():
         owners = group.owners.setdefault(topic_id, {})
         for partition in epochs:
             before = owners.get(partition)
-            if before is not None and not origin.replaying:
+            if before is None or origin.replaying:
+                owners[partition] = old.member_id
+            elif not old.has(topic_id, partition):
                 raise AssertionError(
-                    f"{group.group_id}: {topic_id}-{partition} is given to {member_id}, "
+                    f"{group.group_id}: {topic_id}-{partition} is given to {old.member_id}, "
                     f"and {before} has it"
                 )
-            owners[partition] = member_id
 
 
 def _release(group: ConsumerGroup, member: Member) -> None:

@@ -83,6 +83,13 @@ class Member:
     revoking: PartitionEpochs = field(default_factory=lambda: NO_PARTITIONS)
     classic: ClassicMember | None = None
 
+    def has(self, topic_id: UUID, partition: int) -> bool:
+        """It uses this partition, or has still to give it up."""
+        return any(
+            partition in topics.get(topic_id, NO_EPOCHS)
+            for topics in (self.assigned, self.revoking)
+        )
+
     def is_at(self, target_epoch: int) -> bool:
         """Has all that the target assignment of this epoch gives it."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE
