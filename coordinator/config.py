@@ -326,6 +326,8 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+# Not told of, as Kafka keeps them to itself.
+INTERNAL = frozenset({"group_consumer_regex_refresh_interval_ms"})
 _LIMITS = {name: (low, high) for name, low, high in _RANGES}
 # Every setting by its field's name, as DescribeConfigs tells of it.
 SETTINGS: Mapping[str, Setting] = {

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from coordinator.api.context import Context
 from coordinator.api.loggers import level_of, logger_names
-from coordinator.config import SETTINGS
+from coordinator.config import INTERNAL, SETTINGS
 from coordinator.dynamic import DYNAMIC, DynamicConfigs, Layer, ResourceType, Source
 from coordinator.errors import Code, Refused
 from coordinator.groups.configs import GROUP_CONFIGS
@@ -91,6 +91,7 @@ def _broker(name: str, context: Context) -> list[Described]:
             field.replace("_", "."), setting.kind, dynamic.layers(field), setting.default
         )._replace(read_only=field not in DYNAMIC)
         for field, setting in SETTINGS.items()
+        if field not in INTERNAL
     ]
     directory = Layer("log.dirs", str(context.broker.config.data_dir), Source.STATIC_BROKER)
     found.append(_described("log.dirs", Kind.LIST, [directory], "")._replace(read_only=True))

@@ -216,6 +216,10 @@ def test_a_setting_that_the_broker_was_started_with_lies_over_the_default(client
     )
 
 
+def test_what_is_internal_to_the_broker_is_not_told(client: Client) -> None:
+    assert values(client, BROKER, "1", "group.consumer.regex.refresh.interval.ms") == {}
+
+
 def test_a_group_has_settings_though_there_is_no_such_group(
     client: Client, group: str, broker: Broker
 ) -> None:
