@@ -123,8 +123,6 @@ class Bench:
         return replace(load, **more)  # type: ignore[arg-type]
 
     def by_default(self, brokers: Sequence[Rival]) -> None:
-        for broker in brokers:
-            prepare(broker, (SMALL[1], LARGE[1]))
         for _ in range(self.size.rounds):
             for protocol in self.protocols:
                 self._clients(brokers, protocol, BY_DEFAULT)
@@ -277,20 +275,23 @@ def bench(
         raise typer.BadParameter(f"{reason}; or give --only embedded")
     figures = Figures()
     made = Bench((protocols,) if protocols else PROTOCOLS, size, figures)
-    if "default" in size.parts:
-        with running(kinds, DEFAULT) as brokers:
-            made.by_default(brokers)
-    with running(kinds, FAST) as brokers:
-        for broker in brokers:
-            prepare(broker, (SMALL[1], LARGE[1]))
-        if "fast" in size.parts:
-            made.fast(brokers)
-        if "start" in size.parts:
-            made.starts(brokers)
-    console.print(table(figures, f"groups, median of {size.rounds} rounds"))
-    console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
-    if output is not None:
-        figures.write(output)
+    measures = {
+        "default": (DEFAULT, made.by_default),
+        "fast": (FAST, made.fast),
+        "start": ({}, made.starts),  # on brokers whose log has nothing else
+    }
+    try:
+        for part, (settings, measure) in measures.items():
+            if part in size.parts.split(","):
+                with running(kinds, settings) as brokers:
+                    for broker in brokers:
+                        prepare(broker, (SMALL[1], LARGE[1]))
+                    measure(brokers)
+    finally:
+        console.print(table(figures, f"groups, median of {size.rounds} rounds"))
+        console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
+        if output is not None:
+            figures.write(output)
 
 
 if __name__ == "__main__":
