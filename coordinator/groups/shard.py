@@ -50,6 +50,11 @@ class GroupShard:
         }
         return True
 
+    def check(self, group_id: str) -> None:
+        """Refuses with 14 and 16 unless it is active, and with 15 (see `GroupShards.of`)."""
+        self.log.check_active()
+        self.log.unknown.check_readable(group_id)
+
     def forget(self) -> None:
         """The shard has resigned."""
         self.groups = {}
@@ -74,6 +79,5 @@ class GroupShards:
         """The shard of a group. Refuses with 14 and 16 unless it is active; with 15 if some of what
         it says of the group is of a newer broker."""
         shard = self.owner(group_id)
-        shard.log.check_active()
-        shard.log.unknown.check_readable(group_id)
+        shard.check(group_id)
         return shard

@@ -142,9 +142,8 @@ class ClassicMembership:
         if at_once is not None:
             answer(at_once)
 
-    def heartbeat(self, command: Heartbeat) -> Code:
+    def heartbeat(self, shard: GroupShard, command: Heartbeat) -> Code:
         """NONE, or REBALANCE_IN_PROGRESS (27)."""
-        shard = self._shards.of(command.group_id)
         shard.classic_counters.heartbeats += 1
         member, code = heartbeat(shard.groups.get(command.group_id), command)
         key = (Due.SESSION, command.group_id, member.member_id)

@@ -49,14 +49,13 @@ def join(
     _check_protocols(group, command)
     if not command.member_id and command.instance_id is None and command.requires_member_id:
         return Joined([], JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id))
-    said = _said(command, around)
     records: list[Record] = []
     member, replaced = _find(group, command, records)
+    said = _said(command, around)
     updated = _updated(member, command, said)
-    if replaced is not None and replaced.classic is None:
-        going = [replaced]
-        if is_to_downgrade(group, going, 1, policy):
-            return _take_back(group, replaced, member, updated, said, around)
+    is_back = replaced is not None and replaced.classic is None
+    if replaced is not None and is_back and is_to_downgrade(group, [replaced], 1, policy):
+        return _take_back(group, replaced, member, updated, said, around)
     old_id = None if replaced is None else replaced.member_id
     step = advance(group, member, updated, old_id, said.owned, around, records)
     return Joined(records, _answer(step.member), step)

@@ -122,10 +122,10 @@ class ClassicProtocol:
         shard = self._shards.owner(command.group_id)
         if shard.log.life is Life.LOADING:
             return Code.NONE
+        shard.check(command.group_id)
         group = shard.state.consumer.get(command.group_id)
         if group is None:
-            return self._classic.heartbeat(command)
-        shard = self._shards.of(command.group_id)
+            return self._classic.heartbeat(shard, command)
         shard.consumer_counters.heartbeats += 1
         member, classic = classic_member(
             group, command.member_id, command.instance_id, command.generation

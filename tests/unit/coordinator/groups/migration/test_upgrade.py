@@ -52,6 +52,19 @@ def test_a_group_in_the_middle_of_its_migration_goes_on_after_a_restart(world: W
     assert kind(world) == "consumer Stable"
 
 
+def test_what_the_group_has_committed_stays_through_both_conversions(world: World) -> None:
+    old = Migrant(world).stable_alone()
+    world.commit(7, committer=old.committer)
+    new = consumer(world, "new")
+    new.join(TOPIC)
+    settle(old, new)
+    assert world.offset() == 7
+    new.leave()
+    assert kind(world) == "classic PreparingRebalance"
+    world.restart()
+    assert world.offset() == 7
+
+
 def test_a_conversion_that_can_not_be_persisted_has_not_happened(world: World) -> None:
     first, second = Migrant(world, "a").stable_alone(), Migrant(world, "b")
     second.join()
