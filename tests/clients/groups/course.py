@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from tests.clients.groups.events import Life, Said
 from tests.clients.groups.laws import Return
 from tests.clients.groups.plan import Action, Step
-from tests.clients.groups.roster import Team
+from tests.clients.groups.roster import Protocol, Team
 from tests.clients.programs import PATIENCE_S
 from tests.processes import wait_until
 
@@ -79,7 +80,11 @@ class Running:
 
 
 class Course:
-    """The course of one group. What its members say is kept in the directory."""
+    """The course of one group.
+
+    What its members say is kept in the directory. While somebody has `broker_stays`, the broker is
+    not killed.
+    """
 
     def __init__(
         self,
@@ -88,6 +93,7 @@ class Course:
         partitions: int,
         command: Command,
         directory: Path,
+        broker_stays: threading.Lock,
     ) -> None:
         self.team = team
         self.steps = steps
@@ -96,6 +102,7 @@ class Course:
         self.directory = directory
         self._partitions = partitions
         self._command = command
+        self._broker_stays = broker_stays
         self._running: dict[str, Running] = {}
         self._all: list[Running] = []
 
@@ -177,14 +184,15 @@ class Course:
     def _return(self, member: str) -> None:
         """A static member goes and comes back; the others must not notice.
 
-        With the consumer protocol it has to close: the instance id of one that was killed is its
-        until its session is over, and the client takes the broker's refusal for fatal.
+        With the consumer protocol it has to close, and the broker to hear of it: else the instance
+        id is its until its session is over, and the client takes the refusal of it for fatal.
         """
         self._settle()
         owned = frozenset(self._running[member].life.owned)
         begin_ns = time.monotonic_ns()
-        if self.team.members[member].assignor is None:
-            self._leave(member)
+        if self.team.members[member].protocol is Protocol.CONSUMER:
+            with self._broker_stays:
+                self._leave(member)
         else:
             self._running.pop(member).kill()
         back = self._start(member)

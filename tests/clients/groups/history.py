@@ -50,12 +50,15 @@ class History:
         self._programs = {"librdkafka": LIBRDKAFKA, **programs}
         self._topic = topic
         self._flow = Flow(broker.bootstrap_servers, topic)
+        self._broker_stays = threading.Lock()
         self.courses: dict[str, Course] = {}
         for name in names:
             steps = TEAMS[name].steps(Random(f"{seed} {name}"))
             logs = directory / name
             logs.mkdir()
-            self.courses[name] = Course(TEAMS[name], steps, PARTITIONS, self._command(name), logs)
+            self.courses[name] = Course(
+                TEAMS[name], steps, PARTITIONS, self._command(name), logs, self._broker_stays
+            )
 
     @property
     def records(self) -> Mapping[tuple[int, int], int]:
@@ -131,9 +134,10 @@ class History:
                 if not any(each.is_alive() for each in threads):
                     return
                 time.sleep(0.01)
-            self.broker_ends_ns.append(time.monotonic_ns())
-            self._broker.kill()
-            self._broker.restart()
+            with self._broker_stays:
+                self.broker_ends_ns.append(time.monotonic_ns())
+                self._broker.kill()
+                self._broker.restart()
 
     def _finish(self, name: str, course: Course) -> None:
         """Wait until the group has committed to the end, and its members have left; then read what

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from random import Random
 
 from tests.clients.groups.plan import Step, restless, rolling
@@ -31,23 +33,31 @@ _JAVA_ASSIGNORS = {
 }
 
 
+class Protocol(Enum):
+    """Whose work the assignment is: a client's, or the broker's (KIP-848)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member: its client (`java`, `librdkafka`, `go`) and its assignor, or the new protocol.
+    """A member: its client (`java`, `librdkafka`, `go`), the group protocol and the assignor.
 
     `by_regex`: it is subscribed to a regular expression, which the broker resolves.
     """
 
     client: str
-    assignor: str | None = None
+    protocol: Protocol
+    assignor: str
     static: bool = False
     by_regex: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
-        """As the client's member program takes them."""
-        if self.assignor is None:
-            found = {"group.protocol": "consumer"}
+        """As the client's member program takes them. franz-go asks for `uniform` of itself."""
+        if self.protocol is Protocol.CONSUMER:
+            found = {"group.protocol": "consumer", "group.remote.assignor": self.assignor}
         else:
             named = self.assignor
             if self.client == "java":
@@ -55,7 +65,10 @@ class Entry:
             found = {**_CLASSIC, "partition.assignment.strategy": named}
             if self.static:
                 found["session.timeout.ms"] = str(STATIC_SESSION_TIMEOUT_MS)
-        return found if self.client == "go" else {**found, **_PATIENT}
+        if self.client == "go":
+            found.pop("group.remote.assignor", None)
+            return found
+        return {**found, **_PATIENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,9 @@ class Team:
         return int(static[0].settings.get("session.timeout.ms", SESSION_TIMEOUT_MS))
 
 
-def _restless(assignor: str | None, static: str, *dynamic: str, copies: bool = False) -> Team:
+def _restless(
+    protocol: Protocol, assignor: str, static: str, *dynamic: str, copies: bool = False
+) -> Team:
     """Clients that all have the same assignor, one of them a static member.
 
     With the consumer protocol two of them are subscribed to a regular expression, and members start
@@ -84,12 +99,14 @@ def _restless(assignor: str | None, static: str, *dynamic: str, copies: bool = F
     gives them to others, rightly, while librdkafka goes on to assign them to its application, and
     revokes them a moment later. Kafka does the same.
     """
-    is_modern = assignor is None
+    is_modern = protocol is Protocol.CONSUMER
     moving = {
-        f"{client}-{number}": Entry(client, assignor, by_regex=is_modern and number == 1)
+        f"{client}-{number}": Entry(client, protocol, assignor, by_regex=is_modern and number == 1)
         for number, client in enumerate(dynamic, start=1)
     }
-    staying = {f"{static}-static": Entry(static, assignor, static=True, by_regex=is_modern)}
+    staying = {
+        f"{static}-static": Entry(static, protocol, assignor, static=True, by_regex=is_modern)
+    }
     return Team(
         {**moving, **staying},
         lambda random: restless(random, tuple(moving), tuple(staying), starts_settle=is_modern),
@@ -97,27 +114,31 @@ def _restless(assignor: str | None, static: str, *dynamic: str, copies: bool = F
     )
 
 
-def _rolling(assignor: str, *clients: str) -> Team:
+def _rolling(*clients: str) -> Team:
     """A group that goes from the classic to the consumer protocol, and back.
 
     Not with a sticky assignor: as a group's leader librdkafka puts user data into the assignments,
     and Kafka does not convert such a group.
     """
-    classic = {f"{client}-classic": Entry(client, assignor) for client in clients}
-    modern = {f"{client}-consumer": Entry(client) for client in clients}
+    classic = {f"{client}-classic": Entry(client, Protocol.CLASSIC, "range") for client in clients}
+    modern = {
+        f"{client}-consumer": Entry(client, Protocol.CONSUMER, "uniform") for client in clients
+    }
     return Team(
         {**classic, **modern}, lambda random: rolling(random, tuple(classic), tuple(modern))
     )
 
 
+_classic = partial(_restless, Protocol.CLASSIC)
+_consumer = partial(_restless, Protocol.CONSUMER)
 TEAMS: Mapping[str, Team] = {
-    "range": _restless("range", "librdkafka", "java", "librdkafka", "go"),
-    "roundrobin": _restless("roundrobin", "java", "librdkafka", "librdkafka", "go"),
-    "cooperative": _restless("cooperative-sticky", "librdkafka", "java", "librdkafka", "go"),
-    "consumer": _restless(None, "librdkafka", "java", "librdkafka", "go"),
-    "copy-cooperative": _restless(
+    "range": _classic("range", "librdkafka", "java", "librdkafka", "go"),
+    "roundrobin": _classic("roundrobin", "java", "librdkafka", "librdkafka", "go"),
+    "cooperative": _classic("cooperative-sticky", "librdkafka", "java", "librdkafka", "go"),
+    "consumer": _consumer("uniform", "librdkafka", "java", "librdkafka", "go"),
+    "copy-cooperative": _classic(
         "cooperative-sticky", "librdkafka", "java", "librdkafka", "java", copies=True
     ),
-    "copy-consumer": _restless(None, "librdkafka", "java", "librdkafka", "java", copies=True),
-    "migration": _rolling("range", "java", "librdkafka", "go"),
+    "copy-consumer": _consumer("range", "java", "java", "librdkafka", "librdkafka", copies=True),
+    "migration": _rolling("java", "librdkafka", "go"),
 }

@@ -83,15 +83,22 @@ def test_an_assignment_that_was_out_of_date_when_it_was_heard_is_no_ownership() 
 
 
 def test_a_member_that_was_never_stopped_is_not_to_be_fenced() -> None:
-    fenced = life("a", "1 assigned 0", "9 lost 0")
+    lively = [f"{second} consumed 0 {second} {second}" for second in range(1, 9)]
+    fenced = life("a", *lively, "9 lost 0")
     assert laws.fenced_for_nothing([fenced], []) == ["a lost (0,) at 9.000"]
     assert laws.fenced_for_nothing([fenced], [8 * SECOND]) == []
-    assert laws.fenced_for_nothing([life("a", "9 lost 0", paused=2)], []) == []
+    assert laws.fenced_for_nothing([life("a", *lively, "9 lost 0", paused=2)], []) == []
     assert len(laws.fenced_for_nothing([life("a", "90 lost 0", paused=2)], [2 * SECOND])) == 1
 
 
+def test_a_member_that_had_no_turn_for_half_its_session_may_be_fenced() -> None:
+    starved = ("1 consumed 0 0 0", "5 consumed 0 1 1", "7 consumed 0 2 2")
+    assert laws.fenced_for_nothing([life("a", *starved, "7 lost 0")], []) == []
+    assert len(laws.fenced_for_nothing([life("a", *starved, "8 lost 0")], [])) == 1
+
+
 def test_a_member_that_closes_may_call_it_lost() -> None:
-    closing = life("a", "1 assigned 0", "9 lost 0")
+    closing = life("a", "1 assigned 0", "8 consumed 0 0 0", "9 lost 0")
     closing.asked_to_end_ns = 8 * SECOND
     assert laws.fenced_for_nothing([closing], []) == []
 
@@ -208,7 +215,7 @@ def test_a_rolling_restart_ends_where_it_began(seed: int) -> None:
     assert there == {"a", "b"}
 
 
-def test_clients_in_a_group_have_an_assignor_in_common_or_none() -> None:
+def test_clients_in_a_group_have_protocol_and_assignor_in_common() -> None:
     for name, team in TEAMS.items():
-        assignors = {each.assignor for each in team.members.values()}
-        assert len(assignors) == 1 or name == "migration"
+        ways = {(each.protocol, each.assignor) for each in team.members.values()}
+        assert len(ways) == (2 if name == "migration" else 1)
