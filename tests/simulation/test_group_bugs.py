@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.checkers import Checker
-from tests.simulation.groups import bugs, consumer_bugs
+from tests.simulation.groups import admin_bugs, bugs, consumer_bugs
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.groups.scenario import scenario
 from tests.simulation.history import Bug
 
-SEEDS = 50  # those of CI
+SEEDS = 150  # of which a third are of the protocols in question
 HOSTS_MAX = 8  # the larger histories take longer, and show no more
 
 PLANTED = [
     (bug, checker, planted.PROTOCOLS)
-    for planted in (bugs, consumer_bugs)
+    for planted in (bugs, consumer_bugs, admin_bugs)
     for bug, checkers in planted.BUGS.items()
     for checker in checkers
 ]

@@ -30,6 +30,8 @@ from tests.simulation.groups.checkers import (
     Reload,
     Zombies,
 )
+from tests.simulation.groups.members import assigning
+from tests.simulation.groups.members.assigning import COOPERATIVE, STICKY
 from tests.simulation.history import Bug
 from tests.simulation.world import World
 
@@ -159,8 +161,8 @@ def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextMa
 
     def make(original: Any) -> Any:
         def join_again(draft: Draft, command: Any, member: Any) -> Any:
-            is_same = member.protocols == command.protocols
-            if draft.group.phase is Phase.STABLE and is_same:
+            is_leader = member.member_id == draft.group.leader
+            if draft.group.phase is Phase.STABLE and is_leader:
                 return draft.current_generation(member.member_id)
             return original(draft, command, member)
 
@@ -218,6 +220,15 @@ def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
     return replaced(Draft, "save", make)
 
 
+def a_cooperative_leader_takes_at_once(world: World) -> AbstractContextManager[None]:
+    """The new owner is given a partition in the round in which the old one learns of it."""
+
+    def make(original: Any) -> Any:
+        return {**original, COOPERATIVE: original[STICKY]}
+
+    return replaced(assigning, "ASSIGNORS", make)
+
+
 PROTOCOLS = frozenset({"eager", "cooperative"})  # of the histories in which they can be seen
 # Each with the checkers that have to see it, one without the other.
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
@@ -233,4 +244,5 @@ BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     a_commit_is_acknowledged_though_it_was_not_written: (Commits,),
     an_older_commit_wins_when_the_log_is_read: (Commits, Reload),
     a_group_s_end_is_forgotten: (Recorded,),
+    a_cooperative_leader_takes_at_once: (Ownership,),
 }

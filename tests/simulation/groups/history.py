@@ -13,17 +13,21 @@ from tests.simulation.groups.scenario import (
     Action,
     Create,
     Delete,
+    DeleteGroup,
+    DeleteOffsets,
     Enlarge,
     GroupScenario,
     Hang,
     Haunt,
     Kill,
     Leave,
+    OfAdmin,
     OfHost,
-    OfTopic,
     Resign,
     Start,
     StartAll,
+    Switch,
+    Wait,
     Want,
 )
 from tests.simulation.groups.settled import unsettled
@@ -80,12 +84,17 @@ class GroupHistory(History):
         """Until all is at rest, and stays so; a checker says if it isn't in the end."""
         for _ in range(int(SETTLING_MS / LOOK_MS)):
             self._advance(LOOK_MS)
-            if not unsettled(self.world):
+            if self._is_done and not unsettled(self.world):
                 break
         epochs = self._epochs()
         self._advance(QUIET_MS)
         if not unsettled(self.world) and epochs != self._epochs():
             raise Violation("convergence", f"settled at {epochs}, but goes on: {self._epochs()}")
+
+    @property
+    def _is_done(self) -> bool:
+        """The administrator has nothing left to do."""
+        return self._turn is None or self._turn.done()
 
     def _change_once_more(self) -> None:
         """The last change, and the only one: every topic gets one more partition, or somebody
@@ -116,14 +125,16 @@ class GroupHistory(History):
     def _take(self, action: Action) -> None:
         world = self.world
         match action:
-            case Start() | Kill() | Leave() | Hang() | Want() | Haunt():
+            case Start() | Kill() | Leave() | Hang() | Want() | Haunt() | Switch():
                 self._take_of_host(action, world.hosts[action.host])
-            case Create() | Enlarge() | Delete():
+            case Create() | Enlarge() | Delete() | DeleteGroup() | DeleteOffsets():
                 self._turn = world.spawn(_behind(self._turn, self._administer(action)))
             case StartAll():
                 for host in world.hosts:
                     if host.member is None:
                         host.start()
+            case Wait(for_ms):
+                self._advance(for_ms)
             case Resign(shard, for_ms):
                 world.resign(shard, for_ms)
             case fault:
@@ -143,8 +154,10 @@ class GroupHistory(History):
                 host.want(interest)
             case Haunt():
                 host.haunt()
+            case Switch():
+                host.switch()
 
-    def _administer(self, action: OfTopic) -> Coroutine[Any, Any, None]:
+    def _administer(self, action: OfAdmin) -> Coroutine[Any, Any, None]:
         match action:
             case Create(topic, partitions):
                 return self._admin.create(topic, partitions)
@@ -152,6 +165,10 @@ class GroupHistory(History):
                 return self._admin.enlarge(topic, partitions)
             case Delete(topic):
                 return self._admin.delete(topic)
+            case DeleteGroup(group_id):
+                return self._admin.delete_group(group_id)
+            case DeleteOffsets(group_id, topic):
+                return self._admin.delete_offsets(group_id, topic)
 
 
 async def _behind(before: Any, work: Coroutine[Any, Any, None]) -> None:

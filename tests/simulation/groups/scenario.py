@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from tests.simulation.groups.members.member import Interest, Profile
+from tests.simulation.groups.members.member import CONSUMER, Interest, Profile
 from tests.simulation.groups.world import SHARDS
 from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 TOPICS = ("apples", "apricots", "beans", "beets")
+# Of the members of a group. They all know whichever is chosen: of a group that is loaded the broker
+# knows no other any more, and turns away who doesn't (in Kafka, too).
+ASSIGNORS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "eager": (("range", "sticky"), ("sticky", "range"), ("sticky", "roundrobin", "range")),
+    "cooperative": (("cooperative-sticky",),),
+}
+MIXED = "mixed"
+RETENTION_MS = 60_000  # of offsets: Kafka counts it in minutes
 PREFIXES = ("a", "b", "ap", "be")
 
 
@@ -65,6 +73,13 @@ class Haunt:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """A host begins another life, with the other protocol."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resign:
     """Another broker leads a shard of the coordinator, for a while."""
 
@@ -89,24 +104,52 @@ class Delete:
     topic: str
 
 
-OfHost: TypeAlias = Start | Kill | Leave | Hang | Want | Haunt
-OfTopic: TypeAlias = Create | Enlarge | Delete
-Action: TypeAlias = OfHost | OfTopic | StartAll | Resign | Fault
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """Which may have members: then it stays."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """Of a topic that the group may be subscribed to: then they stay."""
+
+    group_id: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A time in which offsets may expire."""
+
+    for_ms: int
+
+
+OfHost: TypeAlias = Start | Kill | Leave | Hang | Want | Haunt | Switch
+OfAdmin: TypeAlias = Create | Enlarge | Delete | DeleteGroup | DeleteOffsets
+Action: TypeAlias = OfHost | OfAdmin | StartAll | Resign | Wait | Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSetting:
-    """What is the same for all of a history. `protocol`: mixed has members of every one."""
+    """What is the same for all of a history. `protocol`: a mixed one has consumers, and the classic
+    members of `classic`, each host now the one and now the other."""
 
     world: Setting
     hosts: int
     groups: int
     protocol: str
+    classic: str
     static_share: float
     session_timeout_ms: int
     rebalance_timeout_ms: int
     initial_delay_ms: int
     assignment_interval_ms: int
+
+    @property
+    def is_mixed(self) -> bool:
+        return self.protocol == MIXED
 
     @property
     def heartbeat_ms(self) -> int:
@@ -116,6 +159,8 @@ class GroupSetting:
     def broker_settings(self) -> dict[str, Any]:
         return {
             "auto_create_topics_enable": False,
+            "offsets_retention_minutes": 1,
+            "offsets_retention_check_interval_ms": 7_000,
             "group_min_session_timeout_ms": 1_000,
             "group_initial_rebalance_delay_ms": self.initial_delay_ms,
             "group_consumer_min_session_timeout_ms": 1_000,
@@ -132,7 +177,9 @@ class GroupSetting:
         profile = Profile(
             name=f"host-{number}",
             group_id=f"group-{number % self.groups}",
-            protocol=self.protocol,
+            protocol=random.choice((self.classic, CONSUMER)) if self.is_mixed else self.protocol,
+            classic=self.classic,
+            assignors=ASSIGNORS[self.classic][number % len(ASSIGNORS[self.classic])],
             instance_id=f"instance-{number}" if is_static else None,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
@@ -165,11 +212,13 @@ def scenario(seed: int, length: int = 40) -> GroupScenario:
     hosts = random.choice((2, 3, 3, 4, 5, 6, 8, 12))
     if random.random() < 0.06:
         hosts = random.choice((25, 50))
+    protocol = random.choice(("eager", "cooperative", CONSUMER, CONSUMER, MIXED, MIXED))
     setting = GroupSetting(
         world=world,
         hosts=hosts,
         groups=random.choice((1, 1, 2)),
-        protocol=random.choice(("eager", "cooperative", "consumer", "consumer")),
+        protocol=protocol,
+        classic=protocol if protocol in ASSIGNORS else random.choice(sorted(ASSIGNORS)),
         static_share=random.choice((0.0, 0.3, 1.0)),
         session_timeout_ms=random.choice((3_000, 6_000)),
         rebalance_timeout_ms=random.choice((3_000, 6_000)),
@@ -180,10 +229,12 @@ def scenario(seed: int, length: int = 40) -> GroupScenario:
         Step(0, Create(topic, random.randint(1, 9))) for topic in random.sample(TOPICS, 3)
     ]
     begin.append(Step(200, StartAll()))
-    happens = [
+    happens: list[Step[Action]] = [
         Step(random.choice((0, 20, 300, 1_000, 2_500)), _action(random, setting))
         for _ in range(length)
     ]
+    if setting.hosts <= 6 and random.random() < 0.25:
+        happens.insert(random.randrange(length), Step(0, Wait(RETENTION_MS + 15_000)))
     return Scenario(seed, setting, (*begin, *happens))
 
 
@@ -195,7 +246,7 @@ def _action(random: Random, setting: GroupSetting) -> Action:
     if chance < 0.57:
         return StartAll()
     if chance < 0.69:
-        return _of_topic(random)
+        return _of_admin(random, setting)
     if chance < 0.76:
         return Resign(random.randrange(SHARDS), random.choice((10, 500, 4_000)))
     if chance < 0.83:
@@ -210,7 +261,7 @@ def _action(random: Random, setting: GroupSetting) -> Action:
 def _of_host(random: Random, setting: GroupSetting, host: int) -> OfHost:
     chance = random.random()
     if chance < 0.35:
-        return Start(host)
+        return Switch(host) if setting.is_mixed and chance < 0.2 else Start(host)
     if chance < 0.50:
         return Kill(host)
     if chance < 0.60:
@@ -223,11 +274,14 @@ def _of_host(random: Random, setting: GroupSetting, host: int) -> OfHost:
     return Want(host, interest(random))
 
 
-def _of_topic(random: Random) -> OfTopic:
+def _of_admin(random: Random, setting: GroupSetting) -> OfAdmin:
     topic = random.choice(TOPICS)
+    group_id = f"group-{random.randrange(setting.groups)}"
     chance = random.random()
-    if chance < 0.45:
+    if chance < 0.40:
         return Create(topic, random.randint(1, 6))
-    if chance < 0.75:
+    if chance < 0.65:
         return Enlarge(topic, random.randint(5, 12))
-    return Delete(topic)
+    if chance < 0.80:
+        return Delete(topic)
+    return DeleteGroup(group_id) if chance < 0.85 else DeleteOffsets(group_id, topic)

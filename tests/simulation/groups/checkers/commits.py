@@ -1,23 +1,35 @@
-"""What was acknowledged as committed is committed, to the letter, until a later commit or the end
-of the topic; what was refused, or never asked for, never shows: not to members, and not in the
-state, after a restart neither.
+"""What was acknowledged as committed is committed, to the letter, until a later commit, its
+deletion, or its time; what was refused, or never asked for, never shows: not to members, and not in
+the state, after a restart neither.
 
-A commit that nobody was told of, because the broker went in the middle of it, may be there or not.
-Offsets of a topic that was deleted while nobody led the group here, or the disk failed, may stay:
-in Kafka they do.
+A commit that nobody was told of, because the broker went in the middle of it, may be there or not;
+so may what was being deleted then, or when the disk failed. Offsets of a topic that was deleted
+while the disk failed may stay: in Kafka they do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 from uuid import UUID
 
+from coordinator.errors import Code
 from coordinator.shard.life import Life
-from tests.simulation.groups.checkers.checker import OFFSET_COMMIT, OFFSET_FETCH, GroupChecker
+from tests.simulation.groups.checkers.checker import (
+    DELETE_GROUPS,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    GroupChecker,
+)
+from tests.simulation.groups.scenario import RETENTION_MS
 from tests.simulation.network import Request
 
 Key = tuple[str, str, int]  # group, topic, partition
 Value = tuple[int, str]  # offset and metadata
+NOTHING: Value = (-1, "")
+# Of a deletion: nothing was done.
+UNTOUCHED = frozenset({Code.NON_EMPTY_GROUP, Code.GROUP_ID_NOT_FOUND})
 
 
 class Commits(GroupChecker):
@@ -26,29 +38,47 @@ class Commits(GroupChecker):
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self._committed: dict[Key, Value] = {}
-        self._unknown: dict[Request, dict[Key, Value]] = {}
+        self._committed_ms: dict[Key, float] = {}
+        self._unknown: dict[Request, dict[Key, Value]] = {}  # not answered yet
+        self._deleting: dict[Request, list[Key]] = {}
+        self._may_be_gone: set[Key] = set()
         self._topics: set[UUID] = set()
         self._left: dict[Key, Value] = {}  # behind a topic that was deleted
 
     def asked(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
             self._unknown[request] = dict(_wanted(request.given))
+        elif request.api_key == OFFSET_DELETE:
+            given = request.given
+            self._deleting[request] = [
+                (given["group_id"], topic["name"], each["partition_index"])
+                for topic in given["topics"]
+                for each in topic["partitions"]
+            ]
+        elif request.api_key == DELETE_GROUPS:
+            names = request.given["groups_names"]
+            self._deleting[request] = [key for key in self._committed if key[0] in names]
 
     def answered(self, request: Request, response: Any) -> None:
-        if request.api_key == OFFSET_COMMIT:
-            wanted = self._unknown.pop(request)
-            for topic in response.topics:
-                for found in topic.partitions:
-                    key = request.given["group_id"], topic.name, found.partition_index
-                    if found.error_code == 0:
-                        self._committed[key] = wanted[key]
-        elif request.api_key == OFFSET_FETCH:
-            [group] = response.groups
-            for topic in group.topics if group.error_code == 0 else ():
-                for found in topic.partitions:
-                    if found.error_code == 0:
-                        key = group.group_id, topic.name, found.partition_index
-                        self._compare(key, (found.committed_offset, found.metadata or ""))
+        match request.api_key:
+            case api if api == OFFSET_COMMIT:
+                self._answer_commit(request, response)
+            case api if api == OFFSET_FETCH:
+                self._answer_fetch(response)
+            case api if api == OFFSET_DELETE:
+                keys = self._deleting.pop(request)
+                codes = [each.error_code for topic in response.topics for each in topic.partitions]
+                if response.error_code == 0:
+                    self._deleted([k for k, code in zip(keys, codes, strict=True) if code == 0])
+                elif response.error_code not in UNTOUCHED:
+                    self._may_be_gone.update(keys)
+            case api if api == DELETE_GROUPS:
+                keys = self._deleting.pop(request)
+                [result] = response.results
+                if result.error_code == 0:
+                    self._deleted(keys)
+                elif result.error_code not in UNTOUCHED:
+                    self._may_be_gone.update(keys)
 
     def acted(self) -> None:
         present = {topic.id for topic in self.world.broker.topics}
@@ -57,11 +87,8 @@ class Commits(GroupChecker):
             actual = self._actual()
             for key in [key for key in self._committed if not self._is_there(key)]:
                 self._left[key] = self._committed.pop(key)
-            self._left = {
-                key: value
-                for key, value in self._left.items()
-                if key in actual or not self._leads(key[0])
-            }
+            for key in [key for key in self._left if key not in actual and self._leads(key[0])]:
+                del self._left[key]
 
     def loaded(self) -> None:
         """What was under way when the broker went may have been done."""
@@ -69,8 +96,11 @@ class Commits(GroupChecker):
         for wanted in self._unknown.values():
             for key, value in wanted.items():
                 if actual.get(key) == value:
-                    self._committed[key] = value
+                    self._commit(key, value)
         self._unknown.clear()
+        for keys in self._deleting.values():
+            self._may_be_gone.update(keys)
+        self._deleting.clear()
         self._topics = set()
         self.acted()
         self._check(actual)
@@ -81,18 +111,57 @@ class Commits(GroupChecker):
     def ended(self) -> None:
         self.looked_at()
 
+    # What answers tell
+
+    def _answer_commit(self, request: Request, response: Any) -> None:
+        wanted = self._unknown.pop(request)
+        for topic in response.topics:
+            for found in topic.partitions:
+                key = request.given["group_id"], topic.name, found.partition_index
+                if found.error_code == 0:
+                    self._commit(key, wanted[key])
+
+    def _answer_fetch(self, response: Any) -> None:
+        [group] = response.groups
+        for topic in group.topics if group.error_code == 0 else ():
+            for found in topic.partitions:
+                if found.error_code == 0:
+                    key = group.group_id, topic.name, found.partition_index
+                    value = found.committed_offset, found.metadata or ""
+                    if value != NOTHING or not self._may_end(key):
+                        self._compare(key, value)
+
+    def _commit(self, key: Key, value: Value) -> None:
+        self._committed[key] = value
+        self._committed_ms[key] = self.world.loop.elapsed_ms
+        self._may_be_gone.discard(key)
+
+    def _deleted(self, keys: list[Key]) -> None:
+        for key in keys:
+            self._committed.pop(key, None)
+            self._left.pop(key, None)
+
+    # What must be so
+
     def _check(self, actual: dict[Key, Value]) -> None:
         for key, value in sorted(actual.items()):
             self._compare(key, value)
         for key in sorted(self._committed):
             if key not in actual and self._leads(key[0]):
-                self.violated(f"{key}: {self._committed[key]} was committed, nothing is there")
+                if not self._may_end(key):
+                    self.violated(f"{key}: {self._committed[key]} was committed, nothing is there")
+                del self._committed[key]
 
     def _compare(self, key: Key, value: Value) -> None:
-        committed = self._committed.get(key, (-1, ""))
+        committed = self._committed.get(key, NOTHING)
         is_left = key not in self._committed and value == self._left.get(key)
         if value != committed and not is_left and self._is_there(key):
             self.violated(f"{key}: {committed} was committed, {value} is there")
+
+    def _may_end(self, key: Key) -> bool:
+        """It was being deleted when something went wrong, or it is old enough to expire."""
+        age_ms = self.world.loop.elapsed_ms - self._committed_ms.get(key, 0)
+        return key in self._may_be_gone or age_ms >= RETENTION_MS
 
     def _actual(self) -> dict[Key, Value]:
         return {
@@ -109,7 +178,7 @@ class Commits(GroupChecker):
         return key[2] < self.world.partitions_of(key[1])
 
 
-def _wanted(given: dict[str, Any]) -> Any:
+def _wanted(given: dict[str, Any]) -> Iterator[tuple[Key, Value]]:
     for topic in given["topics"]:
         for partition in topic["partitions"]:
             yield (

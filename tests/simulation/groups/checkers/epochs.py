@@ -2,15 +2,30 @@
 that any member was handed an assignment of, whatever happens to the broker.
 
 A generation that is announced but not yet written is lost with the broker, as in Kafka; then its
-number is given once more, to whoever joins next.
+number is given once more, to whoever joins next. A group that is converted to one of consumers, or
+back, goes on from the epoch that it had.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from coordinator.shard.life import Life
 from tests.simulation.groups.checkers.checker import JOIN_GROUP, SYNC_GROUP, GroupChecker
+from tests.simulation.groups.checkers.instances import Instances
 from tests.simulation.network import Request
+
+
+@dataclass(slots=True)
+class Known:
+    """One group. `is_empty`: it had no members when it was looked at last."""
+
+    assigned: int = 0  # the last generation that an assignment was of
+    announced: int = 0
+    reign: tuple[int, int] = (0, 0)
+    leaders: dict[int, str] = field(default_factory=dict)  # by generation, in this reign
+    is_empty: bool = False
 
 
 class Epochs(GroupChecker):
@@ -18,49 +33,50 @@ class Epochs(GroupChecker):
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
-        self._assigned: dict[str, int] = {}  # by group: the last that an assignment was of
-        self._leaders: dict[tuple[object, ...], str] = {}
-        self._announced: dict[tuple[object, ...], int] = {}
+        self._groups: dict[str, Known] = {}
+        self._instances = Instances()
 
     def acted(self) -> None:
-        for group_id, generation in self._assigned.items():
+        for group_id, known in self._groups.items():
             shard = self.world.shard(group_id)
-            if shard.log.life.name != "ACTIVE":
+            if shard.log.life is not Life.ACTIVE:
                 continue
-            group = shard.groups.get(group_id)
-            if group is None or group.generation < generation:
-                found = "gone" if group is None else f"at {group.generation}"
-                self.violated(f"{group_id} was at {generation}, and is {found}")
+            classic, consumers = shard.groups.get(group_id), shard.state.consumer.get(group_id)
+            now = classic.generation if classic else consumers.epoch if consumers else 0
+            if now < known.assigned:
+                # An empty group makes way for another one, of the other kind perhaps.
+                if not known.is_empty:
+                    self.violated(f"{group_id} was at {known.assigned}, and is at {now}")
+                known.assigned = known.announced = 0
+                known.leaders.clear()
+            group = classic or consumers
+            known.is_empty = group is None or not group.members
 
     def loaded(self) -> None:
         self.acted()
 
     def answered(self, request: Request, response: Any) -> None:
-        if response is None or request.api_key not in (JOIN_GROUP, SYNC_GROUP):
+        self._instances.answered(request, response)
+        if request.api_key not in (JOIN_GROUP, SYNC_GROUP) or response.error_code != 0:
             return
-        if response.error_code != 0:
-            return
-        group_id = request.given["group_id"]
+        known = self._groups.setdefault(request.given["group_id"], Known())
         if request.api_key == SYNC_GROUP:
-            generation = request.given["generation_id"]
-            self._assigned[group_id] = max(self._assigned.get(group_id, 0), generation)
-        else:
-            self._joined(group_id, response)
+            known.assigned = max(known.assigned, request.given["generation_id"])
+        elif response.leader:  # nobody leads in a group of consumers: see `member_epochs`
+            self._joined(request.given["group_id"], known, response)
 
-    def _joined(self, group_id: str, response: Any) -> None:
+    def _joined(self, group_id: str, known: Known, response: Any) -> None:
         generation, leader = response.generation_id, response.leader
-        reign = group_id, self.world.leadership(group_id)
-        last = max(self._announced.get(reign, 0), self._assigned.get(group_id, 0))
+        reign = self.world.leadership(group_id)
+        if known.reign != reign:
+            known.reign, known.announced = reign, 0
+            known.leaders.clear()
+        last = max(known.announced, known.assigned)
         if generation < last:
             self.violated(f"{group_id}: {response.member_id} joins {generation}, behind {last}")
-        self._announced[reign] = generation
+        known.announced = generation
         # A static member that comes back as the leader changes the leader's id, not who it is.
         if response.members:
-            known = self._leaders.setdefault((*reign, generation), leader)
-            if _who(known) != _who(leader):
-                self.violated(f"{group_id}: {generation} has two leaders, {known} and {leader}")
-
-
-def _who(member_id: str) -> str:
-    """Ids of one instance begin alike: the last 37 characters are random."""
-    return member_id[:-37] if member_id.startswith("instance") else member_id
+            first = known.leaders.setdefault(generation, leader)
+            if self._instances.who(first) != self._instances.who(leader):
+                self.violated(f"{group_id}: {generation} has two leaders, {first} and {leader}")

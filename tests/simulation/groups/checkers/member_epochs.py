@@ -67,8 +67,12 @@ class MemberEpochs(GroupChecker):
         return found
 
     def _end(self, group_id: str) -> None:
-        """Its epochs begin again, if it had no members."""
-        if group_id not in self._empty:
-            self.violated(f"{group_id} was at {self._groups[group_id]}, and is gone")
+        """Its epochs begin again, if it had no members; or it goes on as a classic group."""
+        classic = self.world.shard(group_id).groups.get(group_id)
+        generation = 0 if classic is None else classic.generation
+        if group_id not in self._empty and generation < self._groups[group_id][0]:
+            self.violated(
+                f"{group_id} was at {self._groups[group_id]}, and is gone, or at {generation}"
+            )
         del self._groups[group_id]
         self._told.pop(group_id, None)

@@ -8,7 +8,12 @@ from typing import Any, ClassVar
 
 from coordinator.groups.consumer.facts import MemberState
 from coordinator.shard.life import Life
-from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
+from tests.simulation.groups.checkers.checker import (
+    CONSUMER_GROUP_HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    GroupChecker,
+)
 from tests.simulation.network import Request
 
 
@@ -19,12 +24,23 @@ class Patience(GroupChecker):
         super().__init__(world)
         self._reigns: dict[str, tuple[int, int]] = {}
         self._heard_ms: dict[str, dict[str, float]] = {}  # by group, by member id
+        self._instances: dict[str, str] = {}  # by member id
         self._revoking_ms: dict[str, dict[str, float]] = {}
 
     def asked(self, request: Request) -> None:
-        """One that leaves is not put out; nor is one whose place its instance takes again."""
-        if request.api_key == CONSUMER_GROUP_HEARTBEAT and request.given["member_epoch"] < 0:
-            self._forget(request.given["group_id"], request.given["member_id"])
+        """One that leaves is not put out, nor one whose place its instance takes again, or gives up
+        by another of its lives."""
+        given = request.given
+        if request.api_key == CONSUMER_GROUP_HEARTBEAT:
+            if given["instance_id"] is not None:
+                self._instances[given["member_id"]] = given["instance_id"]
+            if given["member_epoch"] < 0:
+                self._forget(given["group_id"], given["member_id"])
+        elif request.api_key == JOIN_GROUP:
+            self._forget_instance(given["group_id"], given["group_instance_id"])
+        elif request.api_key == LEAVE_GROUP:
+            for leaving in given["members"]:
+                self._forget_instance(given["group_id"], leaving["group_instance_id"])
 
     def answered(self, request: Request, response: Any) -> None:
         given = request.given
@@ -71,6 +87,11 @@ class Patience(GroupChecker):
                 f"{group_id}: {member_id} is put out, heard of {silent_ms:.0f} ms ago, and asked "
                 f"to revoke {revoking_ms:.0f} ms ago"
             )
+
+    def _forget_instance(self, group_id: str, instance_id: str | None) -> None:
+        for member_id in tuple(self._heard_ms.get(group_id, ())):
+            if instance_id is not None and self._instances.get(member_id) == instance_id:
+                self._forget(group_id, member_id)
 
     def _forget(self, group_id: str, member_id: str) -> None:
         self._heard_ms.get(group_id, {}).pop(member_id, None)

@@ -6,8 +6,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
-from tests.simulation.groups.checkers.holdings import Holdings, Part, assigned_by
+from tests.simulation.groups.checkers.checker import (
+    CONSUMER_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+    GroupChecker,
+)
+from tests.simulation.groups.checkers.holdings import Holdings, Part
 from tests.simulation.network import Request
 
 
@@ -25,18 +29,22 @@ class Revocation(GroupChecker):
         self._holdings.acted()
 
     def answered(self, request: Request, response: Any) -> None:
-        if request.api_key == CONSUMER_GROUP_HEARTBEAT and response.error_code == 0:
+        if request.api_key in (CONSUMER_GROUP_HEARTBEAT, SYNC_GROUP) and response.error_code == 0:
             self._holdings.acted()  # the same request may have put somebody out
             group_id, member_id = request.given["group_id"], request.given["member_id"]
-            given = assigned_by(response)
-            for other, holding in self._holdings.of(group_id).items():
-                both = given & holding.parts
-                if both and other != member_id:
-                    self.violated(
-                        f"{group_id}: {member_id} is given {sorted(both)} at "
-                        f"{response.member_epoch}, and {other} has not given it up"
-                    )
+            if group_id in self.world.shard(group_id).state.consumer:
+                given = self._holdings.given_by(request, response)
+                self._check(group_id, member_id, given)
         self._holdings.answered(request, response)
+
+    def _check(self, group_id: str, member_id: str, given: frozenset[Part]) -> None:
+        for other, holding in self._holdings.of(group_id).items():
+            both = given & holding.parts
+            if both and other != member_id:
+                self.violated(
+                    f"{group_id}: {member_id} is given {sorted(both)}, and {other} has not given "
+                    "it up"
+                )
 
     def looked_at(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:

@@ -1,5 +1,6 @@
 """A zombie of a consumer group commits nothing: a commit is taken only of a member that is in the
-group, at the epoch that it was told last; at an older one only for partitions that it holds."""
+group, at the epoch that it was told last; at an older one only for partitions that it holds: by the
+last answer to it, for a request of its own that is refused changes nothing."""
 
 from __future__ import annotations
 
@@ -46,5 +47,5 @@ class Stale(GroupChecker):
             self.violated(f"{who}, who is not in the group")
         if epoch > holding.epoch:
             self.violated(f"{who}, who is at {holding.epoch}")
-        if epoch < holding.epoch and part not in holding.parts:
-            self.violated(f"{who}, who is at {holding.epoch} and has {sorted(holding.parts)}")
+        if epoch < holding.epoch and part not in holding.granted:
+            self.violated(f"{who}, who is at {holding.epoch} and has {sorted(holding.granted)}")

@@ -51,10 +51,15 @@ class Zombies(GroupChecker):
                 else (group.phase, group.generation, frozenset(group.members))
             )
 
+    def acted(self) -> None:
+        for group_id in tuple(self._groups):
+            if self.is_of_consumers(group_id) or self.is_gone(group_id):
+                del self._groups[group_id]
+
     def answered(self, request: Request, response: Any) -> None:
         match request.api_key:
             case api if api == JOIN_GROUP:
-                if response.error_code == 0:
+                if response.error_code == 0 and response.leader:
                     self._joined(request.given, response)
             case api if api == LEAVE_GROUP:
                 members = self._known(request.given["group_id"]).members

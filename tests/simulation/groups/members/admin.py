@@ -1,4 +1,4 @@
-"""An administrator, who makes, enlarges and deletes topics, one after the other."""
+"""An administrator, of topics, groups and offsets, who does one thing after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coordinator.errors import Code
 from tests.simulation.clients.session import GaveUp, Session
 from tests.simulation.groups.world import GroupWorld
 
-CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, DELETE_GROUPS, OFFSET_DELETE = 19, 20, 37, 42, 47
 
 
 class Admin:
@@ -39,9 +39,18 @@ class Admin:
         given = {"topics": [wanted], "timeout": 1_000, "validate_only": False}
         await self._ask(CREATE_PARTITIONS, 3, given, "results")
 
+    async def delete_group(self, group_id: str) -> None:
+        await self._ask(DELETE_GROUPS, 2, {"groups_names": [group_id]}, "results")
+
+    async def delete_offsets(self, group_id: str, topic: str) -> None:
+        partitions = [{"partition_index": index} for index in range(4)]
+        given = {"group_id": group_id, "topics": [{"name": topic, "partitions": partitions}]}
+        await self._ask(OFFSET_DELETE, 0, given, "topics")
+
     async def _ask(self, api_key: int, version: int, given: dict[str, Any], results: str) -> None:
         def code_of(answer: Any) -> int:
-            code = Code(getattr(answer, results)[0].error_code)
+            failed = getattr(answer, "error_code", 0)  # of all that was asked for
+            code = Code(failed or getattr(getattr(answer, results)[0], "error_code", 0))
             return 0 if code is Code.UNKNOWN_TOPIC_OR_PARTITION else code
 
         with suppress(GaveUp):

@@ -1,29 +1,43 @@
 """The consumer's embedded protocol: who wants which topics, and who gets which partitions.
 
-Written from Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, version 2. The two
-assignors are as simple as they can be and right: `range` for eager members, and a cooperative one,
-which gives a partition to its new owner only when the old one doesn't claim it any more.
+Written from Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, version 2, apart
+from what the broker reads them with. The assignors that leaders run are the product's.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from coordinator.assignors import cooperative_sticky, round_robin, sticky
+from coordinator.assignors import range as range_assignor
+from coordinator.assignors import subscriptions as subscriptions_of_product
 from tests.simulation.ledger import Place
+
+Assign = Callable[
+    [subscriptions_of_product.Members, subscriptions_of_product.Topics],
+    subscriptions_of_product.Assignment,
+]
+ASSIGNORS: dict[str, Assign] = {
+    each.NAME: each.assign for each in (range_assignor, round_robin, sticky, cooperative_sticky)
+}
+STICKY, COOPERATIVE = sticky.NAME, cooperative_sticky.NAME
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
     topics: tuple[str, ...]
+    user_data: bytes | None = None
     owned: frozenset[Place] = frozenset()
     generation: int = -1
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
     topics = b"".join(map(_string, subscription.topics))
-    head = struct.pack(">hi", 2, len(subscription.topics)) + topics + struct.pack(">i", -1)
+    data = subscription.user_data
+    length = struct.pack(">i", -1 if data is None else len(data))
+    head = struct.pack(">hi", 2, len(subscription.topics)) + topics + length + (data or b"")
     return head + _places(subscription.owned) + struct.pack(">i", subscription.generation)
 
 
@@ -34,9 +48,11 @@ def decode_subscription(data: bytes) -> Subscription:
     for _ in range(count):
         topic, at = _read_string(data, at)
         topics.append(topic)
-    owned, at = _read_places(data, at + 4)
+    (length,) = struct.unpack_from(">i", data, at)
+    user_data = None if length < 0 else data[at + 4 : at + 4 + length]
+    owned, at = _read_places(data, at + 4 + max(0, length))
     (generation,) = struct.unpack_from(">i", data, at)
-    return Subscription(tuple(topics), owned, generation)
+    return Subscription(tuple(topics), user_data, owned, generation)
 
 
 def encode_assignment(places: Collection[Place]) -> bytes:
@@ -48,46 +64,18 @@ def decode_assignment(data: bytes) -> frozenset[Place]:
     return _read_places(data, 2)[0] if data else frozenset()
 
 
-def range_assigned(
-    members: Mapping[str, Subscription], counts: Mapping[str, int]
-) -> dict[str, set[Place]]:
-    """Of each topic, neighbouring partitions to each of its subscribers."""
-    assigned: dict[str, set[Place]] = {member: set() for member in members}
-    for topic, count in sorted(counts.items()):
-        subscribers = sorted(m for m, wanted in members.items() if topic in wanted.topics)
-        for index in range(count if subscribers else 0):
-            assigned[subscribers[index * len(subscribers) // count]].add((topic, index))
-    return assigned
-
-
-def cooperatively_assigned(
-    members: Mapping[str, Subscription], counts: Mapping[str, int]
-) -> dict[str, set[Place]]:
-    """Everybody keeps what it has, up to its share; what somebody else still claims is held back.
-
-    Of two claims the one of the later generation counts.
-    """
-    claims: dict[Place, str] = {}
-    for member, wanted in sorted(members.items(), key=lambda item: item[1].generation):
-        claims |= dict.fromkeys(wanted.owned, member)
-    assigned: dict[str, set[Place]] = {member: set() for member in members}
-    places = [(topic, index) for topic, count in sorted(counts.items()) for index in range(count)]
-    share = -(-len(places) // max(1, len(members)))
-    left = []
-    for place in places:
-        owner = claims.get(place)
-        is_kept = owner is not None and place[0] in members[owner].topics
-        if owner is not None and is_kept and len(assigned[owner]) < share:
-            assigned[owner].add(place)
-        else:
-            left.append(place)
-    for place in left:
-        subscribers = [member for member in members if place[0] in members[member].topics]
-        if subscribers:
-            chosen = min(subscribers, key=lambda member: (len(assigned[member]), member))
-            assigned[chosen].add(place)
-    claimed = {place: {m for m, s in members.items() if place in s.owned} for place in places}
-    return {m: {p for p in got if claimed[p] <= {m}} for m, got in assigned.items()}
+def assigned(
+    protocol: str, members: Mapping[str, Subscription], counts: Mapping[str, int]
+) -> dict[str, list[Place]]:
+    """By the assignor of this name."""
+    subscriptions = {
+        member: subscriptions_of_product.Subscription(
+            wanted.topics, wanted.user_data, sorted(wanted.owned), wanted.generation
+        )
+        for member, wanted in members.items()
+    }
+    nowhere: frozenset[str] = frozenset()  # no racks
+    return ASSIGNORS[protocol](subscriptions, {t: [nowhere] * n for t, n in counts.items()})
 
 
 def _string(text: str) -> bytes:

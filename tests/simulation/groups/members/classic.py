@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from coordinator.assignors.sticky import encode_user_data
 from coordinator.errors import Code
 from tests.simulation.groups.members.assigning import (
+    STICKY,
     Subscription,
-    cooperatively_assigned,
+    assigned,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
-    range_assigned,
 )
 from tests.simulation.groups.members.member import RETRIABLE, RETRY_MS, Member
 from tests.simulation.ledger import Place
@@ -41,16 +42,19 @@ class ClassicMember(Member):
 
     _joined_with: tuple[str, ...] = ()
     _assignment: frozenset[Place] = frozenset()
+    _last: tuple[list[Place], int] | None = None  # the assignment before, and its generation
+    _chosen = ""  # the protocol that all have in common
     _is_heir = False
     _is_leader = False
     _has_synced = False
 
-    def inherit(self, before: ClassicMember) -> None:
+    def inherit(self, before: ClassicMember | None) -> None:
         """It is the same instance as the one before, whose assignment it is handed if the session
         still goes on: whatever that was made from, and is not so any more, is told by joining
-        once more. The broker doesn't look (in Kafka neither)."""
-        self._names = before._names or ()
-        self._assigned_from = before._assigned_from
+        once more. The broker doesn't look (in Kafka neither). None: a consumer was the one before,
+        and some time a classic member may have been."""
+        self._names = before._names if before is not None else None
+        self._assigned_from = before._assigned_from if before is not None else None
         self._is_heir = True
 
     @property
@@ -109,12 +113,13 @@ class ClassicMember(Member):
         if answer.error_code != Code.NONE:
             return Code(answer.error_code)
         self.member_id, self.epoch = answer.member_id, answer.generation_id
+        self._chosen = answer.protocol_name
         self._is_leader = answer.leader == self.member_id
-        assigned: dict[str, Any] = {}
+        shares: dict[str, list[Place]] = {}
         skips = getattr(answer, "skip_assignment", False)
         if self._is_leader and not skips:
-            assigned, made_from = await self._assign(answer.members)
-        code = await self._sync(assigned)
+            shares, made_from = await self._assign(answer.members)
+        code = await self._sync(shares)
         if code is not Code.NONE:
             return code
         self._names, self._assigned_from = self._joined_with, made_from
@@ -126,8 +131,13 @@ class ClassicMember(Member):
 
     async def _ask_to_join(self) -> Any:
         owned = frozenset(self.owned) if self.is_cooperative else frozenset()
-        subscription = Subscription(self._joined_with, owned, self.epoch if owned else -1)
         profile = self.profile
+        protocols = []
+        for name in profile.assignors:
+            data = encode_user_data(*self._last) if name == STICKY and self._last else None
+            generation = self.epoch if owned else -1
+            said = Subscription(self._joined_with, data, owned, generation)
+            protocols.append({"name": name, "metadata": encode_subscription(said)})
         given = {
             "group_id": profile.group_id,
             "session_timeout": profile.session_timeout_ms,
@@ -135,34 +145,32 @@ class ClassicMember(Member):
             "member_id": self.member_id,
             "group_instance_id": profile.instance_id,
             "protocol_type": "consumer",
-            "protocols": [
-                {"name": profile.protocol, "metadata": encode_subscription(subscription)}
-            ],
+            "protocols": protocols,
             "reason": None,
         }
         patience_ms = profile.rebalance_timeout_ms + 5_000
         return await self.ask(JOIN_GROUP, profile.version, given, patience_ms)
 
-    async def _assign(self, members: Any) -> tuple[dict[str, set[Place]], dict[str, int]]:
+    async def _assign(self, members: Any) -> tuple[dict[str, list[Place]], dict[str, int]]:
         """To each member, and what from."""
         counts = await self.topics()
         wanted = {each.member_id: decode_subscription(each.metadata) for each in members}
         topics = {topic for each in wanted.values() for topic in each.topics}
-        assign = cooperatively_assigned if self.is_cooperative else range_assigned
         present = {topic: counts[topic] for topic in topics if topic in counts}
-        return assign(wanted, present), {topic: counts.get(topic, 0) for topic in topics}
+        shares = assigned(self._chosen, wanted, present)
+        return shares, {topic: counts.get(topic, 0) for topic in topics}
 
-    async def _sync(self, assigned: dict[str, Any]) -> Code | None:
+    async def _sync(self, shares: dict[str, list[Place]]) -> Code | None:
         given = {
             "group_id": self.profile.group_id,
             "generation_id": self.epoch,
             "member_id": self.member_id,
             "group_instance_id": self.profile.instance_id,
             "protocol_type": "consumer",
-            "protocol_name": self.profile.protocol,
+            "protocol_name": self._chosen,
             "assignments": [
                 {"member_id": member, "assignment": encode_assignment(places)}
-                for member, places in sorted(assigned.items())
+                for member, places in sorted(shares.items())
             ],
         }
         version = 5 if self.profile.version >= 7 else 3
@@ -172,6 +180,7 @@ class ClassicMember(Member):
             return None
         if answer.error_code == Code.NONE:
             self._assignment = decode_assignment(answer.assignment)
+            self._last = sorted(self._assignment), self.epoch
         return Code(answer.error_code)
 
     async def _take(self) -> Code | None:

@@ -31,20 +31,26 @@ class Host:
         return self.lives[-1] if self.lives and not self.lives[-1].is_over else None
 
     def start(self) -> None:
-        """Another life. Whoever still lives here is not told: one of the same instance is fenced,
-        another is killed."""
+        """Another life. Whoever still lives here is not told: one whose instance is taken over is
+        fenced, another is killed."""
         before = self.lives[-1] if self.lives else None
-        if self.member is not None and not self._is_taken_over:
-            self.member.kill()
+        for life in self.lives:
+            if not life.is_over and not self._takes_over(life):
+                life.kill()
         number = len(self.lives) + 1
         name = f"{self.profile.name}#{number}"
         random = Random(f"{self._seed} {name}")
-        kind = ConsumerMember if self.profile.protocol == "consumer" else ClassicMember
+        kind = ConsumerMember if self.profile.is_consumer else ClassicMember
         member = kind(self.world, self.profile, name, self.interest, random)
         is_static = self.profile.instance_id is not None
-        if is_static and isinstance(before, ClassicMember) and isinstance(member, ClassicMember):
-            member.inherit(before)
+        if is_static and isinstance(member, ClassicMember) and before is not None:
+            member.inherit(before if isinstance(before, ClassicMember) else None)
         self.lives.append(member)
+
+    def switch(self) -> None:
+        """Its next life speaks the other protocol, and begins now."""
+        self.profile = self.profile.switched()
+        self.start()
 
     def kill(self) -> None:
         if self.member is not None:
@@ -72,6 +78,7 @@ class Host:
         if self.member is not None:
             self.world.spawn(self.member.echo())
 
-    @property
-    def _is_taken_over(self) -> bool:
-        return self.profile.instance_id is not None and self.profile.protocol != "consumer"
+    def _takes_over(self, member: Member) -> bool:
+        """Its instance is handed over while it lives: not from one consumer to another."""
+        is_handed_over = not (member.profile.is_consumer and self.profile.is_consumer)
+        return self.profile.instance_id is not None and is_handed_over

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -25,6 +25,10 @@ from tests.simulation.network import REQUEST_TIMEOUT_MS, Connection
 
 METADATA, OFFSET_COMMIT, OFFSET_FETCH = 3, 8, 9
 RETRY_MS = 100.0
+CONSUMER = "consumer"
+# What a member owns stands in these. Were they to come when it owns something else, no broker could
+# know; Kafka takes them in the order of one connection, too.
+NEVER_LATE = frozenset({11, 68})  # JoinGroup, ConsumerGroupHeartbeat
 # The broker is away, or another one leads the group: the same request once more.
 RETRIABLE = frozenset(
     {
@@ -55,11 +59,21 @@ class Profile:
     name: str
     group_id: str
     protocol: str  # eager, cooperative, or consumer
+    classic: str  # eager or cooperative: what it is when it isn't a consumer
+    assignors: tuple[str, ...]  # of a classic member, the preferred one first
     instance_id: str | None
     session_timeout_ms: int
     rebalance_timeout_ms: int
     heartbeat_ms: int
     version: int  # of JoinGroup
+
+    @property
+    def is_consumer(self) -> bool:
+        return self.protocol == CONSUMER
+
+    def switched(self) -> Profile:
+        """The same host, that speaks the other protocol."""
+        return replace(self, protocol=self.classic if self.is_consumer else CONSUMER)
 
 
 class Member(ABC):
@@ -145,7 +159,7 @@ class Member(ABC):
                 api_key,
                 version,
                 given,
-                may_be_late=self.profile.protocol != "consumer",
+                may_be_late=api_key not in NEVER_LATE,
                 timeout_ms=timeout_ms or REQUEST_TIMEOUT_MS,
             )
         except Unanswered:

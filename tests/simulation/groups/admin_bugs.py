@@ -1,0 +1,106 @@
+"""Bugs to be planted in what happens to a whole group, each with the checkers that have to see it:
+its conversion from one protocol to the other, its deletion, and the end of its offsets.
+
+They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from coordinator.groups import expiry
+from coordinator.groups import offsets as group_offsets
+from coordinator.groups.migration import conversion, upgrade
+from coordinator.groups.migration import membership as migration
+from coordinator.offsets import forget
+from coordinator.shard.decision import Decision
+from tests.simulation.bugs import replaced
+from tests.simulation.checkers.checker import Checker
+from tests.simulation.groups.checkers import Commits, Convergence, MemberEpochs, Revocation
+from tests.simulation.history import Bug
+from tests.simulation.world import World
+
+
+def an_upgrade_forgets_who_has_what(world: World) -> AbstractContextManager[None]:
+    """What classic members have is free for the consumer that has come."""
+
+    def make(original: Any) -> Any:
+        def convert(*arguments: Any) -> Any:
+            return replace(original(*arguments), assigned={})
+
+        return convert
+
+    return replaced(upgrade, "_converted", make)
+
+
+def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextManager[None]:
+    """The epochs of the consumer group are forgotten."""
+
+    def make(original: Any) -> Any:
+        def downgrade(*arguments: Any) -> Any:
+            made = original(*arguments)
+            made.generation = 1
+            return made
+
+        return downgrade
+
+    return replaced(conversion, "downgrade", make)
+
+
+def classic_members_are_not_told_to_join(world: World) -> AbstractContextManager[None]:
+    """Where consumers are in the group, too, they never hear what they are to have."""
+    return replaced(migration, "has_to_join", lambda _: lambda group, member: False)
+
+
+def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None]:
+    """Whoever is in it."""
+
+    def make(original: Any) -> Any:
+        def holding_of(shard: Any, group_id: str) -> Any:
+            found = original(shard, group_id)
+            return None if found is None else replace(found, is_empty=True)
+
+        return holding_of
+
+    return replaced(group_offsets, "holding_of", make)
+
+
+def offsets_of_a_subscribed_topic_are_deleted(world: World) -> AbstractContextManager[None]:
+    """It is said that they can't be, and done all the same."""
+
+    def make(original: Any) -> Any:
+        def delete(state: Any, group_id: str, holding: Any, partitions: Any) -> Any:
+            everything = replace(holding, is_subscribed=lambda topic: False)
+            done = forget.delete_offsets(state, group_id, everything, partitions)
+            said = original(state, group_id, holding, partitions)
+            return Decision(done.records, said.response)
+
+        return delete
+
+    return replaced(group_offsets, "delete_offsets", make)
+
+
+def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
+    """How long they are to be kept is not looked at."""
+
+    def make(original: Any) -> Any:
+        def expire(state: Any, group_id: str, holding: Any, found: Any, _: int, now_ms: int) -> Any:
+            return original(state, group_id, holding, found, 0, now_ms)
+
+        return expire
+
+    return replaced(expiry, "expire_offsets", make)
+
+
+# Of the histories in which they can be seen.
+PROTOCOLS = frozenset({"mixed"})
+BUGS: dict[Bug, tuple[type[Checker], ...]] = {
+    an_upgrade_forgets_who_has_what: (Revocation,),
+    a_downgrade_begins_at_the_first_generation: (MemberEpochs,),
+    classic_members_are_not_told_to_join: (Convergence,),
+    a_group_with_members_is_deleted: (MemberEpochs,),
+    offsets_of_a_subscribed_topic_are_deleted: (Commits,),
+    offsets_expire_at_once: (Commits,),
+}

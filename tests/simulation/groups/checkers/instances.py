@@ -1,0 +1,27 @@
+"""Who a member id stands for: a static member comes back under another one, and is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulation.groups.checkers.checker import JOIN_GROUP
+from tests.simulation.network import Request
+
+
+class Instances:
+    """As answers to JoinGroup tell it: to the member itself, and to the leader about all."""
+
+    def __init__(self) -> None:
+        self._by_member_id: dict[str, str] = {}
+
+    def answered(self, request: Request, response: Any) -> None:
+        if request.api_key != JOIN_GROUP or response.error_code != 0:
+            return
+        if request.given["group_instance_id"]:
+            self._by_member_id[response.member_id] = request.given["group_instance_id"]
+        for each in response.members:  # of some the answer is lost before it is given
+            if getattr(each, "group_instance_id", None):
+                self._by_member_id[each.member_id] = each.group_instance_id
+
+    def who(self, member_id: str) -> str:
+        return self._by_member_id.get(member_id, member_id)
