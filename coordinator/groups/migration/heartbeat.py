@@ -3,9 +3,13 @@
     a newer target assignment than its own                                               27
     it has been told to give something up, and has yet to say that it did                27
     it waits for what others had to give up, and all of that is free by now              27
+    the group's epoch is above the target's, and nobody else computes the next target    27
     otherwise                                                                             0
 
 Once it has been told 27 it has its rebalance time-out to join in, whatever else it sends.
+The last of these is ours: a target is computed when somebody joins, or when a member that speaks
+the consumer protocol sends its heartbeat. Where the policy keeps a group of classic members only
+from being converted, Kafka leaves to nobody what a member had that has gone.
 Source: classicGroupHeartbeatToConsumerGroup of GroupMetadataManager.
 """
 
@@ -17,6 +21,8 @@ from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
 
 def has_to_join(group: ConsumerGroup, member: Member) -> bool:
     if member.epoch < group.target_epoch:
+        return True
+    if group.target_epoch < group.epoch and group.classic_members == len(group.members):
         return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:

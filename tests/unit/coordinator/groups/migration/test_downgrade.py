@@ -111,9 +111,9 @@ def test_a_group_that_is_not_to_be_converted_goes_on_with_classic_members(
     new.leave()
     assert kind(world) == "consumer Assigning"
     world.clock.advance(1_000)  # a target assignment holds for so long
-    old.join()
-    old.take()
+    old.go_on()
     assert (old.has, kind(world)) == (ALL, "consumer Stable")
+    assert old.heartbeat() is Code.NONE
 
 
 def test_the_last_member_that_leaves_leaves_an_empty_consumer_group(world: World) -> None:
