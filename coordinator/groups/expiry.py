@@ -95,7 +95,7 @@ class OffsetExpiry:
                 records += expired
         shard.log.append_all(records)
         for group_id in gone:
-            shard.groups.pop(group_id, None)
+            shard.drop(group_id)
         shard.offset_counters.expirations += expirations
         return left
 

@@ -109,7 +109,7 @@ class GroupOffsets:
         if not self._holding(shard, group_id).is_empty:
             raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
         shard.log.append_all(tombstones(shard, group_id))
-        shard.groups.pop(group_id, None)
+        shard.drop(group_id)
 
     def _holding(self, shard: GroupShard, group_id: str) -> Holding:
         holding = holding_of(shard, group_id)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from coordinator.clock import Clock
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
 from coordinator.groups.classic.state import Group
+from coordinator.groups.consumer.advance import Seen
 from coordinator.groups.consumer.state import CONSUMER, CONSUMERS
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
@@ -21,6 +22,7 @@ class GroupShard:
     def __init__(self, name: str, log: Log, clock: Clock) -> None:
         self.state = GroupShardState()
         self.groups: dict[str, Group] = {}
+        self.seen: dict[str, Seen] = {}  # by consumer group
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
@@ -55,9 +57,15 @@ class GroupShard:
         self.log.check_active()
         self.log.unknown.check_readable(group_id)
 
+    def drop(self, group_id: str) -> None:
+        """The log says that there is no such group any more: nothing volatile is left of it."""
+        self.groups.pop(group_id, None)
+        self.seen.pop(group_id, None)
+
     def forget(self) -> None:
         """The shard has resigned."""
         self.groups = {}
+        self.seen.clear()
         self.state.forget()
 
 

@@ -86,7 +86,6 @@ class ConsumerMembership:
         self._background = background
         self._conversions = conversions
         self._timers: Timers[TimerKey] = Timers(clock, scheduler, self._fire)
-        self._seen: dict[str, Seen] = {}  # by group id
 
     # The life of a shard
 
@@ -105,7 +104,7 @@ class ConsumerMembership:
     def resign(self, shard: GroupShard) -> None:
         """Before the shard forgets."""
         for group in shard.state.consumer.values():
-            self.drop(group.group_id, group.members)
+            self.drop(shard, group.group_id, group.members)
 
     def close(self) -> None:
         self._timers.close()
@@ -121,7 +120,7 @@ class ConsumerMembership:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._join_group(shard, command)
-        around = self.around(group)
+        around = self.around(shard, group)
         beat = heartbeat(group, command, around)
         shard.log.execute(Decision(beat.records, None))
         self.follow(shard, group, beat.step, around.settings.session_timeout_ms)
@@ -145,13 +144,12 @@ class ConsumerMembership:
             raise _no_group(shard, group_id)
         if shard.log.unknown.is_of_unknown_kind(group_id):
             raise _no_group(shard, group_id)
-        self._seen.pop(group_id, None)  # of one of the same name that was deleted
         classic = shard.groups.get(group_id)
         records: list[ShardRecord] = []
         group = ConsumerGroup(group_id)
         if classic is not None:
             records, group = self._conversions.upgrade(classic)
-        around = self.around(group)
+        around = self.around(shard, group)
         beat = heartbeat(group, command, around)
         shard.log.execute(Decision([*records, *beat.records], None))
         made = shard.state.consumer[group_id]
@@ -186,7 +184,7 @@ class ConsumerMembership:
             records, made = converted
             everybody = tuple(group.members)
             shard.log.execute(Decision(records, None))
-            self.drop(group.group_id, everybody)
+            self.drop(shard, group.group_id, everybody)
             self._conversions.downgraded(shard, made)
             return
         shard.log.execute(Decision(fence(group, members, self._topics), None))
@@ -195,9 +193,9 @@ class ConsumerMembership:
         self._count_begun(shard, group, cause)
         self._count_completed(shard, group)
 
-    def around(self, group: ConsumerGroup) -> Surroundings:
+    def around(self, shard: GroupShard, group: ConsumerGroup) -> Surroundings:
         group_id = group.group_id
-        seen = self._seen.get(group_id)
+        seen = shard.seen.get(group_id)
         if seen is None:
             seen = Seen()
         return Surroundings(
@@ -219,9 +217,9 @@ class ConsumerMembership:
                 self._timers.cancel((Due.REBALANCE, group_id, member.member_id))
             self._count_completed(shard, group)
         if step.looked_at_topics:
-            self._seen.setdefault(group_id, Seen()).hashed_version = self._topics.version
+            shard.seen.setdefault(group_id, Seen()).hashed_version = self._topics.version
         if step.resolve:
-            self._resolve(group_id, step.resolve)
+            self._resolve(shard, group_id, step.resolve)
 
     def set_timer(self, due: Due, group_id: str, member_id: str, timeout_ms: int) -> None:
         self._timers.set((due, group_id, member_id), timeout_ms)
@@ -235,21 +233,21 @@ class ConsumerMembership:
         if key not in self._timers:
             self._timers.set(key, member.rebalance_timeout_ms)
 
-    def drop(self, group_id: str, member_ids: Iterable[str]) -> None:
+    def drop(self, shard: GroupShard, group_id: str, member_ids: Iterable[str]) -> None:
         """It is no consumer group any more, or not this broker's."""
         for member_id in member_ids:
             self._cancel(group_id, member_id)
-        self._seen.pop(group_id, None)
+        shard.seen.pop(group_id, None)
 
     def _count_begun(self, shard: GroupShard, group: ConsumerGroup, cause: Cause) -> None:
         shard.consumer_counters.count_begun(cause.value)
-        seen = self._seen.setdefault(group.group_id, Seen())
+        seen = shard.seen.setdefault(group.group_id, Seen())
         if seen.unstable_ms is None:
             seen.unstable_ms = self._clock.now_ms()
 
     def _count_completed(self, shard: GroupShard, group: ConsumerGroup) -> None:
         """If that was the last step of a rebalance, it is over."""
-        seen = self._seen.get(group.group_id)
+        seen = shard.seen.get(group.group_id)
         if seen is None or seen.unstable_ms is None:
             return
         if group.phase not in (GroupPhase.STABLE, GroupPhase.EMPTY):
@@ -289,9 +287,9 @@ class ConsumerMembership:
 
     # Regular expressions
 
-    def _resolve(self, group_id: str, regexes: frozenset[str]) -> None:
+    def _resolve(self, shard: GroupShard, group_id: str, regexes: frozenset[str]) -> None:
         """Find out in the background what they stand for, then let the group know."""
-        seen = self._seen.setdefault(group_id, Seen())
+        seen = shard.seen.setdefault(group_id, Seen())
         seen.is_resolving = True
         version, began_ms = self._topics.version, self._clock.now_ms()
         names = [topic.name for topic in self._topics]

@@ -73,19 +73,19 @@ class ClassicProtocol:
             answer(self._join(shard, group, command))
         else:
             self._classic.join(command, answer, ends=forget(group))
-            self._consumer.drop(group_id, ())
+            self._consumer.drop(shard, group_id, ())
 
     def _join(self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup) -> JoinAnswer:
         group_id = group.group_id
         try:
-            around = self._consumer.around(group)
+            around = self._consumer.around(shard, group)
             joined = join(group, command, around, self._conversions.policy)
         except Refused as refused:  # as Kafka says it: without the member's id
             return JoinAnswer(code=refused.code)
         if joined.downgraded is not None:
             everybody = tuple(group.members)
             shard.log.execute(Decision(joined.records, None))
-            self._consumer.drop(group_id, everybody)
+            self._consumer.drop(shard, group_id, everybody)
             self._conversions.downgraded(shard, joined.downgraded, rebalances=joined.rebalances)
         elif joined.step is not None:
             shard.log.execute(Decision(joined.records, None))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from coordinator.groups.counters import GroupCounters
 from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer, settle
 from tests.unit.coordinator.world import World
@@ -46,3 +48,18 @@ def test_silence_is_counted_and_so_are_heartbeats(world: World, member: Make) ->
     found = counters_of(world)
     assert (found.heartbeats, found.sessions_expired) == (2, 1)
     assert found.rebalances == {"join": 1, "session": 1}
+
+
+@pytest.mark.parametrize("by", ["DeleteGroups", "its offsets' expiry"])
+def test_a_group_that_is_gone_leaves_nothing_in_memory(world: World, member: Make, by: str) -> None:
+    someone = member("a")
+    someone.join("six")
+    someone.leave()
+    shard = world.groups.shards[world.groups.partition_of(GROUP)]
+    assert list(shard.seen) == [GROUP]
+    if by == "DeleteGroups":
+        world.groups.offsets.delete_group(GROUP)
+    else:
+        world.clock.advance(world.offset_config.retention_check_ms + 1)
+    assert not shard.seen
+    assert not shard.state.consumer
