@@ -50,7 +50,7 @@ PROPERTIES: Mapping[str, str] = {
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "2000",
+    "broker.session.timeout.ms": "4000",
     "num.network.threads": "2",
     "num.io.threads": "4",
     "log.cleaner.dedupe.buffer.size": "16777216",
