@@ -11,6 +11,7 @@ fromConsumerGroup of ClassicGroup.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.groups.classic.state import Member as ClassicGroupMember
@@ -54,17 +55,21 @@ def downgrade(
         protocol_type=PROTOCOL_TYPE,
         leader=next(iter(members)),
     )
-    for member_id, (member, share) in members.items():
-        made.members[member_id] = _converted(group, member, share, topics)
+    for member_id, (member, _) in members.items():
+        made.members[member_id] = _converted(member)
     made.protocol = made.select_protocol()
+    for member_id, (_, share) in members.items():
+        known = made.members[member_id]
+        assignment = write_assignment(
+            group.target_of(share, None), topics, known.metadata(made.protocol)
+        )
+        made.members[member_id] = replace(known, assignment=assignment)
     return made
 
 
-def _converted(
-    group: ConsumerGroup, member: Member, share: str, topics: TopicList
-) -> ClassicGroupMember:
+def _converted(member: Member) -> ClassicGroupMember:
+    """Without its assignment, which is written in the version of the protocol that is chosen."""
     assert member.classic is not None
-    protocols = member.classic.protocols
     return ClassicGroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -72,6 +77,5 @@ def _converted(
         client_host=member.client_host,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         session_timeout_ms=member.classic.session_timeout_ms,
-        protocols=protocols,
-        assignment=write_assignment(group.target_of(share, None), topics, protocols[0][1]),
+        protocols=member.classic.protocols,
     )

@@ -49,14 +49,16 @@ def read_assignment(data: bytes, topics: TopicList) -> tuple[TopicPartitions, by
 def write_assignment(
     partitions: Mapping[UUID, Iterable[int]], topics: TopicList, metadata: bytes
 ) -> bytes:
-    """In the version of the member's metadata, as far as there is one."""
+    """In the version of the member's metadata, as far as there is one. Metadata that nobody can
+    read, of a protocol that has never been the group's, are none."""
     named = [
         (topic.name, partition)
         for topic_id, indexes in partitions.items()
         if (topic := topics.by_id(topic_id)) is not None
         for partition in sorted(indexes)
     ]
-    return encode_assignment(sorted(named), None, min(Reader(metadata).int16(), NEWEST))
+    version = Reader(metadata).int16() if len(metadata) > 1 else 0
+    return encode_assignment(sorted(named), None, min(max(version, 0), NEWEST))
 
 
 def _by_id(partitions: Iterable[tuple[str, int]], topics: TopicList) -> dict[UUID, frozenset[int]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from coordinator.assignors.consumer_protocol import decode_assignment
 from coordinator.errors import Code
 from coordinator.groups.classic.state import Group
+from coordinator.groups.migration.downgrade import downgrade
 from coordinator.groups.migration.policy import MigrationPolicy
 from tests.unit.coordinator.groups.consumer.members import Consumer
 from tests.unit.coordinator.groups.members import REBALANCE_MS, SESSION_MS
@@ -139,6 +142,37 @@ def test_a_static_consumer_that_comes_back_as_a_classic_member_keeps_its_share(
     assert kind(world) == "classic Stable"
     assert old.heartbeat() is back.heartbeat() is Code.NONE
     assert classic_group(world).static_member_id("one") == back.member_id
+
+
+@pytest.mark.parametrize("preferred", [b"", b"\x01", b"\xff\xff", b"\x00\x03"])
+def test_an_assignment_is_written_in_the_version_of_the_protocol_that_all_offer(
+    world: World, preferred: bytes
+) -> None:
+    """A member may prefer one that no other has, with metadata that are its own affair."""
+    old, new = mixed(world)
+    group = consumer_group(world)
+    known = group.members[old.member_id]
+    assert known.classic is not None
+    protocols = (("odd", preferred), *known.classic.protocols)
+    odd = replace(known, classic=replace(known.classic, protocols=protocols))
+    other = replace(known, member_id="other", instance_id=None)
+    group.members.update({old.member_id: odd, "other": other})
+    made = downgrade(group, [group.members[new.member_id]], {}, world.topics, 0)
+    assert made.protocol == "range"
+    assert made.members[old.member_id].assignment[:2] == b"\x00\x01"
+    assert decode_assignment(made.members[old.member_id].assignment)[0] == old.has
+
+
+def test_metadata_that_nobody_can_read_keep_no_one_in_the_group(world: World) -> None:
+    """What falls silent is put out, whatever the member that is left has said of itself."""
+    old, new = mixed(world)
+    group = consumer_group(world)
+    known = group.members[old.member_id]
+    assert known.classic is not None
+    unreadable = replace(known.classic, protocols=(("odd", b"\x01"),))
+    group.members[old.member_id] = replace(known, classic=unreadable)
+    made = downgrade(group, [group.members[new.member_id]], {}, world.topics, 0)
+    assert decode_assignment(made.members[old.member_id].assignment)[0] == old.has
 
 
 def test_while_a_member_waits_for_what_another_has_the_group_that_is_classic_again_rebalances(
