@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
+from tests.simulation.groups.checkers.checker import GroupChecker
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.groups.scenario import scenario
+from tests.simulation.groups.world import GroupWorld
 from tests.simulation.history import verdict
 from tests.simulation.test_histories import fingerprints
 
@@ -29,6 +33,40 @@ def test_histories_of_groups_are_about_something() -> None:
     assert sum(history.world.life for history in histories) > 10
     assert sum(len(life.owned) for life in lives) > 50
     assert {life.profile.protocol for life in lives} == {"eager", "cooperative", "consumer"}
+
+
+class Conversions(GroupChecker):
+    """Counts them, of groups that have members."""
+
+    name: ClassVar[str] = "conversions"
+
+    def __init__(self, world: GroupWorld) -> None:
+        super().__init__(world)
+        self.kinds: dict[str, bool] = {}  # by group: whether it is one of consumers
+        self.counts = {True: 0, False: 0}
+
+    def acted(self) -> None:
+        for shard in self.world.broker.coordinators.groups.shards:
+            joined = [(name, False) for name, group in shard.groups.items() if group.members]
+            joined += [
+                (name, True) for name, group in shard.state.consumer.items() if group.members
+            ]
+            for name, kind in joined:
+                self.counts[kind] += self.kinds.get(name, kind) is not kind
+                self.kinds[name] = kind
+
+
+def test_groups_are_converted_both_ways_in_the_middle_of_histories() -> None:
+    counts = {True: 0, False: 0}
+    for mixed in map(scenario, range(40)):
+        if mixed.setting.is_mixed and mixed.setting.hosts <= 6:
+            history = GroupHistory(mixed, checkers=[Conversions])
+            assert history.run() is None
+            [checker] = history.checkers
+            assert isinstance(checker, Conversions)
+            for kind, count in checker.counts.items():
+                counts[kind] += count
+    assert min(counts.values()) > 5, counts
 
 
 def test_a_seed_is_the_same_history_of_groups_in_every_process() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from coordinator.groups.classic.state import Phase
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.groups.checkers import CHECKERS
 from tests.simulation.groups.members.admin import Admin
+from tests.simulation.groups.members.classic import ClassicMember
 from tests.simulation.groups.members.host import Host
 from tests.simulation.groups.scenario import (
     Action,
@@ -56,7 +58,7 @@ class GroupHistory(History):
         world = GroupWorld(setting.world, scenario.seed, setting.broker_settings)
         super().__init__(world, bug)
         self.scenario = scenario
-        world.checkers = [checker(world) for checker in checkers]
+        self.checkers = world.checkers = [checker(world) for checker in checkers]
         for number in range(setting.hosts):
             profile, interest = setting.profile(number, scenario.seed)
             world.hosts.append(Host(world, profile, interest, str(scenario.seed)))
@@ -82,14 +84,35 @@ class GroupHistory(History):
 
     def _settle(self) -> None:
         """Until all is at rest, and stays so; a checker says if it isn't in the end."""
-        for _ in range(int(SETTLING_MS / LOOK_MS)):
-            self._advance(LOOK_MS)
-            if self._is_done and not unsettled(self.world):
-                break
+        self._rest()
+        if unsettled(self.world) and self._wake_leaders():
+            self._rest()
         epochs = self._epochs()
         self._advance(QUIET_MS)
         if not unsettled(self.world) and epochs != self._epochs():
             raise Violation("convergence", f"settled at {epochs}, but goes on: {self._epochs()}")
+
+    def _rest(self) -> None:
+        for _ in range(int(SETTLING_MS / LOOK_MS)):
+            self._advance(LOOK_MS)
+            if self._is_done and not unsettled(self.world):
+                break
+
+    def _wake_leaders(self) -> bool:
+        """A group of consumers that has just become a classic one is to rebalance at once. If its
+        coordinator goes before that, it is Stable, and led by a member that doesn't know: nobody
+        watches the topics until somebody joins (in Kafka, too). Whether there is such a one; it is
+        started again."""
+        found = False
+        for host in self.world.hosts:
+            group = self.world.shard(host.group_id).groups.get(host.group_id)
+            member = host.member
+            if group is None or not isinstance(member, ClassicMember) or member.leads:
+                continue
+            if group.phase is Phase.STABLE and group.leader == member.member_id:
+                host.start()
+                found = True
+        return found
 
     @property
     def _is_done(self) -> bool:

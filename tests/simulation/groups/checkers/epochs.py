@@ -43,13 +43,13 @@ class Epochs(GroupChecker):
                 continue
             classic, consumers = shard.groups.get(group_id), shard.state.consumer.get(group_id)
             now = classic.generation if classic else consumers.epoch if consumers else 0
-            if now < known.assigned:
+            group = classic or consumers
+            if now < known.assigned or group is None:
                 # An empty group makes way for another one, of the other kind perhaps.
-                if not known.is_empty:
+                if now < known.assigned and not known.is_empty:
                     self.violated(f"{group_id} was at {known.assigned}, and is at {now}")
                 known.assigned = known.announced = 0
                 known.leaders.clear()
-            group = classic or consumers
             known.is_empty = group is None or not group.members
 
     def loaded(self) -> None:

@@ -58,6 +58,11 @@ class ClassicMember(Member):
         self._is_heir = True
 
     @property
+    def leads(self) -> bool:
+        """As far as it knows."""
+        return self._is_leader
+
+    @property
     def is_cooperative(self) -> bool:
         return self.profile.protocol == "cooperative"
 
