@@ -6,8 +6,8 @@ Both brokers run at the same time and are measured in turns, each measurement by
 its own (`benchmarks.group_load`). Three parts:
 
 - By Kafka's defaults: both brokers wait 3 s before a new classic group's first generation, and 3 s
-  more if somebody has come meanwhile; members heartbeat each 3 s (classic) or 5 s (consumer). The
-  time is that of those intervals.
+  more if somebody has come meanwhile, and 1 s between two target assignments; members heartbeat
+  each 3 s (classic) or 5 s (consumer). The time is that of those intervals.
 - As fast as can be: no initial delay, no pause between two assignments, heartbeats each 100 ms.
   Also the cost of heartbeats and of commits.
 - Start on the offsets of many groups, until the last shard answers.
@@ -58,7 +58,10 @@ BY_DEFAULT = ", by Kafka's defaults"
 SMALL, LARGE = (10, 900), (200, 2_000)  # members, partitions
 CLASSIC_INTERVAL_MS = 3_000  # clients' default; the consumer protocol's is the broker's to say
 FAST_INTERVAL_MS = 100
-DEFAULT = {"group.initial.rebalance.delay.ms": "3000"}  # Kafka's default; ours is 0
+DEFAULT = {  # Kafka's; ours are 0
+    "group.initial.rebalance.delay.ms": "3000",
+    "group.consumer.assignment.interval.ms": "1000",
+}
 FAST = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": str(FAST_INTERVAL_MS),
