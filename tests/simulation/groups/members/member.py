@@ -129,10 +129,12 @@ class Member(ABC):
         self._connection.cut()
 
     def heal(self) -> None:
-        """Neither does it hang, nor the network mistreat it any more."""
+        """Neither does it hang, nor the network mistreat it any more; what is lost already, it
+        learns now."""
         self._hangs_until_ms = 0.0
         _wake(self._thaw)
         self._connection.trouble = 0.0
+        self._connection.cut()
 
     async def haunt(self) -> None:
         """What was under way when it was killed: a commit of all that it owned."""
