@@ -71,15 +71,23 @@ class Options(argparse.ArgumentParser):
             help="faults to inject, TOML or JSON (docs/faults.md); read again on SIGHUP",
         )
 
+        self.add_argument(
+            "--log-level",
+            choices=("debug", "info", "warning", "error"),
+            default="warning",
+            help="how much is logged; info: what happens to groups, among others",
+        )
+
     def error(self, message: str) -> NoReturn:
         raise WrongSetting(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the broker until it is told to stop; the exit status."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     try:
         options = Options().parse_args(arguments)
+        logging.getLogger().setLevel(options.log_level.upper())
         settings = _pairs(getattr(options, "settings", ()))
         if "metrics_port" in options:
             settings["metrics.port"] = options.metrics_port

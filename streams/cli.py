@@ -78,9 +78,12 @@ def broker(
     faults: Annotated[
         Path | None, typer.Option(help="Faults to inject, TOML or JSON; see docs/faults.md.")
     ] = None,
+    log_level: Annotated[
+        str, typer.Option(help="debug, info (what happens to groups), warning or error.")
+    ] = "warning",
 ) -> None:
     """Run a broker that any Kafka client can use, until SIGTERM."""
-    command = broker_command(data, port, host, settings or [])
+    command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]
     if metrics_port is not None:
         command += ["--metrics-port", str(metrics_port)]
     if faults is not None:

@@ -184,8 +184,12 @@ class ClassicMembership:
         shard.groups[group.group_id] = group
         if draft.began is not None:
             shard.classic_counters.count_begun(draft.began.value)
+            why = draft.began.value
+            logger.info("%s: generation %d ends: %s", group.group_id, group.generation, why)
         if draft.took_ms is not None:
             shard.classic_counters.count_completed(draft.took_ms)
+            what = group.group_id, group.generation, len(group.members), draft.took_ms
+            logger.info("%s: generation %d has %d members, after %d ms", *what)
         for key, delay_ms in draft.timers.items():
             if delay_ms is None:
                 self._timers.cancel(key)

@@ -148,7 +148,11 @@ class ConsumerMembership:
         records: list[ShardRecord] = []
         group = ConsumerGroup(group_id)
         if classic is not None:
-            records, group = self._conversions.upgrade(classic)
+            try:
+                records, group = self._conversions.upgrade(classic)
+            except Refused as refused:  # clients don't tell why
+                logger.warning("%s stays a classic group: %s", group_id, refused)
+                raise
         around = self.around(shard, group)
         beat = heartbeat(group, command, around)
         shard.log.execute(Decision([*records, *beat.records], None))
@@ -190,7 +194,7 @@ class ConsumerMembership:
         shard.log.execute(Decision(fence(group, members, self._topics), None))
         for member in members:
             self._cancel(group.group_id, member.member_id)
-        self._count_begun(shard, group, cause)
+        self._count_begun(shard, group, cause, *(member.member_id for member in members))
         self._count_completed(shard, group)
 
     def around(self, shard: GroupShard, group: ConsumerGroup) -> Surroundings:
@@ -211,7 +215,7 @@ class ConsumerMembership:
         group_id, member = group.group_id, step.member
         self._timers.set((Due.SESSION, group_id, member.member_id), session_timeout_ms)
         if step.began is not None:
-            self._count_begun(shard, group, step.began)
+            self._count_begun(shard, group, step.began, member.member_id)
         if step.has_moved:
             if not self._set_rebalance(group_id, member):
                 self._timers.cancel((Due.REBALANCE, group_id, member.member_id))
@@ -239,8 +243,12 @@ class ConsumerMembership:
             self._cancel(group_id, member_id)
         shard.seen.pop(group_id, None)
 
-    def _count_begun(self, shard: GroupShard, group: ConsumerGroup, cause: Cause) -> None:
+    def _count_begun(
+        self, shard: GroupShard, group: ConsumerGroup, cause: Cause, *member_ids: str
+    ) -> None:
         shard.consumer_counters.count_begun(cause.value)
+        why = " ".join([cause.value, *member_ids])
+        logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, why)
         seen = shard.seen.setdefault(group.group_id, Seen())
         if seen.unstable_ms is None:
             seen.unstable_ms = self._clock.now_ms()
@@ -252,7 +260,10 @@ class ConsumerMembership:
             return
         if group.phase not in (GroupPhase.STABLE, GroupPhase.EMPTY):
             return
-        shard.consumer_counters.count_completed(self._clock.now_ms() - seen.unstable_ms)
+        took_ms = self._clock.now_ms() - seen.unstable_ms
+        shard.consumer_counters.count_completed(took_ms)
+        what = group.group_id, len(group.members), group.target_epoch, took_ms
+        logger.info("%s: all %d members are at epoch %d, after %d ms", *what)
         seen.unstable_ms = None
 
     def _set_rebalance(self, group_id: str, member: Member) -> bool:
@@ -276,7 +287,6 @@ class ConsumerMembership:
             return
         if not _is_due(due, member):
             return
-        logger.info("%s: %s of %s has run out", group_id, due.name, member_id)
         try:
             self.put_out(shard, group, [member], CAUSES[due])
         except Refused as refused:

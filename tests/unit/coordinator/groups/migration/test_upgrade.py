@@ -147,7 +147,7 @@ def test_members_that_are_joining_for_the_first_time_are_converted_too(world: Wo
     ],
 )
 def test_a_group_that_is_not_to_be_converted_stays_as_it_is(
-    world: World, policy: MigrationPolicy, why: str
+    world: World, policy: MigrationPolicy, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     a, b = Migrant(world, "a"), Migrant(world, "b")
     stable_group(world, a, b)
@@ -156,6 +156,7 @@ def test_a_group_that_is_not_to_be_converted_stays_as_it_is(
     with pytest.raises(Refused, match=why) as refused:
         consumer(world, "new").join(TOPIC)
     assert refused.value.code is Code.GROUP_ID_NOT_FOUND
+    assert why in caplog.text, "clients show the code only"
     assert kind(world) == "classic Stable"
     assert a.heartbeat() is Code.NONE
 
