@@ -17,7 +17,7 @@ from coordinator.assignors import range as range_assignor
 from coordinator.assignors.subscriptions import Assignment, Members, Subscription, Topics
 from tests.unit.coordinator.assignors.histories import ASSIGNORS, Group, Round
 
-BRIEFLY = settings(max_examples=50, deadline=None)  # a busy machine is no failure
+BRIEFLY = settings(max_examples=50)
 NAMES = st.sampled_from("abcdef")
 TOPIC_NAMES = ("t", "u", "v")
 TOPICS = st.dictionaries(st.sampled_from(TOPIC_NAMES), st.integers(1, 9), min_size=1)

@@ -334,7 +334,7 @@ def seen(log: Partition) -> dict[bytes | None, bytes]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(EVENTS)
 def test_a_log_that_is_cleaned_and_crashes_has_the_same_last_values(
     events: list[tuple[Any, ...]],

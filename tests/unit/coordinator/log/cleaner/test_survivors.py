@@ -218,7 +218,7 @@ def happen(topic: Topic, event: tuple[Any, ...]) -> None:
             topic.producers.expire(topic.now_ms + 1, 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(EVENTS)
 def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
     events: list[tuple[Any, ...]],
@@ -252,7 +252,7 @@ def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
     assert all(batch.is_intact() for batch in cleaned.batches)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(EVENTS)
 def test_cleaning_again_at_the_same_time_comes_to_rest(events: list[tuple[Any, ...]]) -> None:
     topic = Topic()
