@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from coordinator.assignors.subscriptions import NO_GENERATION, Subscription, TopicPartition
 from coordinator.shard.records import Reader, Writer
 
+PROTOCOL_TYPE = "consumer"
 NEWEST = 3
 
 
@@ -42,6 +43,17 @@ def decode_subscription(data: bytes) -> Subscription:
         generation = reader.int32() if version >= 2 else NO_GENERATION
         rack_id = reader.nullable_string() if version >= 3 else None
     return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack_id or None)
+
+
+def decode_topics(data: bytes) -> tuple[str, ...]:
+    """The topics of a subscription. No more is read of it than version 0 has, with which every
+    other begins, also one that a newer client may have. Raises ValueError as above."""
+    with _refusing(data):
+        reader = Reader(data)
+        reader.int16()  # its version, whatever it is
+        topics = reader.strings()
+        reader.nullable_blob()  # its user data
+    return topics
 
 
 def encode_assignment(

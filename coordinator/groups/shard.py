@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.clock import Clock
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
 from coordinator.groups.classic.state import Group
 from coordinator.groups.consumer.advance import Seen
-from coordinator.groups.consumer.state import CONSUMER, CONSUMERS
+from coordinator.groups.consumer.state import CONSUMER
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.offsets.counters import OffsetCounters
@@ -39,7 +40,7 @@ class GroupShard:
         classic, consumer = self.groups.copy(), self.state.consumer.copy()
         yield from listed(classic, self.state.offsets.groups - classic.keys() - consumer.keys())
         for group in consumer.values():
-            yield ListedGroup(group.group_id, CONSUMER, CONSUMERS, group.phase.value)
+            yield ListedGroup(group.group_id, CONSUMER, PROTOCOL_TYPE, group.phase.value)
 
     def load_slice(self) -> bool:
         """True: all is loaded, and the groups are made of it."""

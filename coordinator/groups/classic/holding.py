@@ -1,25 +1,23 @@
 """What a classic group says about its offsets (see `offsets.holding`).
 
 The topics that a group of consumers is subscribed to are in the metadata of its members, which the
-broker otherwise only hands on: ConsumerProtocol's subscription, of which every version begins as
-version 0 does. Groups of other types (Kafka Connect) don't say what they read, or when it may go.
+broker otherwise only hands on. Groups of other types (Kafka Connect) don't say what they read, or
+when it may go.
 Source: org.apache.kafka.coordinator.group.classic.ClassicGroup.
 """
 
 from __future__ import annotations
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE, decode_topics
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.offsets.holding import SIMPLE, Holding
-from coordinator.shard.records import Reader
-
-CONSUMERS = "consumer"
 
 
 def holding_of(group: Group) -> Holding:
     if group.protocol_type is None:
         return SIMPLE
     is_empty = group.phase is Phase.EMPTY
-    is_of_consumers = group.protocol_type == CONSUMERS
+    is_of_consumers = group.protocol_type == PROTOCOL_TYPE
     topics = subscribed_topics(group) if is_of_consumers else None
     return Holding(
         is_empty=is_empty,
@@ -39,10 +37,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     topics: set[str] = set()
     try:
         for member in group.members.values():
-            subscription = Reader(member.metadata(group.protocol))
-            subscription.int16()  # its version
-            topics.update(subscription.strings())
-            subscription.fixed_bytes(max(0, subscription.int32()))  # its user data
+            topics.update(decode_topics(member.metadata(group.protocol)))
     except ValueError:
         return None
     return frozenset(topics)

@@ -35,9 +35,7 @@ from coordinator.groups.consumer.facts import (
     TopicPartitions,
 )
 
-# The kind of group, and its protocol type, as ListGroups shows them.
-CONSUMER = "consumer"
-CONSUMERS = "consumer"
+CONSUMER = "consumer"  # the kind of group, as ListGroups shows it
 
 FIRST_EPOCH = 1  # of a group and its target assignment: the first members get to 2
 JOINING_EPOCH = 0

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.groups.classic.state import Member as ClassicGroupMember
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.embedded import PROTOCOL_TYPE, write_assignment
+from coordinator.groups.migration.embedded import write_assignment
 from coordinator.groups.migration.policy import MigrationPolicy
 
 

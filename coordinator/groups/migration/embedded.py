@@ -20,8 +20,6 @@ from coordinator.groups.consumer.facts import TopicPartitions
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.shard.records import Reader
 
-PROTOCOL_TYPE = "consumer"
-
 
 @dataclass(frozen=True, slots=True)
 class Said:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
@@ -25,7 +26,7 @@ from coordinator.groups.consumer.reconcile import reconcile
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.topics import ids_of
 from coordinator.groups.migration.downgrade import downgrade, is_to_downgrade
-from coordinator.groups.migration.embedded import PROTOCOL_TYPE, Said, read_subscription
+from coordinator.groups.migration.embedded import Said, read_subscription
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import Record as ShardRecord
 

@@ -6,13 +6,14 @@ Source: classicGroupSyncToConsumerGroup of GroupMetadataManager.
 
 from __future__ import annotations
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
 from coordinator.groups.consumer.facts import MemberState
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.embedded import PROTOCOL_TYPE, write_assignment
+from coordinator.groups.migration.embedded import write_assignment
 from coordinator.groups.migration.member import classic_member
 
 

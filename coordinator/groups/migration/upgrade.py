@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.state import Group
 from coordinator.groups.classic.state import Member as ClassicGroupMember
@@ -29,7 +30,6 @@ from coordinator.groups.consumer.facts import (
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.topics import NO_HASH, TopicList, metadata_hash
 from coordinator.groups.migration.embedded import (
-    PROTOCOL_TYPE,
     read_assignment,
     read_subscription,
 )
