@@ -14,6 +14,7 @@ from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.describe_groups import GROUP_OPERATIONS
 from coordinator.errors import Code, Refused
 from coordinator.features import GROUP_VERSION
 from coordinator.groups.consumer.describe import (
@@ -27,14 +28,12 @@ VERSIONS = range(2)
 
 _CLASSIC, _CONSUMER = 0, 1
 _NOT_ASKED = -(2**31)
-# Read, delete, describe, describe and alter configurations: a bit each, by AclOperation's number.
-_ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
 def handle(request: Any, context: Context) -> Any:
     if context.broker.features.level(GROUP_VERSION) < 1:
         return refuse(request, context, Code.UNSUPPORTED_VERSION)
-    operations = _ALL_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
     return context.reply(
         groups=[_group(group_id, context, operations) for group_id in request.group_ids]
     )

@@ -98,16 +98,15 @@ class Partition:
 
     @property
     def batch_bytes_max(self) -> int:
-        """What `append_internal` takes: `max.message.bytes`."""
+        """What `append_internal` takes: no more than a client might write, `max.message.bytes`."""
         return self.settings.max_message_bytes
 
     def append_internal(self, batch: bytes) -> int:
         """Append a batch of the broker's own; its offset. Sequences are not looked at, but a
-        transactional one opens a transaction. Refused: MESSAGE_TOO_LARGE for a batch that no client
-        might write either, KAFKA_STORAGE_ERROR if the write fails."""
-        largest = self.settings.max_message_bytes
-        if len(batch) > largest:
-            raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes; at most {largest}")
+        transactional one opens a transaction. Refused: MESSAGE_TOO_LARGE, KAFKA_STORAGE_ERROR."""
+        most = self.batch_bytes_max
+        if len(batch) > most:
+            raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes; at most {most}")
         return self._append(parse_header(batch), -1)
 
     def append_marker(
@@ -238,10 +237,9 @@ class Partition:
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
         Refused(CORRUPT_MESSAGE)."""
+        segments = self._segments
         try:
-            return lookup.by_timestamp(
-                self._segments, timestamp_ms, self.start_offset, upper_offset
-            )
+            return lookup.by_timestamp(segments, timestamp_ms, self.start_offset, upper_offset)
         except Damaged as error:
             raise _damage(error) from error
 
