@@ -1,6 +1,7 @@
 """DescribeGroups.
 
-Behaviour: exactly the groups that were asked for, each with its state and members.
+Behaviour: exactly the groups that were asked for, each with its state and members. One of the
+consumer protocol (KIP-848) isn't a classic group, and not found here: see ConsumerGroupDescribe.
 Versions: v3 authorized operations, if asked for; v4 instance ids; v5 flexible; v6
 GROUP_ID_NOT_FOUND (69) for a group that isn't, before that an entry in state Dead.
 Simplifications: without an authoriser every operation is allowed.

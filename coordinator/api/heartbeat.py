@@ -1,6 +1,7 @@
 """Heartbeat.
 
-Behaviour: a member of a classic group is alive; REBALANCE_IN_PROGRESS (27) tells it to join again.
+Behaviour: a member that speaks the classic protocol is alive, whatever its group's kind;
+REBALANCE_IN_PROGRESS (27) tells it to join again.
 Versions: v3 static members (FENCED_INSTANCE_ID); v4 flexible.
 Simplifications: none.
 """

@@ -1,7 +1,8 @@
 """JoinGroup.
 
 Behaviour: a member of a classic group joins its next generation; answered when all have, with
-everybody's metadata for the leader.
+everybody's metadata for the leader. In a consumer group (KIP-848) it is answered at once with the
+epoch that it has got to, and nobody leads (see `groups.migration.join`).
 Versions: v1 rebalance time-out; v4 MEMBER_ID_REQUIRED (KIP-394); v5 static members (KIP-345); v6
 flexible; v7 protocol type; v8 a reason (logged by Kafka, not here); v9 skip_assignment (KIP-814).
 Simplifications: none.

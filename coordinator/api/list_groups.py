@@ -1,6 +1,7 @@
 """ListGroups.
 
-Behaviour: all groups, also those that only have offsets.
+Behaviour: all groups, of either protocol, also those that only have offsets. None while a shard is
+being loaded: COORDINATOR_LOAD_IN_PROGRESS (14).
 Versions: v3 flexible; v4 a filter by state, and the state; v5 a filter by type, and the type. Names
 in filters are compared without regard to case, those of states without the space around them, too;
 one that there isn't matches nothing.
