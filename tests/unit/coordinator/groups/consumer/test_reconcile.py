@@ -104,8 +104,9 @@ def test_a_topic_it_has_just_unsubscribed_from_is_revoked_without_a_new_target()
     revoking = step(HAS_TWO, 0, 1, **fields)
     assert (revoking.state, revoking.epoch) == (UNREVOKED, 3)
     assert (revoking.assigned, revoking.revoking) == ({}, HAS_TWO.assigned)
-    given_up = step(HAS_TWO, 0, 1, owned={}, **fields)
+    given_up = step(replace(HAS_TWO, previous_epoch=2), 0, 1, owned={}, **fields)
     assert (given_up.state, given_up.assigned, given_up.revoking) == (STABLE, {}, {})
+    assert given_up.previous_epoch == 3
 
 
 def test_who_unsubscribes_in_the_middle_of_a_revocation_has_more_to_revoke() -> None:

@@ -114,6 +114,43 @@ def test_what_is_found_after_the_group_has_gone_is_nothing(world: World, member:
     assert not any(shard.state.consumer for shard in world.groups.shards)
 
 
+def test_what_is_found_and_can_not_be_persisted_is_looked_for_again(
+    world: World, member: Make, topic_id: UUID
+) -> None:
+    someone = member("a")
+    join(someone, "s.x")
+    for log in world.group_logs:
+        log.fail_after = 0
+    world.background.run_all()
+    for log in world.group_logs:
+        log.fail_after = None
+    someone.beat()
+    world.background.run_all()
+    someone.beat()
+    assert someone.partitions(topic_id) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_topic_made_while_nothing_can_be_persisted_is_found_afterwards(
+    world: World, member: Make
+) -> None:
+    someone = member("a")
+    join(someone, "s.*")
+    world.background.run_all()
+    later = world.topics.create("seven", 7)
+    world.clock.advance(10_001)
+    someone.beat()
+    for log in world.group_logs:
+        log.fail_after = 0
+    world.background.run_all()
+    for log in world.group_logs:
+        log.fail_after = None
+    world.clock.advance(10_001)
+    someone.beat()
+    world.background.run_all()
+    someone.beat()
+    assert len(someone.partitions(later)) == 7
+
+
 def test_another_expression_in_the_place_of_one_is_resolved(world: World, member: Make) -> None:
     someone = member("a")
     join(someone, "nothing")

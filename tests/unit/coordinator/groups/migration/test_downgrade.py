@@ -8,9 +8,10 @@ import pytest
 
 from coordinator.assignors.consumer_protocol import decode_assignment
 from coordinator.errors import Code
-from coordinator.groups.classic.state import Group
+from coordinator.groups.classic.state import Group, GroupSaved
 from coordinator.groups.migration.downgrade import downgrade
 from coordinator.groups.migration.policy import MigrationPolicy
+from coordinator.groups.state import GroupCodec
 from tests.unit.coordinator.groups.consumer.members import Consumer
 from tests.unit.coordinator.groups.members import REBALANCE_MS, SESSION_MS
 from tests.unit.coordinator.groups.migration.migrants import (
@@ -55,6 +56,19 @@ def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) ->
     assert old.generation == epoch + 1
 
 
+def test_a_compaction_leaves_nothing_of_the_consumer_group(world: World) -> None:
+    """Not what its members' expressions stood for, either."""
+    old, new = mixed(world)
+    new.beat(regex="w.*")
+    settle(old, new)
+    assert consumer_group(world).resolved
+    new.leave()
+    log = world.group_logs[world.groups.partition_of(GROUP)]
+    last = {each.key: each.value for batch in log.batches() for each in batch.records()}
+    left = [GroupCodec().decode(key, value) for key, value in last.items() if value is not None]
+    assert [type(each) for each in left] == [GroupSaved]
+
+
 def test_a_downgrade_that_can_not_be_persisted_has_not_happened(world: World) -> None:
     old, new = mixed(world)
     for log in world.group_logs:
@@ -84,20 +98,46 @@ def test_a_consumer_that_falls_silent_is_tried_again_until_the_group_can_be_conv
     assert old.generation == 3
 
 
-def test_the_timers_of_the_consumer_group_are_called_off_and_sessions_go_on(world: World) -> None:
+def test_sessions_go_on_in_the_classic_group(world: World) -> None:
     old, new = mixed(world)
     other = Migrant(world, "other")
     other.join()
     other.take()
     settle(old, other, new)
+    epoch = consumer_group(world).epoch
     new.leave()
-    rejoining = [each.join_once() for each in (old, other)]
-    assert rejoining == [None, None] or all(each.joined for each in (old, other))
+    old.join()
+    other.join()
+    world.clock.advance(0)
+    assert (old.generation, other.generation) == (epoch + 1, epoch + 1)
     old.sync_with({old: ALL[:3], other: ALL[3:]})
     world.clock.advance(SESSION_MS - 1)
     assert old.heartbeat() is Code.NONE
     world.clock.advance(1)
     assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS, "the other one's session is over"
+
+
+def test_the_time_to_join_a_consumer_group_ends_with_it(world: World) -> None:
+    """In the next one a member that is told to join again has all of it anew."""
+    old, new = mixed(world)
+    third = consumer(world, "third")
+    third.join(TOPIC)
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    third.leave()
+    new.leave()
+    old.join()
+    world.clock.advance(0)
+    old.sync_with({old: ALL})
+    for _ in range(REBALANCE_MS // 5_000 - 2):
+        world.clock.advance(5_000)
+        assert old.heartbeat() is Code.NONE
+    again = consumer(world, "again")
+    again.join(TOPIC)
+    for _ in range(4):
+        assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+        again.beat()
+        world.clock.advance(5_000)
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,22 @@ def test_from_the_first_27_on_a_member_has_its_rebalance_time_out_to_join(world:
     assert list(consumer_group(world).members) == ["new"]
 
 
+def test_what_a_member_has_to_give_up_gives_it_no_less_time_to_join(world: World) -> None:
+    """The time begins with the 27, not with the join that told it what to give up."""
+    old = Migrant(world).stable_alone()
+    new = consumer(world, "new")
+    new.join(TOPIC)
+    old.join()
+    old.take()
+    world.clock.advance(SESSION_MS - 1)
+    new.beat()
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    pass_time(world, REBALANCE_MS - SESSION_MS // 2, old, new)
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+    pass_time(world, SESSION_MS, old, new)
+    assert old.heartbeat() is Code.UNKNOWN_MEMBER_ID
+
+
 def test_who_has_joined_again_has_that_time_anew(world: World) -> None:
     old = Migrant(world).stable_alone()
     new = consumer(world, "new")

@@ -1,0 +1,90 @@
+"""What a group's next epoch is for: a subscription, or its topics. Nothing brings a second one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.groups.consumer.topics import metadata_hash
+from tests.unit.coordinator.groups.consumer.members import Consumer, group_of, settle
+from tests.unit.coordinator.world import World
+
+Make = Callable[..., Consumer]
+
+
+def knows(world: World, *topics: str) -> bool:
+    """The group has seen these topics, as they are, and no other: else it gets another epoch as
+    soon as somebody looks."""
+    return group_of(world).metadata_hash == metadata_hash(topics, world.topics)
+
+
+def look(world: World, *members: Consumer) -> None:
+    """Some topic or other is made, and members' heartbeats find out whether it is the group's."""
+    world.topics.create(f"other-{world.topics.version}", 1)
+    world.clock.advance(11_000)
+    settle(*members)
+
+
+def test_topics_that_only_a_member_that_is_gone_was_subscribed_to_are_not_the_group_s(
+    world: World, member: Make
+) -> None:
+    stays, goes = member("a"), member("b")
+    stays.join("six")
+    goes.join("six", "words")
+    settle(stays, goes)
+    assert knows(world, "six", "words")
+    goes.leave()
+    assert knows(world, "six")
+    epoch = group_of(world).epoch
+    look(world, stays)
+    assert group_of(world).epoch == epoch
+
+
+def test_topics_that_a_member_has_unsubscribed_from_are_not_the_group_s(
+    world: World, member: Make
+) -> None:
+    someone, other = member("a"), member("b")
+    someone.join("six", "words")
+    other.join("words")
+    someone.beat(topics=frozenset({"six"}))
+    assert knows(world, "six", "words"), "the other one's still"
+    other.beat(topics=frozenset({"six"}))
+    assert knows(world, "six")
+
+
+def test_topics_of_an_expression_go_with_its_last_subscriber(world: World, member: Make) -> None:
+    someone, other = member("a"), member("b")
+    for each in (someone, other):
+        each.join("six", regex="w.*")
+    settle(someone, other)
+    assert knows(world, "six", "words")
+    someone.beat(regex="")
+    assert knows(world, "six", "words"), "the other one's still"
+    other.beat(regex="")
+    assert knows(world, "six")
+
+
+def test_topics_of_an_expression_go_with_the_last_member_that_had_it(
+    world: World, member: Make
+) -> None:
+    stays, first, last = member("a"), member("b"), member("c")
+    stays.join("six")
+    for each in (first, last):
+        each.join("six", regex="w.*")
+    settle(stays, first, last)
+    first.leave()
+    assert knows(world, "six", "words")
+    last.leave()
+    assert knows(world, "six")
+
+
+def test_a_topic_that_grows_brings_one_epoch_and_another_one_s_none(
+    world: World, member: Make
+) -> None:
+    someone = member("a")
+    someone.join("six")
+    epoch = group_of(world).epoch
+    look(world, someone)
+    assert group_of(world).epoch == epoch
+    world.topics.grow("six", 7)
+    look(world, someone)
+    assert group_of(world).epoch == epoch + 1
