@@ -3,8 +3,9 @@
 Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that isn't there
 is made with the broker's defaults if the request and `auto.create.topics.enable` allow it, and is
 there in the same answer; otherwise UNKNOWN_TOPIC_OR_PARTITION. A name that no topic can have gets
-INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID. One request makes 100 topics at the most;
-the others get LEADER_NOT_AVAILABLE, with which clients ask again.
+INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID and no name, as in Kafka (Java's consumer of
+a regular expression can't bear that: see `docs/broker.md`). One request makes 100 topics at the
+most; the others get LEADER_NOT_AVAILABLE, with which clients ask again.
 Versions: 1 null for all, 4 auto-creation on request (KIP-204), 7 leader epochs, 8 authorised
 operations (KIP-430), 9 flexible, 10 topic ids (KIP-516), 12 look-up by id (before that an id is
 INVALID_REQUEST for all), 13 top-level error.

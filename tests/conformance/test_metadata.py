@@ -59,10 +59,10 @@ def test_a_topic_is_found_by_its_id(client: Client, topic: str) -> None:
     assert (found.error_code, found.name, found.topic_id) == (Code.NONE, topic, known)
 
 
-def test_an_unknown_topic_id_is_refused_with_100(client: Client) -> None:
+def test_an_unknown_topic_id_is_refused_with_100_and_has_no_name(client: Client) -> None:
     unknown = UUID(int=0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0)
-    response = client.send(Api.METADATA, 12, topics=[{"topic_id": unknown, "name": None}])
-    assert response.topics[0].error_code == Code.UNKNOWN_TOPIC_ID
+    [found] = ask(client, {"topic_id": unknown, "name": None}).topics
+    assert (found.error_code, found.name, found.topic_id) == (Code.UNKNOWN_TOPIC_ID, None, unknown)
 
 
 def test_an_unknown_topic_is_refused_with_3_and_not_created(
