@@ -144,9 +144,9 @@ class Member:
         return Code(left.error_code)
 
 
-def alone(member: Member, assignment: bytes = b"all") -> Member:
-    """The member joins an empty group and is its stable, only member."""
-    response = member.join()
+def alone(member: Member, assignment: bytes = b"all", version: int = 5) -> Member:
+    """The member joins an empty group, by this version, and is its stable, only member."""
+    response = member.join(version)
     assert response.error_code == Code.NONE, response
     assert response.leader == member.member_id
     synced = member.sync({member.member_id: assignment})

@@ -87,6 +87,7 @@ def test_three_consumers_go_over_and_back_and_nothing_is_lost(
     group: str,
     six: tuple[str, UUID],
     writer: Callable[[], int],
+    request: pytest.FixtureRequest,
 ) -> None:
     soon = ("consumer.heartbeat.interval.ms", configs.SET, "100")
     assert configs.alter(client, configs.GROUP, group, soon) == configs.DONE
@@ -102,8 +103,12 @@ def test_three_consumers_go_over_and_back_and_nothing_is_lost(
         "consumer": {"group.protocol": "consumer"},
     }
 
+    seen: list[Reader] = []
+
     def start(protocol: str) -> Reader:
-        return Reader({**common, **protocols[protocol]}, six[0], read)
+        seen.append(Reader({**common, **protocols[protocol]}, six[0], read))
+        request.addfinalizer(seen[-1].stop)
+        return seen[-1]
 
     def await_owned(readers: list[Reader]) -> None:
         deadline = time.monotonic() + PATIENCE_S
@@ -116,13 +121,11 @@ def test_three_consumers_go_over_and_back_and_nothing_is_lost(
             time.sleep(0.02)
 
     readers = [start("classic") for _ in range(3)]
-    seen: list[Reader] = list(readers)
     await_owned(readers)
     for protocol in ("consumer", "classic"):
         for _ in range(3):
             readers.pop(0).stop()
             readers.append(start(protocol))
-            seen.append(readers[-1])
             await_owned(readers)
         expected = f"{protocol} Stable"
         assert eventually(lambda: kind(client, group), expected) == expected
