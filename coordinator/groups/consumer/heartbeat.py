@@ -108,29 +108,33 @@ def _find(
 ) -> tuple[Member, str | None]:
     """The member that sends this, or a new one; and whose place it takes, if it is a static one
     that has come back under another id."""
-    joins = command.epoch == JOINING_EPOCH
-    if command.instance_id is None:
-        member = group.members.get(command.member_id)
-        if member is None:
-            if not joins:
-                raise unknown_member(group, command.member_id)
-            return Member(command.member_id), None
+    if command.epoch != JOINING_EPOCH:
+        member = member_named(group, command.member_id, command.instance_id)
         _check_epoch(member, command)
         return member, None
-    known = group.static_member(command.instance_id)
-    if joins:
-        if known is None:
-            return group.members.get(command.member_id) or Member(command.member_id), None
-        if known.classic is None and known.epoch != AWAY_EPOCH:
-            raise Refused(
-                Code.UNRELEASED_INSTANCE_ID,
-                f"Static member {command.member_id} with instance id {command.instance_id} cannot "
-                f"join the group because the instance id is owned by {known.member_id} member.",
-            )
-        return replace_member(group, known, command.member_id, records), known.member_id
-    known = check_instance(group, command.member_id, command.instance_id)
-    _check_epoch(known, command)
-    return known, None
+    known = None if command.instance_id is None else group.static_member(command.instance_id)
+    if known is None:
+        return group.members.get(command.member_id) or Member(command.member_id), None
+    if known.classic is None and known.epoch != AWAY_EPOCH:
+        raise Refused(
+            Code.UNRELEASED_INSTANCE_ID,
+            f"Static member {command.member_id} with instance id {command.instance_id} cannot "
+            f"join the group because the instance id is owned by {known.member_id} member.",
+        )
+    return replace_member(group, known, command.member_id, records), known.member_id
+
+
+def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+    """Who a request names, of either protocol. Refuses with 25 and 82."""
+    if instance_id is not None:
+        return check_instance(group, member_id, instance_id)
+    member = group.members.get(member_id)
+    if member is None:
+        raise Refused(
+            Code.UNKNOWN_MEMBER_ID,
+            f"Member {member_id} is not a member of group {group.group_id}.",
+        )
+    return member
 
 
 def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
@@ -147,19 +151,12 @@ def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Me
     return known
 
 
-def unknown_member(group: ConsumerGroup, member_id: str) -> Refused:
-    return Refused(
-        Code.UNKNOWN_MEMBER_ID,
-        f"Member {member_id} is not a member of group {group.group_id}.",
-    )
-
-
 def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
     """A member may be one step behind, if it has no more than it is to have: an answer was lost.
 
     Refuses with 110.
     """
-    if command.epoch in (JOINING_EPOCH, member.epoch):
+    if command.epoch == member.epoch:
         return
     is_ahead = command.epoch > member.epoch
     if (

@@ -9,9 +9,8 @@ from coordinator.groups.consumer.facts import ConsumerGroupSaved, Record, RegexF
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     HeartbeatAnswer,
-    check_instance,
+    member_named,
     removal,
-    unknown_member,
 )
 from coordinator.groups.consumer.state import (
     AWAY_EPOCH,
@@ -30,14 +29,9 @@ def leave(
     Refuses with 25 and 82.
     """
     answer = HeartbeatAnswer(command.member_id, command.epoch)
-    if command.instance_id is None:
-        member = group.members.get(command.member_id)
-        if member is None:
-            raise unknown_member(group, command.member_id)
-    else:
-        member = check_instance(group, command.member_id, command.instance_id)
-        if command.epoch == AWAY_EPOCH:
-            return answer, [_away(member).assignment_saved(group.group_id)], None
+    member = member_named(group, command.member_id, command.instance_id)
+    if command.instance_id is not None and command.epoch == AWAY_EPOCH:
+        return answer, [_away(member).assignment_saved(group.group_id)], None
     return answer, [], member
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.validate import Committer
-from coordinator.groups.consumer.heartbeat import unknown_member
+from coordinator.groups.consumer.heartbeat import member_named
 from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
 from coordinator.offsets.commit import CommitOffset
 
@@ -34,7 +34,7 @@ def validate_offset_commit(
         return
     if transactional and not committer.claims_membership:
         return
-    member = _member(group, committer.member_id)
+    member = member_named(group, committer.member_id, None)
     if not transactional and member.classic is None and not committer.knows_epochs:
         raise Refused(
             Code.UNSUPPORTED_VERSION,
@@ -63,16 +63,9 @@ def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: in
     """
     if member_id is None and epoch < 0:
         return
-    member = _member(group, member_id or "")
+    member = member_named(group, member_id or "", None)
     if epoch != member.epoch:
         raise Refused(_stale(member), f"epoch {epoch} isn't the member's, {member.epoch}")
-
-
-def _member(group: ConsumerGroup, member_id: str) -> Member:
-    member = group.members.get(member_id)
-    if member is None:
-        raise unknown_member(group, member_id)
-    return member
 
 
 def _stale(member: Member) -> Code:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.leave import LeaveGroup, Leaving
+from coordinator.groups.consumer.heartbeat import member_named
 from coordinator.groups.consumer.state import ConsumerGroup, Member
-from coordinator.groups.migration.member import member_named
 
 
 def leaving(group: ConsumerGroup, command: LeaveGroup) -> tuple[list[Member], list[Code]]:

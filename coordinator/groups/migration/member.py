@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.facts import ClassicMember
-from coordinator.groups.consumer.heartbeat import check_instance, unknown_member
+from coordinator.groups.consumer.heartbeat import member_named
 from coordinator.groups.consumer.state import ConsumerGroup, Member
-
-
-def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """Of either protocol. Refuses with 25 and 82."""
-    if instance_id is not None:
-        return check_instance(group, member_id, instance_id)
-    member = group.members.get(member_id)
-    if member is None:
-        raise unknown_member(group, member_id)
-    return member
 
 
 def classic_member(
