@@ -1,3 +1,5 @@
+"""A world with the topic that the migrants read."""
+
 from __future__ import annotations
 
 import pytest
