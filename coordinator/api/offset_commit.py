@@ -19,8 +19,7 @@ from coordinator.api.committing import Asked, refused
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code
-from coordinator.groups.classic.validate import Committer
-from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.wire.codec import to_ms
 
 API_KEY = 8

@@ -19,8 +19,7 @@ from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.coordinators import GROUP_TOPIC, Coordinators
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.validate import Committer
-from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.shard.decision import Producer
 
 API_KEY = 28

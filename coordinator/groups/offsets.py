@@ -12,11 +12,11 @@ from uuid import UUID
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
-from coordinator.groups.classic.validate import Committer, validate_offset_commit
+from coordinator.groups.classic.validate import validate_offset_commit
 from coordinator.groups.consumer import validate as consumer
 from coordinator.groups.holding import holding_of, tombstones
 from coordinator.groups.shard import GroupShard, GroupShards
-from coordinator.offsets.commit import CommitOffsets, commit_offsets, fits
+from coordinator.offsets.commit import CommitOffsets, Committer, commit_offsets, fits
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
 from coordinator.offsets.forget import delete_offsets, forget_topic

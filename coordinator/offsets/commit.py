@@ -42,6 +42,21 @@ class CommitOffsets:
     retention_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Who commits: generation -1 and empty ids for one that is no member. `knows_epochs`: the
+    version of its request has member epochs (KIP-848) for generations."""
+
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+    knows_epochs: bool = True
+
+    @property
+    def claims_membership(self) -> bool:
+        return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
+
+
 def commit_offsets(
     command: CommitOffsets, metadata_max_bytes: int, now_ms: int
 ) -> Decision[OffsetCommitted, list[Code]]:

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import validate_member
 from coordinator.groups.classic.state import Group, Phase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committer:
-    """Who commits: generation -1 and empty ids for one that is no member. `knows_epochs`: the
-    version of its request has member epochs (KIP-848) for generations."""
-
-    generation: int = -1
-    member_id: str = ""
-    instance_id: str | None = None
-    knows_epochs: bool = True
-
-    @property
-    def claims_membership(self) -> bool:
-        return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
+from coordinator.offsets.commit import Committer
 
 
 def validate_offset_commit(

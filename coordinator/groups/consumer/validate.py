@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.validate import Committer
 from coordinator.groups.consumer.heartbeat import member_named
 from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
-from coordinator.offsets.commit import CommitOffset
+from coordinator.offsets.commit import CommitOffset, Committer
 
 
 def validate_offset_commit(

@@ -6,12 +6,11 @@ from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.classic.validate import Committer
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
 from coordinator.groups.migration.policy import BIDIRECTIONAL
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
-from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import Producer, TransactionEnded

@@ -11,7 +11,7 @@ from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.groups.classic.leave import LeaveGroup, Leaving
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.groups.classic.validate import Committer
+from coordinator.offsets.commit import Committer
 from tests.unit.coordinator.world import World
 
 SESSION_MS = 10_000

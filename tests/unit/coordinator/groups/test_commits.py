@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code
-from coordinator.groups.classic.validate import Committer
+from coordinator.offsets.commit import Committer
 from tests.unit.coordinator.groups.members import (
     FakeMember,
     phase,

@@ -9,9 +9,8 @@ import pytest
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.classic.validate import Committer
 from coordinator.groups.expiry import SLICE
-from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.offsets.config import OffsetConfig
 from tests.unit.coordinator.groups.consumer.members import Consumer
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, phase, stable_group

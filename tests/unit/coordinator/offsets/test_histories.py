@@ -15,8 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from coordinator.errors import Code
-from coordinator.groups.classic.validate import Committer
-from coordinator.offsets.commit import CommitOffset, CommitOffsets
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.state import OffsetState
 from coordinator.shard.decision import Producer, TransactionEnded

@@ -8,11 +8,10 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from coordinator.groups.classic.validate import Committer
 from coordinator.groups.consumer.facts import ClassicMember
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.validate import validate_offset_commit, validate_offset_fetch
-from coordinator.offsets.commit import CommitOffset
+from coordinator.offsets.commit import CommitOffset, Committer
 from tests.unit.coordinator.world import code_of
 
 T, U = UUID(int=1), UUID(int=2)
