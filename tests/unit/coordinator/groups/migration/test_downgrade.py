@@ -9,6 +9,8 @@ import pytest
 from coordinator.assignors.consumer_protocol import decode_assignment
 from coordinator.errors import Code
 from coordinator.groups.classic.state import Group, GroupSaved
+from coordinator.groups.consumer.config import GroupSettings
+from coordinator.groups.consumer.facts import ConsumerGroupForgotten
 from coordinator.groups.migration.downgrade import downgrade
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import GroupCodec
@@ -57,13 +59,18 @@ def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) ->
 
 
 def test_a_compaction_leaves_nothing_of_the_consumer_group(world: World) -> None:
-    """Not what its members' expressions stood for, either."""
+    """Not what its members' expressions stood for, either. Its tombstones come before the record
+    of the classic group: Kafka refuses to load two kinds at a time."""
     old, new = mixed(world)
     new.beat(regex="w.*")
     settle(old, new)
     assert consumer_group(world).resolved
     new.leave()
     log = world.group_logs[world.groups.partition_of(GROUP)]
+    *_, batch = log.batches()
+    written = [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+    assert isinstance(written[-1], GroupSaved)
+    assert isinstance(written[-2], ConsumerGroupForgotten)
     last = {each.key: each.value for batch in log.batches() for each in batch.records()}
     left = [GroupCodec().decode(key, value) for key, value in last.items() if value is not None]
     assert [type(each) for each in left] == [GroupSaved]
@@ -213,6 +220,66 @@ def test_metadata_that_nobody_can_read_keep_no_one_in_the_group(world: World) ->
     group.members[old.member_id] = replace(known, classic=unreadable)
     made = downgrade(group, [group.members[new.member_id]], {}, world.topics, 0)
     assert decode_assignment(made.members[old.member_id].assignment)[0] == old.has
+
+
+def outdated(world: World) -> tuple[Migrant, Consumer, int]:
+    """A classic member, a static consumer, and the group's epoch, for which there is no target."""
+    old, new = mixed(world, "one")
+    world.group_settings[GROUP] = GroupSettings(assignment_interval_ms=15_000)
+    third = consumer(world, "third")
+    third.join(TOPIC)
+    third.leave()
+    group = consumer_group(world)
+    assert group.epoch == group.target_epoch + 2
+    return old, new, group.epoch
+
+
+def test_the_generation_is_the_group_s_epoch_also_while_the_target_is_older(world: World) -> None:
+    old, new, epoch = outdated(world)
+    new.leave()
+    assert classic_group(world).generation == epoch
+    old.join()
+    world.clock.advance(0)
+    assert old.generation == epoch + 1
+
+
+def test_with_an_older_target_who_comes_back_has_to_join_the_classic_group_anew(
+    world: World,
+) -> None:
+    outdated(world)
+    Migrant(world, "back", instance_id="one").join()
+    assert kind(world) == "classic PreparingRebalance"
+
+
+def test_who_comes_back_from_an_expression_has_to_join_the_classic_group_anew(
+    world: World,
+) -> None:
+    """What it stood for is in the target, and not in its classic subscription."""
+    old, new = mixed(world, "one")
+    new.beat(regex="w.*")
+    settle(old, new)
+    Migrant(world, "back", instance_id="one").join()
+    assert kind(world) == "classic PreparingRebalance"
+
+
+def test_as_many_as_a_classic_group_may_have_are_converted(world: World) -> None:
+    _, new = mixed(world)
+    world.policy = MigrationPolicy(classic_max_size=1)
+    world.restart()
+    new.leave()
+    assert kind(world) == "classic PreparingRebalance"
+
+
+def test_the_records_of_a_static_consumer_that_comes_back_are_in_the_same_order(
+    world: World,
+) -> None:
+    mixed(world, "one")
+    Migrant(world, "back", instance_id="one").join()
+    log = world.group_logs[world.groups.partition_of(GROUP)]
+    *_, batch = log.batches()
+    written = [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+    assert isinstance(written[-1], GroupSaved)
+    assert isinstance(written[-2], ConsumerGroupForgotten)
 
 
 def test_while_a_member_waits_for_what_another_has_the_group_that_is_classic_again_rebalances(

@@ -55,6 +55,47 @@ def test_a_member_that_waits_for_others_is_left_alone_until_all_of_it_is_free(
     assert old.heartbeat() is Code.NONE
 
 
+def test_what_a_member_has_itself_is_not_waited_for(world: World) -> None:
+    new = group_of_one(world)
+    old = Migrant(world, topics=("words",))
+    old.join()
+    old.take()
+    assert [topic for topic, _ in old.has] == ["words", "words"]
+    old.topics = ("words", TOPIC)
+    old.join()
+    old.take()
+    assert (len(old.has), old.heartbeat()) == (2, Code.NONE)
+    new.beat()  # told to give some of them up
+    assert old.heartbeat() is Code.NONE
+    new.beat()  # and has
+    assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
+
+
+def test_a_protocol_has_to_be_every_classic_member_s(world: World) -> None:
+    group_of_one(world)
+    Migrant(world, "both", protocols=("range", "roundrobin")).join()
+    Migrant(world, "range").join()
+    other = Migrant(world, "other", protocols=("roundrobin",))
+    other.join()
+    assert other.joined is not None
+    assert other.joined.code is Code.INCONSISTENT_GROUP_PROTOCOL
+    Migrant(world, "more", protocols=("roundrobin", "range")).join()
+    assert len(consumer_group(world).members) == 4
+
+
+def test_a_static_consumer_that_comes_back_as_a_classic_member_has_no_expression_any_more(
+    world: World,
+) -> None:
+    group_of_one(world)
+    with_regex = consumer(world, "regex", "one")
+    with_regex.join(TOPIC, regex="w.*")
+    back = Migrant(world, "back", instance_id="one")
+    back.join()
+    known = consumer_group(world).members[back.member_id]
+    assert (known.regex, known.topics) == ("", {TOPIC})
+    assert consumer_group(world).regex_subscribers == {}
+
+
 def test_a_member_that_has_to_give_something_up_takes_what_it_keeps_and_joins_again(
     world: World,
 ) -> None:

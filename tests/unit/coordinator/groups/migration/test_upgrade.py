@@ -6,7 +6,10 @@ import pytest
 
 from coordinator.assignors.consumer_protocol import encode_assignment
 from coordinator.errors import Code, Refused
+from coordinator.groups.classic.state import GroupForgotten
 from coordinator.groups.migration.policy import MigrationPolicy
+from coordinator.groups.state import GroupCodec, Record
+from coordinator.log.batch import Batch
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.migration.migrants import (
@@ -27,12 +30,27 @@ def group_log(world: World) -> FakeLog:
     return world.group_logs[world.groups.partition_of(GROUP)]
 
 
+def decoded(batch: Batch) -> list[Record | None]:
+    return [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+
+
 def test_the_group_is_converted_by_one_batch_with_the_newcomer_s_own_records(world: World) -> None:
     Migrant(world).stable_alone()
     before = len(list(group_log(world).batches()))
     consumer(world, "new").join(TOPIC)
     (batch,) = list(group_log(world).batches())[before:]
-    assert batch.record_count > 6
+    records = decoded(batch)
+    assert isinstance(records[0], GroupForgotten), "Kafka refuses to load two kinds at a time"
+    assert [each for each in records if isinstance(each, GroupForgotten)] == records[:1]
+    kinds = [type(each).__name__ for each in records[1:]]
+    assert kinds[:5] == [
+        "ConsumerMemberSaved",
+        "ConsumerGroupSaved",
+        "TargetAssignmentSaved",
+        "TargetEpochSaved",
+        "CurrentAssignmentSaved",
+    ]
+    assert kinds[5] == "ConsumerMemberSaved", "the newcomer"
     assert kind(world) == "consumer Reconciling"
     world.restart()
     assert kind(world) == "consumer Reconciling"
