@@ -243,6 +243,18 @@ def test_the_generation_is_the_group_s_epoch_also_while_the_target_is_older(worl
     assert old.generation == epoch + 1
 
 
+def test_members_are_assigned_their_target_whatever_they_have_got_to(world: World) -> None:
+    old, new = mixed(world)
+    third = consumer(world, "third")
+    third.join(TOPIC)
+    target = consumer_group(world).target_of(old.member_id, None)
+    third.leave()
+    new.leave()
+    given, _ = decode_assignment(classic_group(world).members[old.member_id].assignment)
+    assert [partition for _, partition in given] == sorted(p for t in target.values() for p in t)
+    assert (len(old.has), len(given)) == (3, 2)
+
+
 def test_with_an_older_target_who_comes_back_has_to_join_the_classic_group_anew(
     world: World,
 ) -> None:

@@ -179,6 +179,14 @@ def test_a_group_that_is_not_to_be_converted_stays_as_it_is(
     assert a.heartbeat() is Code.NONE
 
 
+def test_as_many_as_a_consumer_group_may_have_are_converted(world: World) -> None:
+    world.policy = MigrationPolicy(consumer_max_size=1)
+    world.restart()
+    Migrant(world).stable_alone()
+    consumer(world, "new").join(TOPIC)
+    assert kind(world) == "consumer Reconciling"
+
+
 def test_two_owners_of_one_partition_are_not_taken_over(world: World) -> None:
     """A leader may assign what it likes; a consumer group has one owner for each."""
     a, b = Migrant(world, "a"), Migrant(world, "b")

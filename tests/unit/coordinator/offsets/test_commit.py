@@ -1,0 +1,26 @@
+"""How long metadata of an offset may be: as long as Java counts it, in UTF-16."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.offsets.commit import fits
+
+
+@pytest.mark.parametrize(
+    ("metadata", "most", "does"),
+    [
+        ("", 0, True),
+        ("a", 0, False),
+        ("a" * 10, 10, True),
+        ("a" * 11, 10, False),
+        ("ü" * 10, 10, True),
+        ("漢" * 11, 10, False),
+        ("😀" * 5, 10, True),
+        ("😀" * 5 + "a", 10, False),
+        ("😀" * 6, 10, False),
+        ("😀", 1, False),
+    ],
+)
+def test_a_character_beyond_u_ffff_counts_for_two(metadata: str, most: int, does: bool) -> None:
+    assert fits(metadata, most) is does
