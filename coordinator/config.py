@@ -81,9 +81,10 @@ class BrokerConfig:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_check_interval_ms: int = 600_000
     offsets_retention_minutes: int = 7 * 24 * 60
-    # Kafka waits 3 s for more members before the first rebalance of a group. That is for clusters
-    # whose members start on many machines; here it would be the longest part of every start.
-    group_initial_rebalance_delay_ms: int = 0
+    # Kafka waits 3 s for more members before the first rebalance of a group. Here that would be the
+    # longest part of every start. Without any delay members that start together miss the first
+    # generation, and each other one begins with their next heartbeat, 3 s later.
+    group_initial_rebalance_delay_ms: int = 100
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX

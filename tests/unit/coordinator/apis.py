@@ -66,6 +66,7 @@ class FakeBroker:
         self.config = BrokerConfig(
             data_dir=Path("/nowhere"),
             offsets_topic_num_partitions=2,
+            group_initial_rebalance_delay_ms=0,
             transaction_state_log_num_partitions=2,
         )
         self.endpoint = {"node_id": 1, "host": "127.0.0.1", "port": 9092, "rack": None}
