@@ -5,13 +5,16 @@ from its codes to the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic
 from coordinator.offsets.commit import CommitOffset, commit_offset
+
+# The topics of a request or an answer: name or id, and the partitions.
+Shape: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
 
 
 class Asked:
@@ -23,10 +26,12 @@ class Asked:
         self.offsets: list[CommitOffset] = []
         self._topics = topics
         self._codes: list[list[Code | None]] = []  # None: of the next one of `offsets`
+        self.all_there = True
         for asked in topics:
             topic = find(asked)
             if topic is None:
                 self._codes.append([unknown_topic] * len(asked.partitions))
+                self.all_there = False
                 continue
             count = len(topic.partitions)
             codes: list[Code | None] = []
@@ -36,19 +41,35 @@ class Asked:
                     self.offsets.append(_offset_of(topic, partition))
                 else:
                     codes.append(Code.UNKNOWN_TOPIC_OR_PARTITION)
+                    self.all_there = False
             self._codes.append(codes)
 
-    def answer(
-        self, commit: Callable[[list[CommitOffset]], Iterable[Code]]
-    ) -> list[dict[str, Any]]:
-        """The topics of the answer. `commit` gives a code for each of `offsets`, or is Refused for
-        all of them; it isn't called at all if there are none."""
-        codes: Iterable[Code] = ()
-        if self.offsets:
-            try:
-                codes = commit(self.offsets)
-            except Refused as error:
-                codes = repeat(coordinator_code(error.code))
+    def codes(self, commit: Callable[[list[CommitOffset]], list[Code]]) -> list[Code]:
+        """A code for each of `offsets`, as `commit` gives them, or is Refused for all of them; it
+        isn't called at all if there are none."""
+        if not self.offsets:
+            return []
+        try:
+            return commit(self.offsets)
+        except Refused as error:
+            return [coordinator_code(error.code)] * len(self.offsets)
+
+    @property
+    def shape(self) -> Shape:
+        """What is asked for, without the offsets."""
+        return tuple(
+            [
+                (
+                    getattr(topic, "name", None),
+                    getattr(topic, "topic_id", None),
+                    tuple([partition.partition_index for partition in topic.partitions]),
+                )
+                for topic in self._topics
+            ]
+        )
+
+    def answer(self, codes: Iterable[Code]) -> list[dict[str, Any]]:
+        """The topics of the answer, with these codes for `offsets`."""
         following = iter(codes)
         return [
             _topic(topic, [next(following) if code is None else code for code in found])

@@ -11,7 +11,7 @@ Simplifications: no authorization.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from coordinator.features import GROUP_VERSION
 from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
 from coordinator.log.storage import to_base64
-from coordinator.wire.codec import build, to_ms
+from coordinator.wire.codec import Written, build, to_ms, write
 
 API_KEY = 68
 VERSIONS = range(2)
@@ -94,8 +94,9 @@ def _told(
     )
 
 
-# Most heartbeats of a member are told what the one before was told.
-_unchanged = lru_cache(4_096)(partial(_told, assignment=None))
+@lru_cache(4_096)  # most heartbeats of a member are told what the one before was told
+def _unchanged(response_type: type, member_id: str, epoch: int, interval_ms: int) -> Written:
+    return write(_told(response_type, member_id, epoch, interval_ms, None))
 
 
 def _check(request: Any, context: Context) -> None:

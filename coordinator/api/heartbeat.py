@@ -14,7 +14,7 @@ from typing import Any
 from coordinator.api.context import Context
 from coordinator.errors import Code
 from coordinator.groups.classic.heartbeat import Heartbeat
-from coordinator.wire.codec import build
+from coordinator.wire.codec import Written, build, write
 
 API_KEY = 12
 VERSIONS = range(5)
@@ -33,5 +33,5 @@ def handle(request: Any, context: Context) -> Any:
 
 
 @cache  # a few codes in a few versions
-def _told(response_type: type, code: Code) -> Any:
-    return build(response_type, {"error_code": code})
+def _told(response_type: type, code: Code) -> Written:
+    return write(build(response_type, {"error_code": code}))

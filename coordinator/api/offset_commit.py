@@ -13,19 +13,21 @@ Simplifications: none.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from coordinator.api.committing import Asked, refused
+from coordinator.api.committing import Asked, Shape, refused
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
 from coordinator.errors import Code
 from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
-from coordinator.wire.codec import to_ms
+from coordinator.wire.codec import Written, build, to_ms, write
 
 API_KEY = 8
 VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
+REMEMBERED_MAX = 100  # partitions of an answer that is kept
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -52,7 +54,23 @@ def handle(request: Any, context: Context) -> Any:
         groups = context.broker.coordinators.groups
         return groups.offsets.commit(command, committer, unknown_group=unknown_group)
 
-    return context.reply(topics=asked.answer(commit))
+    codes = asked.codes(commit)
+    if len(codes) <= REMEMBERED_MAX and asked.all_there and not any(codes):
+        return _all_committed(context.response_type, asked.shape)
+    return context.reply(topics=asked.answer(codes))
+
+
+@lru_cache(1_024)  # a member commits for the same partitions again and again
+def _all_committed(response_type: type, shape: Shape) -> Written:
+    topics = [
+        {
+            "name": name,
+            "topic_id": topic_id,
+            "partitions": [{"partition_index": i, "error_code": Code.NONE} for i in partitions],
+        }
+        for name, topic_id, partitions in shape
+    ]
+    return write(build(response_type, {"topics": topics}))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -86,6 +86,7 @@ from coordinator.wire.codec import (
     MalformedRequest,
     RequestHeader,
     Schema,
+    Written,
     encode,
     read_body,
     read_header,
@@ -222,7 +223,8 @@ class Router:
             if fault is not Code.NONE:
                 raise Refused(fault, "a fault that was asked for")
             response = route.handle(request, context)
-            if response.__class__ is not route.schema.response and response is not None:
+            kind = response.__class__
+            if kind is not route.schema.response and kind is not Written and response is not None:
                 return self._later(response, route, request, context, header)
         except Exception as error:
             response = self._after(error, route, request, context)

@@ -40,7 +40,7 @@ def handle(request: Any, context: Context) -> Any:
                 raise Refused(Code.COORDINATOR_NOT_AVAILABLE, error.message) from error
             raise
 
-    return context.reply(topics=asked.answer(stage))
+    return context.reply(topics=asked.answer(asked.codes(stage)))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -36,6 +36,7 @@ REMEMBERED_BYTES_MAX = 512
 _ABSENT = object()
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id
 _CORRELATION_ID = Struct(">i")
+_FRAME_HEAD = Struct(">ii")  # length, correlation id
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
@@ -137,12 +138,28 @@ class _Pieces(list[bytes | Slice]):
     write = list.append
 
 
+class Written(NamedTuple):
+    """A response as it stands behind its correlation id: for one that is given again and again."""
+
+    body: bytes
+
+
+def write(response: Any) -> Written:
+    """The response, written now and for all times. It may have no Slice."""
+    frame = encode(0, response)
+    assert isinstance(frame, bytes)
+    return Written(frame[_FRAME_HEAD.size :])
+
+
 def encode(correlation_id: int, response: Any) -> bytes | Pieces:
     """The frame of a response, its length and header included.
 
     In the place of bytes a response may have a Slice, which kio asks for its length only; the frame
     is in pieces then.
     """
+    if response.__class__ is Written:
+        body: bytes = response.body
+        return _FRAME_HEAD.pack(len(body) + _CORRELATION_ID.size, correlation_id) + body
     pieces: Any = _Pieces()
     pieces.append(b"")
     pieces.append(_CORRELATION_ID.pack(correlation_id))

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 from kio.index import load_payload_module
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from coordinator.api import (
@@ -25,7 +26,7 @@ from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
-from coordinator.wire.codec import build, encode
+from coordinator.wire.codec import Written, build, encode
 from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog
 
 WORDS_ID = UUID(int=77)
@@ -116,7 +117,17 @@ class FakeBroker:
 
         response = asyncio.run(answered())
         assert encode(1, response)
-        return response
+        return _read(api, version, response) if isinstance(response, Written) else response
+
+
+def _read(api: ModuleType, version: int, written: Written) -> Any:
+    """What a client makes of an answer that is there in bytes."""
+    module = load_payload_module(api.API_KEY, version, EntityType.response)
+    response_type = _entity(module, EntityType.response)
+    header_size = 1 if response_type.__header_schema__.__flexible__ else 0
+    response, end = entity_reader(response_type)(written.body, header_size)
+    assert end == len(written.body) - header_size
+    return response
 
 
 def _entity(module: Any, kind: EntityType) -> Any:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +18,7 @@ from coordinator.wire.codec import (
     remembering,
     schema_of,
     to_ms,
+    write,
 )
 
 PRODUCE, FETCH, METADATA, HEARTBEAT, API_VERSIONS = 0, 1, 3, 12, 18
@@ -161,3 +163,12 @@ def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() 
 def test_a_version_that_kio_does_not_know_has_no_schema() -> None:
     assert schema_of(FETCH, 99) is None
     assert schema_of(999, 0) is None
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(HEARTBEAT, 3), (HEARTBEAT, 4), (METADATA, 1)])
+def test_an_answer_that_is_written_once_is_the_same_each_time(api_key: int, version: int) -> None:
+    given: dict[str, Any] = {"error_code": 27, "brokers": (), "topics": ()}
+    response = build(response_type(api_key, version), {"controller_id": 1, **given})
+    written = write(response)
+    for correlation_id in (0, 7, 2**31 - 1):
+        assert encode(correlation_id, written) == encode(correlation_id, response)
