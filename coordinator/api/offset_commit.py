@@ -27,7 +27,7 @@ API_KEY = 8
 VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
-REMEMBERED_MAX = 100  # partitions of an answer that is kept
+KEPT_PARTITIONS_MAX = 100  # of an answer that is kept
 
 
 def handle(request: Any, context: Context) -> Any:
@@ -55,7 +55,7 @@ def handle(request: Any, context: Context) -> Any:
         return groups.offsets.commit(command, committer, unknown_group=unknown_group)
 
     codes = asked.codes(commit)
-    if len(codes) <= REMEMBERED_MAX and asked.all_there and not any(codes):
+    if len(codes) <= KEPT_PARTITIONS_MAX and asked.all_there and not any(codes):
         return _all_committed(context.response_type, asked.shape)
     return context.reply(topics=asked.answer(codes))
 

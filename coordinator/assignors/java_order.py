@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator.shard.placement import java_hash
+
 _TABLE_MIN = 16
 
 
@@ -63,22 +65,13 @@ def _grown(table: int, size: int) -> int:
 
 
 def _by_bucket(keys: list[str], table: int) -> list[str]:
-    return sorted(keys, key=lambda key: _bucket(_string_hash(key), table))
+    return sorted(keys, key=lambda key: _bucket(java_hash(key), table))
 
 
 def _bucket(hash_code: int, table: int) -> int:
     return (hash_code ^ hash_code >> 16) & (table - 1)
 
 
-def _string_hash(text: str) -> int:
-    """String.hashCode, without a sign."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value
-
-
 def _partition_hash(partition: tuple[str, int]) -> int:
     topic, number = partition
-    return (31 * (31 + number) + _string_hash(topic)) & 0xFFFFFFFF
+    return (31 * (31 + number) + java_hash(topic)) & 0xFFFFFFFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -11,8 +12,9 @@ from coordinator.errors import Code
 from coordinator.groups.consumer.facts import ClassicMember
 from coordinator.groups.consumer.state import ConsumerGroup, Member
 from coordinator.groups.consumer.validate import validate_offset_commit, validate_offset_fetch
-from coordinator.offsets.commit import CommitOffset, Committer
-from tests.unit.coordinator.world import code_of
+from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
+from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer
+from tests.unit.coordinator.world import World, code_of
 
 T, U = UUID(int=1), UUID(int=2)
 # It has got to its epoch, 5, with partitions that came at 3 and 5; it gives up one of 4.
@@ -108,3 +110,23 @@ def test_a_member_reads_at_exactly_its_epoch_and_who_says_nothing_may_always(
     member_id: str | None, epoch: int, code: Code
 ) -> None:
     assert code_of(validate_offset_fetch, group(MEMBER, OLD), member_id, epoch) is code
+
+
+def test_what_is_not_written_for_its_metadata_is_not_asked_an_epoch(
+    world: World, member: Callable[..., Consumer], topic_id: UUID
+) -> None:
+    someone = member("a")
+    someone.join("six")
+    world.topics.grow("six", 7)
+    someone.beat()
+    assert someone.epoch == 3
+    late = by(2, "a")
+
+    def commit(metadata: str) -> list[Code]:
+        offset = CommitOffset("six", 6, 1, metadata=metadata, topic_id=topic_id)
+        return world.groups.offsets.commit(
+            CommitOffsets(GROUP, [offset]), late, unknown_group=Code.GROUP_ID_NOT_FOUND
+        )
+
+    assert commit("x" * 4_097) == [Code.OFFSET_METADATA_TOO_LARGE]
+    assert code_of(commit, "x") is Code.STALE_MEMBER_EPOCH
