@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from state.store import Checkpoint
 
@@ -17,8 +17,18 @@ class MemoryDisk:
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        yield from sorted(self._data.items())
+    def range(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        inside = (
+            entry
+            for entry in self._data.items()
+            if (first is None or entry[0] >= first) and (last is None or entry[0] < last)
+        )
+        yield from sorted(inside, reverse=reverse)
+
+    def approximate_count(self) -> int:
+        return len(self._data)
 
     def checkpoint(self) -> Checkpoint | None:
         return self._checkpoint
@@ -30,6 +40,16 @@ class MemoryDisk:
             else:
                 self._data[key] = value
         self._checkpoint = checkpoint
+
+    def delete_range(self, first: bytes, last: bytes) -> None:
+        for key in [key for key in self._data if first <= key < last]:
+            del self._data[key]
+
+    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+        self.write(dict(changes), checkpoint)
+
+    def loaded(self) -> None:
+        """Nothing is durable here."""
 
     def clear(self) -> None:
         self._data = {}

@@ -9,9 +9,10 @@ back with the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rocksdict import Options, Rdict, WriteBatch
 
@@ -41,7 +42,7 @@ class RocksDisk:
         families = {"default": Options(raw_mode=True), "offsets": Options(raw_mode=True)}
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            self._database = Rdict(str(self._path), options, column_families=families)
+            self._database: Any = Rdict(str(self._path), options, column_families=families)
         except OSError as error:
             raise StateError(f"state directory {self._path} can't be written: {error}") from error
         except Exception as error:
@@ -55,8 +56,23 @@ class RocksDisk:
     def get(self, key: bytes) -> bytes | None:
         return self._get(key)  # raw mode: bytes in, bytes out
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        yield from self._database.items()
+    def range(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in self._database.items(
+            backwards=reverse, from_key=last if reverse else first
+        ):
+            if reverse:
+                if first is not None and key < first:
+                    return
+                if last is not None and key >= last:
+                    continue
+            elif last is not None and key >= last:
+                return
+            yield key, value
+
+    def approximate_count(self) -> int:
+        return int(self._database.property_int_value("rocksdb.estimate-num-keys") or 0)
 
     def checkpoint(self) -> Checkpoint | None:
         position = self._offsets.get(_POSITION)
@@ -83,6 +99,15 @@ class RocksDisk:
                 self._database.write(batch)
                 return
             self._database.write(batch)
+
+    def delete_range(self, first: bytes, last: bytes) -> None:
+        self._database.delete_range(first, last)
+
+    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+        self.write(dict(changes), checkpoint)
+
+    def loaded(self) -> None:
+        """It is: `write` goes through the write-ahead log."""
 
     def clear(self) -> None:
         self.close()

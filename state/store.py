@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +17,12 @@ class Checkpoint:
 
     `position` is the first changelog offset that the store has not seen. `topic_id` tells a
     changelog that was deleted and made again from the one that the store was written with.
+    `written_ms` is the time of the write that brought it, by the wall clock; 0 if nobody noted it.
     """
 
     position: int
     topic_id: str
+    written_ms: int = 0
 
 
 class Disk(Protocol):
@@ -28,8 +30,16 @@ class Disk(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All entries in key order."""
+    def range(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Entries from `first` up to, and without, `last`, in key order or against it; None: from
+        the first, to the last there is. An iterator sees the disk as it was at its first step; it
+        holds resources until it is exhausted, closed, or the disk is closed."""
+        ...
+
+    def approximate_count(self) -> int:
+        """About how many entries there are."""
         ...
 
     def checkpoint(self) -> Checkpoint | None:
@@ -44,8 +54,60 @@ class Disk(Protocol):
         """
         ...
 
+    def delete_range(self, first: bytes, last: bytes) -> None:
+        """Delete from `first` up to, and without, `last`: for what has expired."""
+        ...
+
+    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+        """`write` in bulk, for a restore: the last of several changes of a key wins. It is durable
+        after `loaded`; a crash before that may take back whole calls, the checkpoint with them."""
+        ...
+
+    def loaded(self) -> None:
+        """The restore has ended, or paused: make durable what was loaded."""
+        ...
+
     def clear(self) -> None:
         """Forget everything, the checkpoint included."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class StateStore(Protocol):
+    """What the runtime needs of a store, whatever its kind."""
+
+    name: str
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the running transaction's writes take."""
+        ...
+
+    def drain(self) -> list[ChangelogEntry]:
+        """Serialise each dirty key once, for the changelog. The same list until the outcome."""
+        ...
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Kafka has committed, below `checkpoint`: make what was drained durable."""
+        ...
+
+    def rollback(self) -> None:
+        """Forget the transaction, and every object that it handed out."""
+        ...
+
+    def checkpoint(self) -> Checkpoint | None: ...
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        """Apply committed changelog entries, in bulk. Replaying twice is safe."""
+        ...
+
+    def caught_up(self) -> None:
+        """The restore has ended, or paused: make durable what was replayed."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything, committed state included: only for a store that could lie."""
         ...
 
     def close(self) -> None: ...

@@ -35,6 +35,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _TIMESTAMP_BYTES = 8
+_ENTRY_BYTES = 200
 
 
 @dataclass(slots=True)
@@ -136,7 +137,7 @@ class TransactionalStore(Generic[K, V]):
         overlay = dict(sorted(self._overlay.items()))
         fresh = iter(overlay.items())
         pending = next(fresh, None)
-        for encoded, stored in self._disk.items():
+        for encoded, stored in self._disk.range(None, None):
             while pending is not None and pending[0] < encoded:
                 if pending[1].value is not None:
                     yield pending[1].key, pending[1].value
@@ -147,6 +148,11 @@ class TransactionalStore(Generic[K, V]):
             if pending[1].value is not None:
                 yield pending[1].key, pending[1].value
             pending = next(fresh, None)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the running transaction's writes take."""
+        return len(self._overlay) * _ENTRY_BYTES
 
     @property
     def uncommitted_keys(self) -> int:
@@ -209,6 +215,10 @@ class TransactionalStore(Generic[K, V]):
         }
         self._disk.write(changes, checkpoint)
         self._cached = {}
+
+    def caught_up(self) -> None:
+        """The restore has ended, or paused: make durable what was replayed."""
+        self._disk.loaded()
 
     def clear(self) -> None:
         """Forget everything, committed state included: only for a store that could lie."""

@@ -6,12 +6,15 @@
     StreamsError     a running thread        the thread stops, nothing is committed
     SerdeError       a running thread        the same, naming the step and the record
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
+    TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
 
-The last two never reach a user: they name a recovery.
+The last three never reach a user: they name a recovery.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 
 class UserError(Exception):
@@ -36,6 +39,15 @@ class SerdeError(StreamsError):
 
 class TaskMigrated(Exception):
     """Another member has, or will get, this thread's tasks: close without a commit and rejoin."""
+
+
+class TaskCorrupted(Exception):
+    """A store of `task` can't be read or could lie: roll back, and rebuild the `stores` named."""
+
+    def __init__(self, task: str, stores: Collection[str], reason: str) -> None:
+        super().__init__(f"task {task}, store {', '.join(sorted(stores))}: {reason}")
+        self.task = task
+        self.stores = frozenset(stores)
 
 
 class OutcomeUnknown(Exception):

@@ -6,8 +6,9 @@ context and what comes after it, it returns the function that a record goes thro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from streams.serdes import Serde
@@ -45,15 +46,37 @@ Operator = Callable[[Context, Emit], Emit]
 """Binds a step into a task: the context, what comes after it -> what a record goes through."""
 
 
+class StoreKind(StrEnum):
+    """What a store can be asked."""
+
+    KEY_VALUE = "key-value"
+    WINDOW = "window"
+    SESSION = "session"
+    VERSIONED = "versioned"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSpec:
-    """A store as the topology declares it: name, serdes and how it is kept."""
+    """A store as the topology declares it: name, kind, serdes and how it is kept. Times in ms."""
 
     name: str
     key: Serde[Any]
     value: Serde[Any]
+    kind: StoreKind = StoreKind.KEY_VALUE
     persistent: bool = True
     caching: bool = True
+    logged: bool = True
+    topic_settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the changelog topic, over those that the kind has."""
+    retention_ms: int | None = None
+    """Window and session stores: how far behind stream time an entry is kept."""
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+    history_ms: int | None = None
+    """Versioned stores: how far behind stream time can be asked for."""
+    ttl_ms: int | None = None
+    rocksdb: Callable[[Any], object] | None = None
+    """Is handed rocksdict's Options of this store, to change them in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -164,7 +164,7 @@ def stored_counts(state: Path, application: str, store: str = "counts") -> Count
     counts: Counter[str] = Counter()
     for path in sorted((state / application).glob(f"*_*/{store}")):
         disk = RocksDisk(path)
-        for key, value in disk.items():
+        for key, value in disk.range(None, None):
             counts[key.decode()] += int.from_bytes(value[8:], "big")
         disk.close()
     return counts

@@ -228,7 +228,7 @@ def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path)
     thread.process("left", 0, "a", "b")
     thread.commit()
     disk = thread.disks[0, "l"]
-    assert [key for key, _ in disk.items()] == [b"a", b"b"]
+    assert [key for key, _ in disk.range(None, None)] == [b"a", b"b"]
     assert disk.checkpoint() == Checkpoint(2, "id-l")
     assert thread.disks[0, "r"].checkpoint() is None
 
@@ -253,11 +253,14 @@ def test_a_failure_at_any_step_leaves_the_disks_as_they_were(
     thread.process("left", 0, "a")
     thread.commit()
     thread.process("left", 0, "a", "b")
-    before = list(thread.disks[0, "l"].items()), thread.disks[0, "l"].checkpoint()
+    before = list(thread.disks[0, "l"].range(None, None)), thread.disks[0, "l"].checkpoint()
     thread.script.fail(call, error, after=after)
     with pytest.raises(type(error)):
         thread.commit()
-    assert (list(thread.disks[0, "l"].items()), thread.disks[0, "l"].checkpoint()) == before
+    assert (
+        list(thread.disks[0, "l"].range(None, None)),
+        thread.disks[0, "l"].checkpoint(),
+    ) == before
     assert thread.script.untold() == []
 
 
@@ -313,7 +316,7 @@ def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_go
     thread.member.accepts_offsets = False
     with pytest.raises(TaskMigrated, match="offsets were refused"):
         thread.commit()
-    assert list(thread.disks[0, "l"].items()) == []
+    assert list(thread.disks[0, "l"].range(None, None)) == []
 
 
 def test_at_least_once_a_lost_connection_leaves_the_outcome_unknown(tmp_path: Path) -> None:
@@ -322,4 +325,4 @@ def test_at_least_once_a_lost_connection_leaves_the_outcome_unknown(tmp_path: Pa
     thread.script.fail("member.commit_offsets", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="commit offsets: gone"):
         thread.commit()
-    assert list(thread.disks[0, "l"].items()) == []
+    assert list(thread.disks[0, "l"].range(None, None)) == []

@@ -1,0 +1,21 @@
+"""confluent-kafka's clients as the runtime uses them: the only package that imports them.
+
+Every error that leaves it is named by its recovery (`streams.errors`). Calls that wait are bounded
+by `request_timeout_ms`.
+"""
+
+from streams.runtime.clients.admin import Admin
+from streams.runtime.clients.consumer import DataConsumer
+from streams.runtime.clients.errors import recovery_from, recovery_from_produce
+from streams.runtime.clients.factory import Clients
+from streams.runtime.clients.producer import DataProducer, group_metadata
+
+__all__ = [
+    "Admin",
+    "Clients",
+    "DataConsumer",
+    "DataProducer",
+    "group_metadata",
+    "recovery_from",
+    "recovery_from_produce",
+]

@@ -1,0 +1,120 @@
+"""Questions about topics and offsets, and the creation of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from streams.errors import ConfigError, OutcomeUnknown
+from streams.positions import Partition
+from streams.runtime.clients.errors import UNKNOWN_TOPIC, log, recovery_from
+
+
+class Admin:
+    """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers."""
+
+    def __init__(self, settings: Mapping[str, Any], servers: str, timeout_s: float) -> None:
+        self._settings = dict(settings)
+        self._admin = AdminClient(self._settings, logger=log)
+        self._servers = servers
+        self._timeout_s = timeout_s
+
+    def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
+        """The number of partitions of every topic. Raises ConfigError if no broker answers."""
+        try:
+            found = self._admin.list_topics(timeout=timeout_s)
+        except KafkaException as error:
+            raise ConfigError(
+                f"no Kafka broker answers at bootstrap_servers={self._servers!r} within "
+                f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
+                "`millrace broker`"
+            ) from error
+        return _partition_counts(found)
+
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of every topic."""
+        try:
+            found = self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as error:
+            raise recovery_from(error, "list topics") from error
+        return _partition_counts(found)
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The id of each topic, which tells it from one of the same name made later."""
+        if not topics:
+            return {}
+        answers = self._admin.describe_topics(TopicCollection(list(topics)))
+        found = {topic: self._result(a, f"describe {topic}") for topic, a in answers.items()}
+        return {topic: str(description.topic_id) for topic, description in found.items()}
+
+    def create_topics(
+        self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
+    ) -> None:
+        """Create topics, each with its settings if it has any; one that exists stays as it is."""
+        wanted = [
+            NewTopic(topic, count, factor, config=settings.get(topic, {}))
+            for topic, count in partitions.items()
+        ]
+        if not wanted:
+            return
+        for topic, answer in self._admin.create_topics(wanted).items():
+            self._result(answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS})
+
+    def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The first offset of each partition that can be read."""
+        return self._offsets(partitions, OffsetSpec.earliest())
+
+    def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The high watermark of each partition: above every record, of open transactions too."""
+        return self._offsets(partitions, OffsetSpec.latest())
+
+    def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        if not partitions:
+            return {}
+        answers = self._admin.list_offsets(
+            {TopicPartition(*p): spec for p in partitions},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+        )
+        try:
+            return {
+                Partition(asked.topic, asked.partition): self._offset(asked, answer)
+                for asked, answer in answers.items()
+            }
+        except OutcomeUnknown:
+            # librdkafka's admin asks with the leader epoch that it has once seen, and does not look
+            # again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does.
+            self._admin = AdminClient(self._settings, logger=log)
+            raise
+
+    def _offset(self, asked: TopicPartition, answer: Any) -> int:
+        doing = f"offset of {asked.topic}[{asked.partition}]"
+        offset: int = self._result(answer, doing).offset
+        if offset < 0:  # what librdkafka 2.16 answers, without an error, when it was cut off
+            raise OutcomeUnknown(f"{doing}: no answer")
+        return offset
+
+    def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
+        try:
+            return answer.result(self._timeout_s)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in fine:
+                return None
+            if code in UNKNOWN_TOPIC:  # a broker of several may not have heard of a new topic yet
+                raise OutcomeUnknown(f"{doing}: {error.args[0].str()}") from error
+            raise recovery_from(error, doing) from error
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error
+
+
+def _partition_counts(found: Any) -> dict[str, int]:
+    return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}

@@ -1,0 +1,73 @@
+"""What a client's error means for the runtime: the error named by its recovery."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
+
+log = logging.getLogger("streams.runtime.clients")
+
+_MIGRATED = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
+UNKNOWN_TOPIC = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+HOPELESS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.OFFSET_METADATA_TOO_LARGE,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._AUTHENTICATION,
+    *UNKNOWN_TOPIC,
+}
+
+
+def recovery_from(error: KafkaException, doing: str) -> Exception:
+    """The error named by its recovery. Anything that isn't known to be final is unknown."""
+    cause: KafkaError = error.args[0]
+    what = f"{doing}: {cause.str()} ({cause.name()})"
+    if cause.code() in _MIGRATED:
+        return TaskMigrated(what)
+    if cause.code() in HOPELESS:
+        return StreamsError(what)
+    return OutcomeUnknown(what)
+
+
+def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
+    """The error named by its recovery if it is `produce`'s, which is called without a wrapper: that
+    would cost each record. A producer that was fenced or timed out meanwhile refuses there."""
+    return recovery_from(error, doing) if isinstance(error, KafkaException) else None
+
+
+def made(what: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+    """A client. Raises ConfigError for a setting that librdkafka doesn't know or take."""
+    try:
+        return kind(dict(settings), logger=log)
+    except KafkaException as error:
+        raise ConfigError(f"{what} settings: {error.args[0].str()}") from error
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{what} settings: {error}") from error

@@ -1,0 +1,86 @@
+"""Makes the clients of one application, with the settings that the guarantee needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import KafkaError, Producer
+
+from streams.config import StreamsConfig
+from streams.runtime.clients.admin import Admin
+from streams.runtime.clients.consumer import DataConsumer
+from streams.runtime.clients.errors import log, made
+from streams.runtime.clients.producer import DataProducer
+
+
+class Clients:
+    """Makes the clients of one stream thread."""
+
+    def __init__(self, application_id: str, config: StreamsConfig, servers: str) -> None:
+        self._application_id = application_id
+        self._config = config
+        self._servers = servers
+        self._timeout_s = config.request_timeout_ms / 1000
+
+    def admin(self) -> Admin:
+        return Admin(self._common("admin"), self._servers, self._timeout_s)
+
+    def consumer(self, name: str) -> DataConsumer:
+        """Reads committed records; an offset outside a topic is an error, not a jump."""
+        return DataConsumer(
+            {
+                "fetch.queue.backoff.ms": 5,
+                **self._common(name),
+                **self._config.consumer,
+                "group.id": self._application_id,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+            }
+        )
+
+    def producer(self, transactional_id: str) -> DataProducer:
+        """A producer; a transactional one has fenced its predecessor when this returns."""
+        return DataProducer(
+            self._producer_settings(transactional_id),
+            transactional=self._config.exactly_once,
+            timeout_s=self._timeout_s,
+        )
+
+    def check_settings(self) -> None:
+        """Raises ConfigError for a setting of the user's that librdkafka doesn't take."""
+        self.consumer("check").close()
+        made("producer", Producer, self._producer_settings("check"))
+
+    def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
+        settings: dict[str, Any] = {
+            "linger.ms": 100,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": 1_000_000,
+            **self._common(transactional_id),
+            **self._config.producer,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,
+        }
+        if self._config.exactly_once:
+            settings["transactional.id"] = transactional_id
+            settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
+        else:
+            settings["delivery.report.only.error"] = True
+        return settings
+
+    def _common(self, name: str) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self._servers,
+            "client.id": f"{self._application_id}-{name}",
+            # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
+            # brokers were away for a moment.
+            "metadata.recovery.strategy": "none",
+            "error_cb": _log_error,
+        }
+
+
+def _log_error(error: KafkaError) -> None:
+    """Brokers that come and go; what a call of ours meets is raised there, by its recovery."""
+    log.info("%s (%s)", error.str(), error.name())

@@ -1,0 +1,116 @@
+"""Writing: one producer, with or without transactions, and the group's metadata for its offsets."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.positions import Committed, Partition
+from streams.runtime.clients.errors import log, made, recovery_from
+
+
+def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
+    """What `send_offsets_to_transaction` wants, for a membership that librdkafka doesn't hold.
+
+    The layout is rd_kafka_consumer_group_metadata_write's of librdkafka 2.16 (CGMDv2).
+    """
+    instance = b"\x01" if instance_id is None else b"\x00" + instance_id.encode() + b"\x00"
+    names = group.encode() + b"\x00" + member_id.encode() + b"\x00"
+    return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
+
+
+class DataProducer:
+    """One producer, transactional or not. After any error but StreamsError: `discard` it."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], *, transactional: bool, timeout_s: float
+    ) -> None:
+        self.transactional = transactional
+        self._timeout_s = timeout_s
+        self._undelivered: list[str] = []
+        reports = {} if transactional else {"on_delivery": _failures(self._undelivered)}
+        self._producer = made("producer", Producer, {**settings, **reports})
+        self.produce: Callable[..., None] = self._producer.produce
+        self._open = False
+        if transactional:
+            self._call("init_transactions", self._timeout_s)
+
+    def begin(self) -> None:
+        """Make sure that a transaction is open."""
+        if self.transactional and not self._open:
+            self._call("begin_transaction")
+            self._open = True
+
+    def make_room(self) -> None:
+        """Wait until the full queue takes records again. Raises OutcomeUnknown after a time."""
+        if self._call("flush", self._timeout_s):
+            raise OutcomeUnknown(f"the producer's queue stayed full for {self._timeout_s:g} s")
+
+    def poll(self) -> None:
+        """Serve what has been delivered, without waiting."""
+        self._call("poll", 0)
+
+    def flush(self) -> None:
+        """All that was produced is delivered, or an error is raised."""
+        left = self._call("flush", self._timeout_s)
+        if left or self._undelivered:
+            reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
+            raise OutcomeUnknown(f"{left + len(self._undelivered)} not delivered: {reasons}")
+
+    def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+        """Send the offsets into the transaction."""
+        sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
+        self._call("send_offsets_to_transaction", sent, group, self._timeout_s)
+
+    def end(self) -> None:
+        """Commit the transaction."""
+        self._call("commit_transaction", self._timeout_s)
+        self._open = False
+
+    def discard(self) -> None:
+        """Give the producer up with all that it holds. Its successor's epoch fences it.
+
+        It is destroyed when the tasks that hold its `produce` are closed and the reports of what it
+        had are served. Its own `close` would wait for a broker that is away, without a bound
+        (measured with confluent-kafka 2.16).
+        """
+        self._producer.purge()
+        with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
+            self.poll()
+        del self._producer, self.produce
+
+    def close(self) -> None:
+        """End in order: an open transaction is aborted, so that nobody waits for it."""
+        if self._open:
+            try:
+                self._call("abort_transaction", self._timeout_s)
+            except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
+                log.info("the open transaction is left to its time-out: %s", error)
+        self.discard()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._producer, name)(*arguments)
+        except KafkaException as error:
+            raise recovery_from(error, name) from error
+        except SystemError as error:
+            # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
+            # poll serve, and may lose it there. The next transaction call names it.
+            try:
+                self._producer.begin_transaction()
+            except KafkaException as fatal:
+                raise recovery_from(fatal, name) from error
+            raise
+
+
+def _failures(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
+    def report(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            undelivered.append(error.str())
+
+    return report

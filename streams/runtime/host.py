@@ -1,0 +1,74 @@
+"""The machine that the runtime runs on: time, waiting, and threads beside the stream thread.
+
+All of it comes in as an argument, so that a simulation runs workers, heartbeats and restores on a
+clock of its own, one at a time, in an order that a seed decides.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+
+class Event(Protocol):
+    """A flag that others can wait for: what the runtime uses of `threading.Event`."""
+
+    def is_set(self) -> bool: ...
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until it is set, at most `timeout` seconds. Returns whether it is set."""
+        ...
+
+
+class Spawned(Protocol):
+    """What runs beside: `join` waits for its end, at most `timeout` seconds."""
+
+    def join(self, timeout: float | None = None) -> None: ...
+
+    def is_alive(self) -> bool: ...
+
+
+class Host(Protocol):
+    """Everything about the machine that could surprise."""
+
+    def monotonic_s(self) -> float: ...
+
+    def now_ms(self) -> int:
+        """Wall-clock time, in ms since 1970."""
+        ...
+
+    def event(self) -> Event: ...
+
+    def lock(self) -> AbstractContextManager[object]: ...
+
+    def spawn(self, name: str, run: Callable[[], None]) -> Spawned:
+        """Run `run` beside this thread. It must end by itself once it is told to."""
+        ...
+
+
+class ThreadHost:
+    """The real machine: threads, locks and clocks of the operating system."""
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def event(self) -> Event:
+        return threading.Event()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return threading.Lock()
+
+    def spawn(self, name: str, run: Callable[[], None]) -> Spawned:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
