@@ -266,7 +266,7 @@ def test_a_crash_between_batches_leaves_the_old_checkpoint(tmp_path: Path) -> No
     class Database:
         write = staticmethod(FailsOnSecondWrite(database.write))
 
-    disk._database = Database()  # type: ignore[assignment]
+    disk._database = Database()
     with pytest.raises(Crash):
         disk.write(changes(12_000), Checkpoint(12_000, "topic"))
     disk._database = database
