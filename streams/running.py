@@ -21,6 +21,7 @@ from streams.membership.connection import Connection, ConnectionLost
 from streams.runtime.assignment import Planner, check_inputs
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
+from streams.runtime.host import ThreadHost
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.topology.build import Topology
@@ -57,6 +58,7 @@ class RunningApp:
         *,
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
+        self._host = ThreadHost()
         self._stop = threading.Event()
         self._changed = threading.Condition()
         self._state = State.CREATED
@@ -183,7 +185,7 @@ class RunningApp:
                 config.task_timeout_ms,
             ),
             stopping=self._stop.is_set,
-            monotonic_s=time.monotonic,
+            host=self._host,
         )
         return StreamLoop(
             Parts(
@@ -215,12 +217,13 @@ class RunningApp:
 
     def _dial(self, address: tuple[str, int] | None) -> Connection:
         if address is not None:
-            return Connection(address, "millrace", _BROKER_WAIT_S)
+            return Connection(address, "millrace", _BROKER_WAIT_S, self._host.lock())
         failure: ConnectionLost | None = None
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             try:
-                return Connection((host, int(port)), "millrace", _BROKER_WAIT_S)
+                address = host, int(port)
+                return Connection(address, "millrace", _BROKER_WAIT_S, self._host.lock())
             except ConnectionLost as error:
                 failure = error
         raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")

@@ -1,9 +1,9 @@
 """Membership by the classic group protocol, with our own assignment: any Kafka from 2.5 on.
 
-Theory of operation. One stream thread joins, leaves and reads `signal()`; a thread of this class
-only sends heartbeats. The group's leader assigns the tasks of all members (`plan`). Workers are
-static members: one that comes back with its instance id within the session time-out gets its tasks
-back without a rebalance, and whoever held the id before is fenced.
+Theory of operation. One stream thread joins, leaves and reads `signal()`; what runs beside it, on
+the same host, only sends heartbeats. The group's leader assigns the tasks of all members (`plan`).
+Workers are static members: one that comes back with its instance id within the session time-out
+gets its tasks back without a rebalance, and whoever held the id before is fenced.
 
     answer to Join, Sync, Heartbeat              what we do
     27 REBALANCE_IN_PROGRESS                     signal REBALANCE: commit, then join again
@@ -21,7 +21,6 @@ Source: KIP-345 (static members), KIP-394 (member id required), KIP-814 (skip as
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -43,6 +42,7 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.positions import Committed, CommittedOffsets, Partition
+from streams.runtime.host import Host, Spawned
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class ClassicMember:
         plan: Plan,
         timeouts: Timeouts,
         stopping: Callable[[], bool],
-        monotonic_s: Callable[[], float],
+        host: Host,
     ) -> None:
         self._group = group
         self.instance_id = instance_id
@@ -108,16 +108,14 @@ class ClassicMember:
         self._plan = plan
         self._timeouts = timeouts
         self._stopping = stopping
-        self._monotonic_s = monotonic_s
+        self._host = host
         self._connection: Connection | None = None
-        self._finding = threading.Lock()
+        self._finding = host.lock()
         self._current = Membership(-1, "")
         self._join_unanswered = False
         self._signalled: tuple[Membership, Signal] | None = None
-        self._closed = threading.Event()
-        self._heart = threading.Thread(
-            target=self._beat, name=f"{instance_id}-heartbeat", daemon=True
-        )
+        self._closed = host.event()
+        self._heart: Spawned | None = None
 
     @property
     def current(self) -> Membership:
@@ -136,8 +134,8 @@ class ClassicMember:
         Raises StreamsError where the coordinator refuses for good, or can't be found for
         `give_up_ms`; TaskMigrated where it does not know us any more while we hold tasks.
         """
-        if self._heart.ident is None:
-            self._heart.start()
+        if self._heart is None:
+            self._heart = self._host.spawn(f"{self.instance_id}-heartbeat", self._beat)
         # Between generations: heartbeats stop, and what they still bring is for the old one.
         self._current = Membership(-1, self._current.member_id)
         trouble_since: float | None = None
@@ -155,7 +153,7 @@ class ClassicMember:
                 if not self._current.member_id and subscribed.tasks:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
             except ConnectionLost as error:
-                now = self._monotonic_s()
+                now = self._host.monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
                 if now - trouble_since > self._timeouts.give_up_ms / 1000:
                     raise StreamsError(f"can't join group {self._group!r}: {error}") from error
@@ -183,7 +181,7 @@ class ClassicMember:
     def leave(self) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
         self._closed.set()
-        if self._heart.ident is not None:
+        if self._heart is not None:
             self._heart.join()
         _, member_id = self._current
         self._current = Membership(-1, "")

@@ -11,8 +11,8 @@ import importlib
 import io
 import itertools
 import socket
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
@@ -35,12 +35,21 @@ def build(entity: type[Any], **fields: Any) -> Any:
 
 
 class Connection:
-    """A connection to one address (host, port). Raises ConnectionLost for every network error."""
+    """A connection to one address (host, port). Raises ConnectionLost for every network error.
 
-    def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
+    `lock` is this connection's own: threads that share it take turns.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        client_id: str,
+        timeout_s: float,
+        lock: AbstractContextManager[object],
+    ) -> None:
         self._client_id = client_id
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()
+        self._lock = lock
         self._correlation = itertools.count()
         try:
             self._socket = socket.create_connection(address, timeout=timeout_s)

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Connection, ConnectionLost, build
 from streams.membership.protocol import Assigned, Subscribed, encode_assignment
+from streams.runtime.host import ThreadHost
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 COORDINATOR = ("coordinator", 9092)
@@ -139,6 +140,16 @@ class Clock:
         return self.now_s
 
 
+class ClockedHost(ThreadHost):
+    """Real threads; the clock is a test's."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def monotonic_s(self) -> float:
+        return self._clock()
+
+
 class Worker:
     """A member of group `a` that reads topic `in`, and its coordinator."""
 
@@ -156,7 +167,7 @@ class Worker:
             plan=self._plan,
             timeouts=Timeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
             stopping=self.stop.is_set,
-            monotonic_s=self.clock,
+            host=ClockedHost(self.clock),
         )
 
     def join(self, *tasks: str) -> Assigned | None:

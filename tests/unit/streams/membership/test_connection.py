@@ -95,7 +95,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def connection(server: Server) -> Iterator[Connection]:
-    connection = Connection(server.address, "client", timeout_s=WAIT_S)
+    connection = Connection(server.address, "client", WAIT_S, threading.Lock())
     yield connection
     connection.close()
 
@@ -224,4 +224,4 @@ def test_an_api_that_the_broker_does_not_serve_is_named(connection: Connection) 
 def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:
     (port,) = free_ports(1)
     with pytest.raises(ConnectionLost, match=f"{HOST}:{port}"):
-        Connection((HOST, port), "client", timeout_s=WAIT_S)
+        Connection((HOST, port), "client", WAIT_S, threading.Lock())
