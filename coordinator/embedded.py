@@ -68,6 +68,17 @@ class EmbeddedBroker:
             raise RuntimeError('no metrics: use EmbeddedBroker(settings={"metrics.port": 0})')
         return f"http://127.0.0.1:{self._broker.metrics_port}/metrics"
 
+    def create_topics(self, topics: Mapping[str, int]) -> None:
+        """Make those that aren't there, with so many partitions each, while it runs."""
+        if self._broker is None or self._loop is None:
+            raise RuntimeError("the broker isn't running: give it topics=... when it is made")
+        broker = self._broker
+
+        async def create() -> None:
+            broker.ensure_topics(topics)
+
+        asyncio.run_coroutine_threadsafe(create(), self._loop).result()
+
     def __enter__(self) -> Self:
         with ExitStack() as exits:
             directory = self._data_dir

@@ -1,0 +1,1 @@
+"""How an application's own tests look; docs/testing.md explains them."""
