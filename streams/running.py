@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from types import TracebackType
 from uuid import uuid4
 
@@ -16,14 +17,13 @@ from state.errors import StateError
 from streams.config import StreamsConfig
 from streams.embedded import bootstrap_address
 from streams.errors import ConfigError, StreamsError, UserError
-from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Connection, ConnectionLost
-from streams.runtime.assignment import Planner, check_inputs
+from streams.runtime.assembly import Worker, stream_loop
+from streams.runtime.assignment import check_inputs
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
-from streams.runtime.loop import Parts, StreamLoop
-from streams.runtime.opening import Opener
+from streams.runtime.loop import StreamLoop
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class RunningApp:
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
         self._host = ThreadHost()
-        self._stop = threading.Event()
+        self._stop = self._host.event()
         self._changed = threading.Condition()
         self._state = State.CREATED
         self._error: UserError | None = None
@@ -75,8 +75,20 @@ class RunningApp:
             raise ConfigError(str(error)) from error
         self._thread_states: dict[int, str] = {}
         try:
+            worker = Worker(
+                id=str(self._slot.id),
+                topology=topology,
+                config=config,
+                clients=clients,
+                directory=directory,
+                host=self._host,
+                dial=self._dial,
+                stop=self._stop,
+            )
             self._loops = [
-                self._loop(number, topology, config, clients, directory, reached)
+                stream_loop(
+                    worker, number, changed=partial(self._thread_changed, number), reached=reached
+                )
                 for number in range(config.num_stream_threads)
             ]
         except BaseException:
@@ -159,61 +171,6 @@ class RunningApp:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _loop(
-        self,
-        number: int,
-        topology: Topology,
-        config: StreamsConfig,
-        clients: Clients,
-        directory: StateDirectory,
-        reached: Callable[[Step], None],
-    ) -> StreamLoop:
-        instance = f"{topology.application_id}-{self._slot.id}-{number}"
-        admin = clients.admin()
-        restore_consumer = clients.consumer(f"restore-{number}")
-        member = ClassicMember(
-            topology.application_id,
-            instance,
-            topology.source_topics,
-            dial=self._dial,
-            plan=Planner(topology, config, admin).plan,
-            timeouts=Timeouts(
-                config.session_timeout_ms,
-                config.heartbeat_interval_ms,
-                config.max_poll_interval_ms,
-                config.task_timeout_ms,
-            ),
-            stopping=self._stop.is_set,
-            host=self._host,
-        )
-        return StreamLoop(
-            Parts(
-                name=f"thread {number}",
-                group=topology.application_id,
-                member=member,
-                consumer=clients.consumer(f"consumer-{number}"),
-                restore_consumer=restore_consumer,
-                admin=admin,
-                opener=Opener(
-                    topology,
-                    config,
-                    directory,
-                    admin,
-                    restore_consumer,
-                    committed_offsets=member.committed_offsets,
-                    wait=self._stop.wait,
-                ),
-                new_producer=lambda: clients.producer(instance),
-                stop=self._stop,
-                monotonic_s=time.monotonic,
-                commit_every_ms=config.commit_every_ms,
-                records_max=config.max_poll_records,
-                task_timeout_ms=config.task_timeout_ms,
-                changed=lambda state: self._thread_changed(number, state),
-                reached=reached,
-            )
-        )
 
     def _dial(self, address: tuple[str, int] | None) -> Connection:
         if address is not None:

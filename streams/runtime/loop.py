@@ -13,7 +13,6 @@ first three: the next turns get it back.
 from __future__ import annotations
 
 import logging
-import threading
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -33,6 +32,7 @@ from streams.runtime.clients import (
     recovery_from_produce,
 )
 from streams.runtime.commit import Committer, Step
+from streams.runtime.host import Event
 from streams.runtime.opening import Opener
 from streams.runtime.task import Task, TaskContext
 
@@ -68,7 +68,7 @@ class Parts:
     admin: Admin
     opener: Opener
     new_producer: Callable[[], DataProducer]
-    stop: threading.Event
+    stop: Event
     monotonic_s: Callable[[], float]
     commit_every_ms: int
     records_max: int

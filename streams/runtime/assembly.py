@@ -1,0 +1,88 @@
+"""Assembly: one stream thread made of its parts. The real machine and a simulated one differ in
+what they pass in, and in nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from state.directory import StateDirectory
+from streams.config import StreamsConfig
+from streams.membership.classic import ClassicMember, Dial, Timeouts
+from streams.runtime.assignment import Planner
+from streams.runtime.clients import Clients
+from streams.runtime.commit import Step
+from streams.runtime.host import Event, Host
+from streams.runtime.loop import Parts, StreamLoop
+from streams.runtime.opening import Opener
+from streams.topology.build import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """What the threads of one worker share. `id` outlives the process: see `ProcessSlot`."""
+
+    id: str
+    topology: Topology
+    config: StreamsConfig
+    clients: Clients
+    directory: StateDirectory
+    host: Host
+    dial: Dial
+    stop: Event
+
+
+def stream_loop(
+    worker: Worker,
+    number: int,
+    *,
+    changed: Callable[[str], None],
+    reached: Callable[[Step], None],
+) -> StreamLoop:
+    """The loop of thread `number`, with clients and a membership of its own."""
+    topology, config, clients = worker.topology, worker.config, worker.clients
+    instance = f"{topology.application_id}-{worker.id}-{number}"
+    admin = clients.admin()
+    restore_consumer = clients.consumer(f"restore-{number}")
+    member = ClassicMember(
+        topology.application_id,
+        instance,
+        topology.source_topics,
+        dial=worker.dial,
+        plan=Planner(topology, config, admin).plan,
+        timeouts=Timeouts(
+            config.session_timeout_ms,
+            config.heartbeat_interval_ms,
+            config.max_poll_interval_ms,
+            config.task_timeout_ms,
+        ),
+        stopping=worker.stop.is_set,
+        host=worker.host,
+    )
+    return StreamLoop(
+        Parts(
+            name=f"thread {number}",
+            group=topology.application_id,
+            member=member,
+            consumer=clients.consumer(f"consumer-{number}"),
+            restore_consumer=restore_consumer,
+            admin=admin,
+            opener=Opener(
+                topology,
+                config,
+                worker.directory,
+                admin,
+                restore_consumer,
+                committed_offsets=member.committed_offsets,
+                wait=worker.stop.wait,
+            ),
+            new_producer=lambda: clients.producer(instance),
+            stop=worker.stop,
+            monotonic_s=worker.host.monotonic_s,
+            commit_every_ms=config.commit_every_ms,
+            records_max=config.max_poll_records,
+            task_timeout_ms=config.task_timeout_ms,
+            changed=changed,
+            reached=reached,
+        )
+    )
