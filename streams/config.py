@@ -52,7 +52,10 @@ class StreamsConfig(BaseSettings):
 
     bootstrap_servers: str = EMBEDDED
     """`embedded`, or addresses of a Kafka cluster as host:port,host:port."""
-    processing_guarantee: Literal["exactly_once_v2", "at_least_once"] = "exactly_once_v2"
+    processing_guarantee: Literal["exactly_once_v2", "exactly_once", "at_least_once"] = (
+        "exactly_once_v2"
+    )
+    """`exactly_once` has a producer and a transaction for each task, as before KIP-447."""
     commit_interval_ms: int | None = None
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: int = 1
@@ -77,7 +80,7 @@ class StreamsConfig(BaseSettings):
 
     @property
     def exactly_once(self) -> bool:
-        return self.processing_guarantee == "exactly_once_v2"
+        return self.processing_guarantee != "at_least_once"
 
     @property
     def commit_every_ms(self) -> int:

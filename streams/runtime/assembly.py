@@ -15,6 +15,7 @@ from streams.runtime.commit import Step
 from streams.runtime.host import Event, Host
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
+from streams.runtime.producers import Producers
 from streams.topology.build import Topology
 
 
@@ -76,7 +77,12 @@ def stream_loop(
                 committed_offsets=member.committed_offsets,
                 wait=worker.stop.wait,
             ),
-            new_producer=lambda: clients.producer(instance),
+            producers=Producers(
+                clients.producer,
+                guarantee=config.processing_guarantee,
+                application=topology.application_id,
+                thread=instance,
+            ),
             stop=worker.stop,
             monotonic_s=worker.host.monotonic_s,
             commit_every_ms=config.commit_every_ms,

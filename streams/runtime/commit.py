@@ -18,7 +18,8 @@ from enum import Enum, auto
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
-from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.producers import Producers
 from streams.runtime.task import Task
 
 
@@ -38,15 +39,16 @@ Offsets = list[tuple[Partition, Committed]]
 class Committer:
     """Commits the tasks of one thread.
 
-    `send` puts the offsets in the producer's transaction, or (at least once) commits them and
-    returns whether the group accepts them. `reached` is told each step: a test may end the process
-    there.
+    `group` gives the group's metadata with the current generation, `commit_as_member` commits
+    offsets outside a transaction and returns whether the group accepts them. `reached` is told each
+    step: a test may end the process there.
     """
 
     def __init__(
         self,
         consumer: DataConsumer,
         admin: Admin,
+        producers: Producers,
         *,
         group: Callable[[], bytes],
         commit_as_member: Callable[[Offsets], bool],
@@ -54,15 +56,17 @@ class Committer:
     ) -> None:
         self._consumer = consumer
         self._admin = admin
+        self._producers = producers
         self._group = group
         self._commit_as_member = commit_as_member
         self._reached = reached
 
-    def commit(self, tasks: Collection[Task], producer: DataProducer) -> int:
+    def commit(self, tasks: Collection[Task]) -> int:
         """Commit all that `tasks` did since the last time; how many had something to commit.
 
-        Raises TaskMigrated, OutcomeUnknown or StreamsError; then nothing of it may be used any
-        more: the tasks are to be closed.
+        Tasks that share a producer are committed in one transaction, all or none of them; the
+        others one after the other. Raises TaskMigrated, OutcomeUnknown or StreamsError; then
+        nothing of it may be used any more: the tasks are to be rolled back.
         """
         dirty = [task for task in tasks if task.dirty]
         if not dirty:
@@ -70,23 +74,28 @@ class Committer:
         self._reached(Step.PROCESSED)
         for task in dirty:
             task.flush()
-        for task in dirty:
-            task.log_changes(producer)
-        producer.flush()
+        shared = self._producers.shared(dirty)
+        for producer, together in shared:
+            for task in together:
+                task.log_changes(producer)
+        for producer, _ in shared:
+            producer.flush()
         self._reached(Step.PRODUCED)
         positions = self._consumer.positions(p for task in dirty for p in task.positions)
         for task in dirty:
             task.positions.update((p, positions[p]) for p in task.positions if p in positions)
-        if producer.transactional:
-            producer.commit([each for task in dirty for each in task.offsets()], self._group())
-            self._reached(Step.OFFSETS_SENT)
-            producer.end()
-        else:
-            self._commit_at_least_once(dirty)
-        self._reached(Step.COMMITTED)
-        for task in dirty:
-            task.committed()
-        self._reached(Step.STORED)
+        for producer, together in shared:
+            if producer.transactional:
+                offsets = [each for task in together for each in task.offsets()]
+                producer.commit(offsets, self._group())
+                self._reached(Step.OFFSETS_SENT)
+                producer.end()
+            else:
+                self._commit_at_least_once(together)
+            self._reached(Step.COMMITTED)
+            for task in together:
+                task.committed()
+            self._reached(Step.STORED)
         return len(dirty)
 
     def _commit_at_least_once(self, dirty: list[Task]) -> None:

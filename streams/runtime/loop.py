@@ -1,12 +1,12 @@
 """The loop of one stream thread: membership, tasks, records, commits, and recovery.
 
-Each turn does what is next, in this order: have a producer; have a membership; have the tasks that
-it names; take records and process them; commit when it is time. Recovery is losing one of the
-first three: the next turns get it back.
+Each turn does what is next, in this order: have a membership; have the tasks that it names, each
+with its producer; take records and process them; commit when it is time. Recovery is losing some
+of these: the next turns get it back.
 
     raised             lost
-    OutcomeUnknown     producer, tasks       (the new producer's epoch fences the old)
-    TaskMigrated       producer, tasks, membership
+    OutcomeUnknown     producers, tasks      (the new producer's epoch fences the old)
+    TaskMigrated       producers, tasks, membership
     StreamsError       everything: the thread ends and the error is reported
 """
 
@@ -27,13 +27,13 @@ from streams.positions import Partition
 from streams.runtime.clients import (
     Admin,
     DataConsumer,
-    DataProducer,
     group_metadata,
     recovery_from_produce,
 )
 from streams.runtime.commit import Committer, Step
 from streams.runtime.host import Event
 from streams.runtime.opening import Opener
+from streams.runtime.producers import Producers
 from streams.runtime.task import Task, TaskContext
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Parts:
     restore_consumer: DataConsumer
     admin: Admin
     opener: Opener
-    new_producer: Callable[[], DataProducer]
+    producers: Producers
     stop: Event
     monotonic_s: Callable[[], float]
     commit_every_ms: int
@@ -85,7 +85,6 @@ class StreamLoop:
         self._parts = parts
         self.counters = Counters()
         self.tasks: dict[str, Task] = {}
-        self._producer: DataProducer | None = None
         self._assigned: Assigned | None = None
         self._routes: dict[str, dict[int, tuple[Task, Callable[[Any], None]]]] = {}
         self._commit_at = 0.0
@@ -94,6 +93,7 @@ class StreamLoop:
         self._committer = Committer(
             parts.consumer,
             parts.admin,
+            parts.producers,
             group=self._group_metadata,
             commit_as_member=parts.member.commit_offsets,
             reached=parts.reached,
@@ -118,14 +118,12 @@ class StreamLoop:
 
     def _turn(self) -> None:
         parts = self._parts
-        if self._producer is None:
-            self._producer = parts.new_producer()
         self._keep_membership()
         if self._assigned is None:
             return
         if len(self.tasks) < len(self._assigned.tasks):
             self._commit()  # a restore may take longer than the transaction's time-out
-            self._open_tasks(self._producer)
+            self._open_tasks()
         if not self.tasks:
             self._quiet()
             parts.stop.wait(_TAKE_WAIT_S)
@@ -135,13 +133,13 @@ class StreamLoop:
             parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
         )
         if messages:
-            self._process(messages, self._producer)
-        self._producer.poll()
+            self._process(messages)
+        parts.producers.poll()
         if parts.monotonic_s() >= self._commit_at:
             self._commit()
 
-    def _process(self, messages: list[Any], producer: DataProducer) -> None:
-        producer.begin()
+    def _process(self, messages: list[Any]) -> None:
+        begin = self._parts.producers.begin
         routes = self._routes
         context: TaskContext | None = None
         try:
@@ -150,7 +148,9 @@ class StreamLoop:
                     task, receive = routes[message.topic()][message.partition()]
                 except KeyError:
                     continue  # taken just before its partition was given away
-                task.dirty = True
+                if not task.dirty:
+                    begin(task.name)
+                    task.dirty = True
                 context = task.context
                 context.message = message
                 receive(message)
@@ -163,10 +163,8 @@ class StreamLoop:
 
     def _commit(self) -> None:
         self._commit_at = self._parts.monotonic_s() + self._parts.commit_every_ms / 1000
-        if self._producer is None:
-            return
         try:
-            committed = self._committer.commit(self.tasks.values(), self._producer)
+            committed = self._committer.commit(self.tasks.values())
         except (UserError, TaskMigrated, OutcomeUnknown):
             raise
         except StateError as error:
@@ -199,7 +197,7 @@ class StreamLoop:
                 self._close_tasks([name for name in self.tasks if name not in mine])
                 self._settled()
 
-    def _open_tasks(self, producer: DataProducer) -> None:
+    def _open_tasks(self) -> None:
         """Open what is assigned and not open yet; what is not to be had is tried again."""
         parts = self._parts
         assigned = self._assigned or _NO_TASKS
@@ -210,7 +208,7 @@ class StreamLoop:
             name = parts.opener.task_of(topic, number)
             if name in wanted:
                 wanted[name].append(Partition(topic, number))
-        opened = parts.opener.open(wanted, producer, self._interrupted)
+        opened = parts.opener.open(wanted, parts.producers, self._interrupted)
         self.counters.restored_records += opened.replayed
         positions: dict[Partition, int] = {}
         for task in opened.tasks:
@@ -249,11 +247,12 @@ class StreamLoop:
             del self._routes[topic][number]
         with ExitStack() as steps:
             for task in closed:
+                steps.callback(self._parts.producers.release, task.name)
                 steps.callback(task.close)
             self._parts.consumer.remove(partitions)
 
     def _recover(self, error: Exception) -> None:
-        """Roll back by closing every task, give the producer up, and say why."""
+        """Roll back: give the producers up, close every task, and say why."""
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
         self.counters.recoveries += 1
         now = self._parts.monotonic_s()
@@ -263,10 +262,8 @@ class StreamLoop:
             raise StreamsError(
                 f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
+        self._parts.producers.discard()  # first: what is closed in order ends its transaction
         self._close_tasks(list(self.tasks))
-        if self._producer is not None:
-            self._producer.discard()
-            self._producer = None
         if isinstance(error, TaskMigrated):
             self._assigned = None
         self._parts.changed("REBALANCING")
@@ -278,9 +275,7 @@ class StreamLoop:
             steps.callback(self._parts.restore_consumer.close)
             steps.callback(self._parts.consumer.close)
             steps.callback(self._parts.member.leave)
-            if self._producer is not None:
-                steps.callback(self._producer.close)
-                self._producer = None
+            steps.callback(self._parts.producers.close)
             steps.callback(self._close_tasks, list(self.tasks))
 
     def _group_metadata(self) -> bytes:

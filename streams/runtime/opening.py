@@ -1,6 +1,6 @@
 """Opening tasks: own the directory, read the committed offsets, catch the stores up, compile.
 
-The order matters (decision 10): first this thread's producer has fenced its predecessor, then the
+The order matters (decision 10): first the task's producer has fenced its predecessor, then the
 offsets are read, stable, then the changelogs' high watermarks, then the changelogs up to them.
 """
 
@@ -22,8 +22,9 @@ from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
-from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.offsets import decode_metadata
+from streams.runtime.producers import Producers
 from streams.runtime.restore import restore
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Subtopology, Topology
@@ -90,7 +91,7 @@ class Opener:
     def open(
         self,
         wanted: Mapping[str, list[Partition]],
-        producer: DataProducer,
+        producers: Producers,
         interrupted: Callable[[], bool],
     ) -> Opened:
         """Open those of `wanted` whose directory is free; none if interrupted: ask again."""
@@ -99,6 +100,8 @@ class Opener:
             for name, partitions in wanted.items():
                 if (task := self._claim(name, partitions)) is not None:
                     claimed.append(task)
+            for task in claimed:
+                producers.of(task.name)  # has fenced its predecessor before offsets are read
             partitions = [p for task in claimed for p in task.partitions]
             committed = self._stable_offsets(partitions, interrupted)
             if committed is None:
@@ -120,7 +123,7 @@ class Opener:
                     task.subtopology,
                     positions={p: positions[p] for p in task.partitions},
                     stores=task.stores,
-                    producer=producer,
+                    producer=producers.of(task.name),
                     lock=task.lock,
                 )
                 for task in claimed

@@ -152,7 +152,10 @@ class FakeConsumer(DataConsumer):
 class FakeProducer(DataProducer):
     """Holds records back until `flush`, as linger does. A new one fences the one before it."""
 
-    def __init__(self, kafka: Kafka, script: Script, *, transactional: bool = True) -> None:
+    def __init__(
+        self, kafka: Kafka, script: Script, *, name: str = "id", transactional: bool = True
+    ) -> None:
+        self.name = name
         self.transactional = transactional
         self.produced: list[tuple[str, bytes | None, bytes | None]] = []
         self.sent: list[list[tuple[Partition, Committed]]] = []
@@ -166,7 +169,7 @@ class FakeProducer(DataProducer):
         self._queue: list[tuple[Partition, Entry, Any]] = []
         self._transaction: Transaction | None = None
         with script.call("producer.init"):
-            self._epoch = kafka.init_producer() if transactional else 0
+            self._epoch = kafka.init_producer(name) if transactional else 0
 
     def _produce(
         self,
@@ -194,8 +197,8 @@ class FakeProducer(DataProducer):
         with self._script.call("producer.begin"):
             if self.transactional and self._transaction is None:
                 self._transaction = Transaction()
-                if self._epoch == self._kafka.epoch:
-                    self._kafka.open_transactions[self._epoch] = self._transaction
+                if self._epoch == self._kafka.epochs[self.name]:
+                    self._kafka.open_transactions[self.name] = self._transaction
 
     def make_room(self) -> None:
         with self._script.call("producer.make_room"):
@@ -221,7 +224,7 @@ class FakeProducer(DataProducer):
             self._check_epoch()
             transaction, self._transaction = self._transaction, None
             assert transaction is not None, "nothing to commit"
-            del self._kafka.open_transactions[self._epoch]
+            del self._kafka.open_transactions[self.name]
             self._kafka.end(transaction, committed=True)
 
     def discard(self) -> None:
@@ -231,12 +234,13 @@ class FakeProducer(DataProducer):
     def close(self) -> None:
         self._script.calls.append("producer.close")
         self.discarded = True
-        transaction = self._kafka.open_transactions.pop(self._epoch, None)
-        if transaction is not None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None and self._kafka.open_transactions.get(self.name) is transaction:
+            del self._kafka.open_transactions[self.name]
             self._kafka.end(transaction, committed=False)
 
     def _check_epoch(self) -> None:
-        if self._epoch != self._kafka.epoch:
+        if self._epoch != self._kafka.epochs[self.name]:
             raise TaskMigrated("a newer producer has this id")
 
     def _deliver(self) -> None:

@@ -70,9 +70,10 @@ class Kafka:
         self.starts: dict[Partition, int] = {}
         self.topic_ids: dict[str, str] = {}
         self.offsets: dict[Partition, Committed] = {}
-        self.open_transactions: dict[int, Transaction] = {}
-        self.epoch = 0
-        """Of the one transactional id: a producer with a lower one is fenced."""
+        self.open_transactions: dict[object, Transaction] = {}
+        """By whoever has it open: a transactional id."""
+        self.epochs: dict[str, int] = {}
+        """By transactional id: a producer with a lower one is fenced."""
         self._ids = count(1)
         for topic, partitions in (topics or {}).items():
             self.create(topic, partitions)
@@ -109,13 +110,13 @@ class Kafka:
         if committed:
             self.offsets |= transaction.offsets
 
-    def init_producer(self) -> int:
+    def init_producer(self, name: str) -> int:
         """A new epoch: whatever the one before it has left open is aborted."""
-        for transaction in self.open_transactions.values():
-            self.end(transaction, committed=False)
-        self.open_transactions.clear()
-        self.epoch += 1
-        return self.epoch
+        left = self.open_transactions.pop(name, None)
+        if left is not None:
+            self.end(left, committed=False)
+        self.epochs[name] = self.epochs.get(name, 0) + 1
+        return self.epochs[name]
 
     def pending(self, partition: Partition) -> bool:
         return any(partition in each.offsets for each in self.open_transactions.values())

@@ -17,6 +17,7 @@ from streams.operators.count import count
 from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Step
 from streams.runtime.offsets import decode_metadata
+from streams.runtime.producers import Producers
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Subtopology, build
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
@@ -61,12 +62,19 @@ def two_stores() -> Subtopology:
 class Thread:
     """What commits: two tasks that read `left` and `right`, one for each partition."""
 
-    def __init__(self, state: Path, *, transactional: bool = True) -> None:
+    def __init__(self, state: Path, *, guarantee: str = "exactly_once_v2") -> None:
         self.script = Script()
         topics = {"left": 2, "right": 2, "out": 1, "a-l-changelog": 2, "a-r-changelog": 2}
         self.kafka = Kafka(topics)
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
-        self.producer = FakeProducer(self.kafka, self.script, transactional=transactional)
+        self.producers = Producers(
+            lambda name: FakeProducer(
+                self.kafka, self.script, name=name, transactional=guarantee != "at_least_once"
+            ),
+            guarantee=guarantee,
+            application="a",
+            thread="id",
+        )
         self.member = FakeMember(self.kafka, self.script)
         self.disks: dict[tuple[int, str], RecordingDisk] = {}
         self.subtopology = two_stores()
@@ -75,6 +83,7 @@ class Thread:
         self.committer = Committer(
             self.consumer,
             FakeAdmin(self.kafka, self.script),
+            self.producers,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
             reached=lambda step: self.script.calls.append(step.name),
@@ -83,16 +92,25 @@ class Thread:
     def process(self, topic: str, number: int, *keys: str) -> None:
         """Load the records and let the task process what it has not read yet."""
         self.kafka.load(Partition(topic, number), *((key, "v") for key in keys))
-        self.producer.begin()
         for message in self.consumer.take(100, 0):
             task = self.tasks[message.partition()]
+            self.producers.begin(task.name)
             task.dirty = True
             task.context.message = message
             task.receivers[message.topic()](message)
         self.script.calls.clear()
 
+    @property
+    def producer(self) -> FakeProducer:
+        return self.producer_of(0)
+
+    def producer_of(self, number: int) -> FakeProducer:
+        producer = self.producers.of(f"0_{number}")
+        assert isinstance(producer, FakeProducer)
+        return producer
+
     def commit(self) -> int:
-        return self.committer.commit(self.tasks, self.producer)
+        return self.committer.commit(self.tasks)
 
     def _task(self, number: int) -> Task:
         stores = {}
@@ -115,7 +133,7 @@ class Thread:
             self.subtopology,
             positions=positions,
             stores=stores,
-            producer=self.producer,
+            producer=self.producers.of(f"0_{number}"),
             lock=self.directory.lock_task(f"0_{number}"),
         )
 
@@ -215,6 +233,33 @@ def test_all_dirty_tasks_go_into_one_transaction(tmp_path: Path) -> None:
     ]
 
 
+def test_a_task_with_a_producer_of_its_own_has_a_transaction_of_its_own(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, guarantee="exactly_once")
+    thread.process("left", 0, "a")
+    thread.process("right", 1, "b")
+    assert thread.commit() == 2
+    for number in range(2):
+        assert thread.producer_of(number).name == f"a-0_{number}"
+        (sent,) = thread.producer_of(number).sent
+        assert {partition.number for partition, _ in sent} == {number}
+    assert thread.script.only("producer.flush", "producer.commit", "producer.end", "STORED") == [
+        *["producer.flush"] * 2,
+        *["producer.commit", "producer.end", "STORED"] * 2,
+    ]
+
+
+def test_of_two_transactions_the_first_stands_when_the_second_fails(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, guarantee="exactly_once")
+    thread.process("left", 0, "a")
+    thread.process("left", 1, "b")
+    thread.script.fail("producer.commit", OutcomeUnknown("?"), at=2)
+    with pytest.raises(OutcomeUnknown):
+        thread.commit()
+    assert thread.disks[0, "l"].checkpoint() == Checkpoint(1, "id-l")
+    assert thread.disks[1, "l"].checkpoint() is None
+    assert thread.kafka.offsets.keys() == {Partition(topic, 0) for topic in INPUTS}
+
+
 def test_a_clean_task_takes_no_part_in_a_commit(tmp_path: Path) -> None:
     thread = Thread(tmp_path)
     thread.process("left", 1, "a")
@@ -286,7 +331,7 @@ def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -
 
 
 def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_path: Path) -> None:
-    thread = Thread(tmp_path, transactional=False)
+    thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a", "b")
     thread.commit()
     assert thread.script.calls == [
@@ -311,7 +356,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
 def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_gone(
     tmp_path: Path,
 ) -> None:
-    thread = Thread(tmp_path, transactional=False)
+    thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
     thread.member.accepts_offsets = False
     with pytest.raises(TaskMigrated, match="offsets were refused"):
@@ -320,7 +365,7 @@ def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_go
 
 
 def test_at_least_once_a_lost_connection_leaves_the_outcome_unknown(tmp_path: Path) -> None:
-    thread = Thread(tmp_path, transactional=False)
+    thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
     thread.script.fail("member.commit_offsets", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="commit offsets: gone"):

@@ -35,11 +35,11 @@ def test_every_record_is_processed_once_and_committed(tmp_path: Path) -> None:
     assert world.loop.counters.records == 4
 
 
-def test_a_member_joins_after_it_has_a_producer_and_before_it_reads_offsets(tmp_path: Path) -> None:
+def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
-    names = ["producer.init", "member.join", "member.committed_offsets", "consumer.add"]
+    names = ["member.join", "producer.init", "member.committed_offsets", "consumer.add"]
     assert world.script.only(*names) == names
 
 

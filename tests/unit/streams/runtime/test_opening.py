@@ -14,6 +14,7 @@ from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
 from streams.runtime.opening import Opened, Opener
+from streams.runtime.producers import Producers
 from streams.runtime.task import Task
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
@@ -51,7 +52,12 @@ class Opening:
         self.while_waiting: Callable[[], None] = lambda: None
         self.interrupted = False
         self.directory = StateDirectory(state, "a")
-        self._producer = FakeProducer(self.kafka, self.script)
+        self._producers = Producers(
+            lambda name: FakeProducer(self.kafka, self.script, name=name),
+            guarantee="exactly_once_v2",
+            application="a",
+            thread="id",
+        )
         self._opener = Opener(
             topology,
             StreamsConfig(auto_offset_reset=reset),
@@ -64,7 +70,7 @@ class Opening:
         self._opened: list[Task] = []
 
     def open(self, name: str = "0_0", partition: Partition = INPUT) -> Opened:
-        return self._opener.open({name: [partition]}, self._producer, lambda: self.interrupted)
+        return self._opener.open({name: [partition]}, self._producers, lambda: self.interrupted)
 
     def position(self, name: str = "0_0", partition: Partition = INPUT) -> int:
         """Where the task begins; it is closed again."""

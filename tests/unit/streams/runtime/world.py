@@ -13,6 +13,7 @@ from streams.positions import Partition
 from streams.runtime.commit import Step
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
+from streams.runtime.producers import Producers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -62,10 +63,11 @@ class World:
         state: Path,
         *,
         partitions: int = 1,
-        transactional: bool = True,
+        guarantee: str = "exactly_once_v2",
         commit_every_ms: int = 0,
         task_timeout_ms: int = 60_000,
     ) -> None:
+        self._guarantee = guarantee
         self.script = Script()
         self.clock = Clock()
         self.kafka = Kafka({"in": partitions, "out": 1, CHANGELOG: partitions})
@@ -97,7 +99,9 @@ class World:
                     committed_offsets=self.member.committed_offsets,
                     wait=self.stop.wait,
                 ),
-                new_producer=lambda: self._new_producer(transactional),
+                producers=Producers(
+                    self._new_producer, guarantee=guarantee, application="a", thread="a-slot-0"
+                ),
                 stop=self.stop,
                 monotonic_s=self.clock,
                 commit_every_ms=commit_every_ms,
@@ -130,6 +134,9 @@ class World:
             written.setdefault((key or b"").decode(), []).append(counted)
         return written
 
-    def _new_producer(self, transactional: bool) -> FakeProducer:
-        self.producers.append(FakeProducer(self.kafka, self.script, transactional=transactional))
+    def _new_producer(self, name: str) -> FakeProducer:
+        transactional = self._guarantee != "at_least_once"
+        self.producers.append(
+            FakeProducer(self.kafka, self.script, name=name, transactional=transactional)
+        )
         return self.producers[-1]

@@ -1,0 +1,83 @@
+"""Which producer a task writes with: the one place where the guarantees differ for the loop.
+
+    guarantee          producers       transactional.id                       a transaction holds
+    exactly_once_v2    one a thread    <application.id>-<slot id>-<thread>    the thread's tasks
+    exactly_once       one a task      <application.id>-<task id>             one task
+    at_least_once      one a thread    none                                   -
+
+Whatever the guarantee: a transactional producer has fenced its predecessor of the same id before
+the task's committed offsets are read, and every transaction carries offsets with the generation of
+the group. So the two ways of being exactly once may run in one group at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.runtime.clients import DataProducer
+from streams.runtime.task import Task
+
+ONE_EACH = "exactly_once"
+"""The guarantee that gives each task a producer of its own."""
+
+
+class Producers:
+    """The producers of one thread, made when a task needs them. `new` is given the name that tells
+    a producer from others: the transactional id, where there is one."""
+
+    def __init__(
+        self, new: Callable[[str], DataProducer], *, guarantee: str, application: str, thread: str
+    ) -> None:
+        self._new = new
+        self._one_each = guarantee == ONE_EACH
+        self._application = application
+        self._thread = thread
+        self._made: dict[str, DataProducer] = {}
+
+    def of(self, task: str) -> DataProducer:
+        """The producer of a task. A new transactional one has fenced its predecessor: offsets that
+        are read from now on are not changed by it any more. Raises what making a producer raises.
+        """
+        name = f"{self._application}-{task}" if self._one_each else self._thread
+        producer = self._made.get(name)
+        if producer is None:
+            producer = self._made[name] = self._new(name)
+        return producer
+
+    def begin(self, task: str) -> None:
+        """A task is about to write: make sure that its transaction is open."""
+        self.of(task).begin()
+
+    def poll(self) -> None:
+        """Serve what has been delivered, without waiting."""
+        for producer in self._made.values():
+            producer.poll()
+
+    def shared(self, tasks: Iterable[Task]) -> list[tuple[DataProducer, list[Task]]]:
+        """The tasks by producer: those of one are committed in one transaction."""
+        groups: dict[DataProducer, list[Task]] = {}
+        for task in tasks:
+            groups.setdefault(self.of(task.name), []).append(task)
+        return list(groups.items())
+
+    def release(self, task: str) -> None:
+        """A task was closed: a producer of its own goes with it."""
+        if self._one_each:
+            producer = self._made.pop(f"{self._application}-{task}", None)
+            if producer is not None:
+                producer.close()
+
+    def discard(self) -> None:
+        """Give all up, with all that they hold. Their successors fence them."""
+        made, self._made = self._made, {}
+        for producer in made.values():
+            producer.discard()
+
+    def close(self) -> None:
+        """End in order: open transactions are aborted, so that nobody waits for them."""
+        made, self._made = self._made, {}
+        for producer in made.values():
+            with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
+                producer.close()

@@ -1,0 +1,63 @@
+"""The guarantees side by side: one follows the other after a crash, and while the group runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.runtime.commit import Step
+from tests.integration.cluster import Topics, Worker, stored_counts
+
+RECORDS = 2_000
+NewWorker = Callable[..., Worker]
+V1, V2 = "exactly_once", "exactly_once_v2"
+
+
+@pytest.mark.parametrize(("before", "after"), [(V1, V2), (V2, V1)])
+def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
+    topics: Topics,
+    new_worker: NewWorker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    after: str,
+) -> None:
+    """Its successor does not take its transactional id over: it waits for the open transaction."""
+    monkeypatch.setenv("MILLRACE_TRANSACTION_TIMEOUT_MS", "3000")
+    topics.load(RECORDS)
+    worker = new_worker(guarantee=before)
+    worker.start(kill_at=Step.OFFSETS_SENT.name, kill_commit=4)
+    worker.load_until_killed(topics)
+    worker = new_worker(guarantee=after)
+    worker.start()
+    topics.wait_for_counts(topics.loaded)
+    worker.finish()
+    assert topics.counts() == topics.truth
+    assert stored_counts(tmp_path / "state", topics.application) == topics.truth
+
+
+def test_a_rolling_restart_switches_the_guarantee_while_the_group_runs(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path
+) -> None:
+    """v2, v2 -> v2, v1 -> v1, v1 -> v1, v2 -> v2, v2; one of those that are replaced is killed."""
+    machines = {name: tmp_path / name for name in ("one", "two")}
+    workers = {name: new_worker(guarantee=V2, state=name) for name in machines}
+    for worker in workers.values():
+        worker.start()
+    topics.load(RECORDS)
+    topics.wait_for_counts(topics.loaded)
+    for name, guarantee in (("one", V1), ("two", V1), ("one", V2), ("two", V2)):
+        topics.load(RECORDS)
+        if name == "one":
+            workers[name].kill()
+        else:
+            workers[name].finish()
+        workers[name] = new_worker(guarantee=guarantee, state=name)
+        workers[name].start()
+        topics.load(RECORDS)
+        topics.wait_for_counts(topics.loaded)
+    for worker in workers.values():
+        worker.finish()
+    assert topics.counts() == topics.truth

@@ -1,0 +1,93 @@
+"""Which producer a task writes with, under each guarantee, and when producers come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.errors import OutcomeUnknown
+from streams.runtime.producers import Producers
+from tests.unit.streams.runtime.fakes import FakeProducer, Script
+from tests.unit.streams.runtime.kafka import Kafka
+
+
+class Made:
+    """Producers, and a list of those that were made."""
+
+    def __init__(self, guarantee: str) -> None:
+        self.script = Script()
+        self.made: list[FakeProducer] = []
+        self._kafka = Kafka()
+        self.producers = Producers(
+            self._new, guarantee=guarantee, application="app", thread="app-slot-0"
+        )
+
+    def _new(self, name: str) -> FakeProducer:
+        producer = FakeProducer(self._kafka, self.script, name=name)
+        self.made.append(producer)
+        return producer
+
+    @property
+    def names(self) -> list[str]:
+        return [producer.name for producer in self.made]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_the_tasks_of_a_thread_share_its_producer(guarantee: str) -> None:
+    thread = Made(guarantee)
+    assert thread.producers.of("0_0") is thread.producers.of("1_3")
+    assert thread.names == ["app-slot-0"]
+
+
+def test_with_a_producer_for_each_task_its_id_is_the_tasks() -> None:
+    thread = Made("exactly_once")
+    thread.producers.of("0_0")
+    thread.producers.of("1_3")
+    thread.producers.of("0_0")
+    assert thread.names == ["app-0_0", "app-1_3"]
+
+
+def test_no_producer_is_made_before_a_task_needs_one() -> None:
+    thread = Made("exactly_once_v2")
+    thread.producers.poll()
+    thread.producers.discard()
+    thread.producers.close()
+    assert thread.made == []
+
+
+def test_a_producer_that_could_not_be_made_is_asked_for_again() -> None:
+    thread = Made("exactly_once_v2")
+    thread.script.fail("producer.init", OutcomeUnknown("no broker"))
+    with pytest.raises(OutcomeUnknown):
+        thread.producers.of("0_0")
+    thread.producers.of("0_0")
+    assert thread.names == ["app-slot-0"]
+
+
+def test_the_producer_of_a_thread_outlives_its_tasks() -> None:
+    thread = Made("exactly_once_v2")
+    before = thread.producers.of("0_0")
+    thread.producers.release("0_0")
+    assert thread.producers.of("0_0") is before
+    assert thread.script.only("producer.close", "producer.discard") == []
+
+
+def test_the_producer_of_a_task_is_closed_with_it() -> None:
+    thread = Made("exactly_once")
+    thread.producers.of("0_0")
+    thread.producers.of("0_1")
+    thread.producers.release("0_0")
+    assert [producer.discarded for producer in thread.made] == [True, False]
+    assert thread.script.calls[-1] == "producer.close"
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once"])
+def test_after_they_were_given_up_the_next_ones_are_new(guarantee: str) -> None:
+    thread = Made(guarantee)
+    before = thread.producers.of("0_0")
+    thread.producers.discard()
+    assert thread.producers.of("0_0") is not before
+    assert thread.script.only("producer.discard", "producer.init") == [
+        "producer.init",
+        "producer.discard",
+        "producer.init",
+    ]
