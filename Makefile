@@ -8,7 +8,7 @@ SEEDS ?= 1000
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker bench-groups clients tools fuzz gates unit simulation soak conformance integration upgrade clean
+.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak conformance integration upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,6 +55,9 @@ clients: $(VENV)/installed  ## clients in other languages at work, the broker ki
 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 	$(BIN)/pytest -q tests/tools
+
+containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
+	$(BIN)/pytest -q tests/containers
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop
 	$(BIN)/python -m benchmarks.throughput

@@ -39,6 +39,7 @@ PARTS: Sequence[Part] = (
     Part("fuzzing", (*MAKE, "fuzz", "SECONDS=60")),
     Part("clients", (*MAKE, "clients")),
     Part("tools", (*MAKE, "tools")),
+    Part("containers", (*MAKE, "containers")),
     Part("demo, exactly once", (*MAKE, "demo")),
     # Counts that are off (status 1) are what at least once shows; make would call it an error.
     Part(

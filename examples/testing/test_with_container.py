@@ -1,0 +1,48 @@
+"""The word count on Apache Kafka in a container.
+
+    KAFKA_IMAGE=confluentinc/cp-kafka:8.1.0 pytest examples/testing/test_with_container.py
+
+It needs `testcontainers[kafka]` and `packaging`, and an engine (Docker, Podman) that answers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from testcontainers.community.kafka import KafkaContainer
+
+from examples.testing.words import produce, read_counts
+from examples.word_count import app
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """The address of a Kafka of this session's own."""
+    image = os.environ.get("KAFKA_IMAGE", "confluentinc/cp-kafka:8.1.0")
+    # KRaft: Kafka 4 has no ZooKeeper. One broker: one replica of what transactions need.
+    container = KafkaContainer(image).with_kraft()
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+    container.start(timeout=120)  # `with KafkaContainer(...)` waits no longer than 30 s
+    try:
+        yield container.get_bootstrap_server()
+    finally:
+        container.stop()
+        container.get_docker_client().client.close()
+
+
+def test_words_are_counted(kafka: str, tmp_path: Path) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for answer in admin.create_topics(
+        [NewTopic("lines", 2), NewTopic("counts-by-word", 2)]
+    ).values():
+        answer.result(30)
+    app.configure(None, bootstrap_servers=kafka, state_dir=tmp_path)
+    produce(kafka, ["to be or not", "to be"])
+    with app.start() as running:
+        running.wait_for("RUNNING")
+        assert read_counts(kafka, words=6) == {"to": 2, "be": 2, "or": 1, "not": 1}
