@@ -84,7 +84,7 @@ def stream_loop(
                 thread=instance,
             ),
             stop=worker.stop,
-            monotonic_s=worker.host.monotonic_s,
+            host=worker.host,
             commit_every_ms=config.commit_every_ms,
             records_max=config.max_poll_records,
             task_timeout_ms=config.task_timeout_ms,

@@ -4,23 +4,27 @@ Each turn does what is next, in this order: have a membership; have the tasks th
 with its producer; take records and process them; commit when it is time. Recovery is losing some
 of these: the next turns get it back.
 
-    raised             lost
-    OutcomeUnknown     producers, tasks      (the new producer's epoch fences the old)
-    TaskMigrated       producers, tasks, membership
-    StreamsError       everything: the thread ends and the error is reported
+    raised           lost                          what happens to the tasks
+    OutcomeUnknown   producers                     rolled back (the new producer fences the old)
+    TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
+    TaskMigrated     producers, membership         closed without a commit: another may have them
+    StreamsError     everything                    closed; the thread ends, the error is reported
+
+A task that is rolled back stays open: the committed offsets are read back, stable; its stores catch
+up from where they are; the consumer goes on from the offsets.
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from state.errors import StateError
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated, UserError
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated, UserError
 from streams.membership.classic import ClassicMember, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
@@ -31,10 +35,10 @@ from streams.runtime.clients import (
     recovery_from_produce,
 )
 from streams.runtime.commit import Committer, Step
-from streams.runtime.host import Event
+from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
-from streams.runtime.task import Task, TaskContext
+from streams.runtime.task import Task, TaskContext, TaskState
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +58,10 @@ class Counters:
     rebalances: int = 0
     restored_records: int = 0
     recoveries: int = 0
+    """All of them; by kind below."""
+    outcomes_unknown: int = 0
+    tasks_migrated: int = 0
+    tasks_corrupted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,7 @@ class Parts:
     opener: Opener
     producers: Producers
     stop: Event
-    monotonic_s: Callable[[], float]
+    host: Host
     commit_every_ms: int
     records_max: int
     task_timeout_ms: int
@@ -100,19 +108,24 @@ class StreamLoop:
         )
 
     def run(self) -> None:
-        """Until `stop` is set; then a last commit, and leave. Raises StreamsError, StateError."""
+        """Until `stop` is set; then a last commit, and leave. Raises StreamsError."""
         try:
             while not self._parts.stop.is_set():
-                self._guarded(self._turn)
+                self.turn()
             self._guarded(self._commit)
         finally:
-            self._close()
+            self.close()
+
+    def turn(self) -> None:
+        """Do what is next, and recover from what goes wrong. Raises StreamsError."""
+        self._guarded(self._turn)
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
-            action()
-        except (TaskMigrated, OutcomeUnknown) as error:
-            self._recover(error)
+            try:
+                action()
+            except (TaskMigrated, TaskCorrupted, OutcomeUnknown) as error:
+                self._recover(error)
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
 
@@ -121,21 +134,21 @@ class StreamLoop:
         self._keep_membership()
         if self._assigned is None:
             return
-        if len(self.tasks) < len(self._assigned.tasks):
+        if not self._is_settled():
             self._commit()  # a restore may take longer than the transaction's time-out
-            self._open_tasks()
-        if not self.tasks:
+            self._start_tasks()
+        if not self._routes:
             self._quiet()
             parts.stop.wait(_TAKE_WAIT_S)
             return
-        now = parts.monotonic_s()
+        now = parts.host.monotonic_s()
         messages = parts.consumer.take(
             parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
         )
         if messages:
             self._process(messages)
         parts.producers.poll()
-        if parts.monotonic_s() >= self._commit_at:
+        if parts.host.monotonic_s() >= self._commit_at:
             self._commit()
 
     def _process(self, messages: list[Any]) -> None:
@@ -154,7 +167,7 @@ class StreamLoop:
                 context = task.context
                 context.message = message
                 receive(message)
-        except (UserError, TaskMigrated, OutcomeUnknown):
+        except (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown):
             raise
         except Exception as error:
             where = context.origin() if context is not None else self._parts.name
@@ -162,10 +175,10 @@ class StreamLoop:
         self.counters.records += len(messages)
 
     def _commit(self) -> None:
-        self._commit_at = self._parts.monotonic_s() + self._parts.commit_every_ms / 1000
+        self._commit_at = self._parts.host.monotonic_s() + self._parts.commit_every_ms / 1000
         try:
             committed = self._committer.commit(self.tasks.values())
-        except (UserError, TaskMigrated, OutcomeUnknown):
+        except (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown):
             raise
         except StateError as error:
             raise StreamsError(str(error)) from error
@@ -186,76 +199,120 @@ class StreamLoop:
                 self._commit()
                 self._assigned = None
         if self._assigned is None:
-            self._parts.changed("REBALANCING")
-            self.counters.rebalances += 1
-            before = member.current.generation
-            self._assigned = member.join(Subscribed(tuple(self.tasks)))
-            if self._assigned is not None:
-                # In a generation that we missed another member may have run a task of ours:
-                # what we hold of it is from before. The next turn reads it back.
-                mine = self._assigned.tasks if member.current.generation <= before + 1 else ()
-                self._close_tasks([name for name in self.tasks if name not in mine])
-                self._settled()
+            self._join()
 
-    def _open_tasks(self) -> None:
-        """Open what is assigned and not open yet; what is not to be had is tried again."""
-        parts = self._parts
+    def _join(self) -> None:
+        """Join the group again. Nothing is processed or committed until its answer is here."""
+        member = self._parts.member
+        self._parts.changed("REBALANCING")
+        self.counters.rebalances += 1
+        for task in self._in(TaskState.RUNNING):
+            task.suspend()
+        before = member.current.generation
+        self._assigned = member.join(Subscribed(tuple(self.tasks)))
+        if self._assigned is None:
+            return
+        mine = self._assigned.tasks
+        self._close_tasks([name for name in self.tasks if name not in mine])
+        if member.current.generation > before + 1:
+            # In a generation that we missed another member may have run a task of ours:
+            # what we know of it is from before, and is read back.
+            self._roll_back()
+        for task in self._in(TaskState.SUSPENDED):
+            task.resume()
+        self._settled()
+
+    def _start_tasks(self) -> None:
+        """Bring what is assigned to RUNNING; what is not to be had yet is tried again."""
+        opener, producers = self._parts.opener, self._parts.producers
+        for name, partitions in self._wanted().items():
+            if (created := opener.create(name, partitions)) is not None:
+                self.tasks[name] = created
+        waiting = self._in(TaskState.CREATED)
+        for task in waiting:
+            producers.of(task.name)  # has fenced its predecessor before offsets are read
+        if not opener.locate(waiting, self._interrupted):
+            return
+        waiting = self._in(TaskState.RESTORING)
+        replayed = opener.catch_up(waiting, self._interrupted)
+        if replayed is None:
+            return
+        self.counters.restored_records += replayed
+        positions: dict[Partition, int] = {}
+        for task in waiting:
+            task.start(producers.of(task.name))
+            positions |= task.positions
+            for partition in task.partitions:
+                numbers = self._routes.setdefault(partition.topic, {})
+                numbers[partition.number] = (task, task.receivers[partition.topic])
+        if positions:
+            self._parts.consumer.add(positions)
+            log.info("%s runs tasks %s", self._parts.name, ", ".join(sorted(self.tasks)))
+        self._settled()
+
+    def _wanted(self) -> dict[str, list[Partition]]:
+        """What is assigned and not ours yet: the tasks with their partitions."""
         assigned = self._assigned or _NO_TASKS
         wanted: dict[str, list[Partition]] = {
             name: [] for name in assigned.tasks if name not in self.tasks
         }
         for topic, number in assigned.partitions:
-            name = parts.opener.task_of(topic, number)
+            name = self._parts.opener.task_of(topic, number)
             if name in wanted:
                 wanted[name].append(Partition(topic, number))
-        opened = parts.opener.open(wanted, parts.producers, self._interrupted)
-        self.counters.restored_records += opened.replayed
-        positions: dict[Partition, int] = {}
-        for task in opened.tasks:
-            self.tasks[task.name] = task
-            positions |= task.positions
-            for partition in task.positions:
-                numbers = self._routes.setdefault(partition.topic, {})
-                numbers[partition.number] = (task, task.receivers[partition.topic])
-        if positions:
-            parts.consumer.add(positions)
-            log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.tasks)))
-        self._settled()
+        return wanted
+
+    def _in(self, state: TaskState) -> list[Task]:
+        return [task for task in self.tasks.values() if task.state is state]
 
     def _settled(self) -> None:
         if self._is_settled():
-            self._settled_at = self._parts.monotonic_s()
+            self._settled_at = self._parts.host.monotonic_s()
             self._parts.changed("RUNNING")
 
     def _quiet(self) -> None:
         """Nothing is to be committed: after a while of this no trouble goes on."""
-        if self._is_settled() and self._parts.monotonic_s() - self._settled_at >= _QUIET_S:
+        if self._is_settled() and self._parts.host.monotonic_s() - self._settled_at >= _QUIET_S:
             self._trouble_since = None
 
     def _is_settled(self) -> bool:
-        return self._assigned is not None and len(self.tasks) == len(self._assigned.tasks)
+        assigned = self._assigned
+        return assigned is not None and len(assigned.tasks) == len(self._in(TaskState.RUNNING))
 
     def _interrupted(self) -> bool:
         return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
 
+    def _stop_reading(self, tasks: Iterable[Task]) -> None:
+        partitions = [
+            partition
+            for task in tasks
+            for partition in task.partitions
+            if self._routes.get(partition.topic, {}).pop(partition.number, None) is not None
+        ]
+        self._routes = {topic: numbers for topic, numbers in self._routes.items() if numbers}
+        if partitions:
+            self._parts.consumer.remove(partitions)
+
     def _close_tasks(self, names: list[str]) -> None:
-        if not names:
-            return
         closed = [self.tasks.pop(name) for name in names]
-        partitions = [partition for task in closed for partition in task.positions]
-        for topic, number in partitions:
-            del self._routes[topic][number]
         with ExitStack() as steps:
             for task in closed:
                 steps.callback(self._parts.producers.release, task.name)
                 steps.callback(task.close)
-            self._parts.consumer.remove(partitions)
+            self._stop_reading(closed)
+
+    def _roll_back(self) -> None:
+        """Every task is to begin again from what is committed. All of them stay open."""
+        self._stop_reading(self.tasks.values())
+        for task in self.tasks.values():
+            if task.state is not TaskState.CREATED:
+                task.rollback()
 
     def _recover(self, error: Exception) -> None:
-        """Roll back: give the producers up, close every task, and say why."""
+        """Lose what the table at the head of this module says, and say why."""
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
-        self.counters.recoveries += 1
-        now = self._parts.monotonic_s()
+        self._count_recovery(error)
+        now = self._parts.host.monotonic_s()
         if self._trouble_since is None:
             self._trouble_since = now
         if now - self._trouble_since > self._parts.task_timeout_ms / 1000:
@@ -263,14 +320,29 @@ class StreamLoop:
                 f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
         self._parts.producers.discard()  # first: what is closed in order ends its transaction
-        self._close_tasks(list(self.tasks))
         if isinstance(error, TaskMigrated):
+            self._close_tasks(list(self.tasks))
             self._assigned = None
+        else:
+            self._roll_back()
+        if isinstance(error, TaskCorrupted) and error.task in self.tasks:
+            self.tasks[error.task].rebuild(error.stores)
         self._parts.changed("REBALANCING")
         self._parts.stop.wait(_BACK_OFF_S)
 
-    def _close(self) -> None:
-        """Nothing is committed here: what a failed thread did is rolled back."""
+    def _count_recovery(self, error: Exception) -> None:
+        self.counters.recoveries += 1
+        match error:
+            case TaskMigrated():
+                self.counters.tasks_migrated += 1
+            case TaskCorrupted():
+                self.counters.tasks_corrupted += 1
+            case _:
+                self.counters.outcomes_unknown += 1
+
+    def close(self) -> None:
+        """Leave the group and close all. Nothing is committed: what a failed thread did is rolled
+        back."""
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._parts.restore_consumer.close)
             steps.callback(self._parts.consumer.close)

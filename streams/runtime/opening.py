@@ -1,17 +1,19 @@
-"""Opening tasks: own the directory, read the committed offsets, catch the stores up, compile.
+"""Opening tasks: own the directory, read the committed offsets, catch the stores up.
 
-The order matters (decision 10): first the task's producer has fenced its predecessor, then the
-offsets are read, stable, then the changelogs' high watermarks, then the changelogs up to them.
+A task that was rolled back goes through the last two again. The order matters (decision 10): first
+the task's producer has fenced its predecessor, then the offsets are read, stable, then the
+changelogs' high watermarks, then the changelogs up to them.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from typing import Any
 
-from state.directory import Lock, StateDirectory
+from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
@@ -24,38 +26,15 @@ from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.offsets import decode_metadata
-from streams.runtime.producers import Producers
 from streams.runtime.restore import restore
 from streams.runtime.task import LoggedStore, Task
-from streams.topology.build import Subtopology, Topology
+from streams.topology.build import Topology
 from streams.topology.nodes import StoreSpec
 
 log = logging.getLogger(__name__)
 
 _PENDING_WAIT_S = 0.02
 _PENDING_REPORT_S = 2.0
-
-
-class Opened(NamedTuple):
-    """Tasks that are ready to run, and how many changelog records that took."""
-
-    tasks: list[Task]
-    replayed: int
-
-
-class _Claimed(NamedTuple):
-    """A task on its way to be opened: what `release` gives back if it doesn't get there."""
-
-    name: str
-    subtopology: Subtopology
-    partitions: list[Partition]
-    lock: Lock
-    stores: dict[str, LoggedStore]
-
-    def release(self) -> None:
-        for logged in self.stores.values():
-            logged.store.close()
-        self.lock.release()
 
 
 class Opener:
@@ -88,84 +67,55 @@ class Opener:
                 return task_id(subtopology, partition)
         raise TaskMigrated(f"the group's leader knows a source topic {topic!r} that we don't")
 
-    def open(
-        self,
-        wanted: Mapping[str, list[Partition]],
-        producers: Producers,
-        interrupted: Callable[[], bool],
-    ) -> Opened:
-        """Open those of `wanted` whose directory is free; none if interrupted: ask again."""
-        claimed: list[_Claimed] = []
-        try:
-            for name, partitions in wanted.items():
-                if (task := self._claim(name, partitions)) is not None:
-                    claimed.append(task)
-            for task in claimed:
-                producers.of(task.name)  # has fenced its predecessor before offsets are read
-            partitions = [p for task in claimed for p in task.partitions]
-            committed = self._stable_offsets(partitions, interrupted)
-            if committed is None:
-                return self._none(claimed)
-            positions = self._positions(partitions, committed)
-            stores = [logged for task in claimed for logged in task.stores.values()]
-            replayed = restore(
-                stores,
-                self._consumer,
-                self._admin,
-                required=_required(claimed, committed),
-                interrupted=interrupted,
-            )
-            if replayed is None:
-                return self._none(claimed)
-            opened = [
-                Task(
-                    task.name,
-                    task.subtopology,
-                    positions={p: positions[p] for p in task.partitions},
-                    stores=task.stores,
-                    producer=producers.of(task.name),
-                    lock=task.lock,
-                )
-                for task in claimed
-            ]
-        except BaseException:
-            self._none(claimed)
-            raise
-        return Opened(opened, replayed)
-
-    @staticmethod
-    def _none(claimed: Iterable[_Claimed]) -> Opened:
-        for task in claimed:
-            task.release()
-        return Opened([], 0)
-
-    def _claim(self, name: str, partitions: list[Partition]) -> _Claimed | None:
-        """None while another process on this machine still has the task's directory."""
+    def create(self, name: str, partitions: list[Partition]) -> Task | None:
+        """Own a task's directory and databases. None while another process still has them."""
         number, partition = map(int, name.split("_"))
         subtopology = self._topology.subtopologies[number]
-        try:
-            lock = self._directory.lock_task(name)
-        except DirectoryLocked as error:
-            self._waits(name, error)
-            return None
-        claimed = _Claimed(name, subtopology, partitions, lock, {})
-        try:
-            changelogs = [self._topology.changelog(spec.name) for spec in subtopology.stores]
-            ids = self._admin.topic_ids(changelogs)
-            for spec, topic in zip(subtopology.stores, changelogs, strict=True):
-                store = self._store(name, spec)
-                claimed.stores[spec.name] = LoggedStore(
-                    store, Partition(topic, partition), ids[topic], position=0
-                )
-        except DirectoryLocked as error:
-            claimed.release()
-            self._waits(name, error)
-            return None
-        except BaseException:
-            claimed.release()
-            raise
+        changelogs = [self._topology.changelog(spec.name) for spec in subtopology.stores]
+        ids = self._admin.topic_ids(changelogs)
+        with ExitStack() as opened:  # closed again unless all of it is ours
+            try:
+                lock = self._directory.lock_task(name)
+                opened.callback(lock.release)
+                stores = {}
+                for spec, topic in zip(subtopology.stores, changelogs, strict=True):
+                    store = self._store(name, spec)
+                    opened.callback(store.close)
+                    changelog = Partition(topic, partition)
+                    stores[spec.name] = LoggedStore(store, changelog, ids[topic], position=0)
+            except DirectoryLocked as error:
+                self._waits(name, error)
+                return None
+            opened.pop_all()
         self._waiting.discard(name)
-        return claimed
+        return Task(name, subtopology, partitions=partitions, stores=stores, lock=lock)
+
+    def locate(self, tasks: Collection[Task], interrupted: Callable[[], bool]) -> bool:
+        """Read the committed offsets of CREATED tasks back, which makes them RESTORING. False if
+        interrupted: they are as they were. Their producer must have fenced its predecessor."""
+        partitions = [p for task in tasks for p in task.partitions]
+        committed = self._stable_offsets(partitions, interrupted)
+        if committed is None:
+            return False
+        positions = self._positions(partitions, committed)
+        for task in tasks:
+            mine = {p: committed[p] for p in task.partitions if p in committed}
+            task.restore({p: positions[p] for p in task.partitions}, _required(task, mine))
+        return True
+
+    def catch_up(self, tasks: Collection[Task], interrupted: Callable[[], bool]) -> int | None:
+        """Bring the stores of RESTORING tasks to what was committed. How many records that took;
+        None if interrupted: what they have got so far they keep."""
+        required: dict[Partition, int] = {}
+        for task in tasks:
+            required |= task.required
+        return restore(
+            [logged for task in tasks for logged in task.stores.values()],
+            self._consumer,
+            self._admin,
+            required=required,
+            interrupted=interrupted,
+        )
 
     def _waits(self, name: str, error: DirectoryLocked) -> None:
         if name not in self._waiting:
@@ -221,17 +171,12 @@ class Opener:
         return positions | self._admin.earliest(first) | self._admin.latest(last)
 
 
-def _required(
-    claimed: Iterable[_Claimed], committed: Mapping[Partition, Committed]
-) -> dict[Partition, int]:
+def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:
     """The changelog positions that the committed offsets name."""
     required: dict[Partition, int] = {}
-    for task in claimed:
-        for partition in task.partitions:
-            if partition not in committed:
-                continue
-            for store, position in decode_metadata(committed[partition].metadata).items():
-                if store in task.stores:
-                    changelog = task.stores[store].changelog
-                    required[changelog] = max(position, required.get(changelog, 0))
+    for held in committed.values():
+        for store, position in decode_metadata(held.metadata).items():
+            if store in task.stores:
+                changelog = task.stores[store].changelog
+                required[changelog] = max(position, required.get(changelog, 0))
     return required

@@ -19,6 +19,7 @@ from streams.membership.classic import ClassicMember, Membership, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.host import ThreadHost
 from tests.unit.streams.runtime.kafka import Entry, Kafka, Message, Transaction
 
 
@@ -71,6 +72,19 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self.now_s += seconds
+
+
+class FakeHost(ThreadHost):
+    """A machine on this clock; its wall clock began in 1970 with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def monotonic_s(self) -> float:
+        return self._clock()
+
+    def now_ms(self) -> int:
+        return round(self._clock() * 1_000)
 
 
 class StopWhen(threading.Event):

@@ -128,14 +128,16 @@ class Thread:
             stores[spec.name] = LoggedStore(store, changelog, f"id-{spec.name}", position=0)
         positions = {Partition(topic, number): 0 for topic in INPUTS}
         self.consumer.add(positions)
-        return Task(
+        task = Task(
             f"0_{number}",
             self.subtopology,
-            positions=positions,
+            partitions=list(positions),
             stores=stores,
-            producer=self.producers.of(f"0_{number}"),
             lock=self.directory.lock_task(f"0_{number}"),
         )
+        task.restore(positions, required={})
+        task.start(self.producers.of(f"0_{number}"))
+        return task
 
 
 def metadata_of(committed: Committed) -> dict[str, int]:

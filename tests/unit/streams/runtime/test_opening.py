@@ -13,8 +13,7 @@ from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
-from streams.runtime.opening import Opened, Opener
-from streams.runtime.producers import Producers
+from streams.runtime.opening import Opener
 from streams.runtime.task import Task
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
@@ -22,7 +21,6 @@ from tests.unit.streams.runtime.fakes import (
     FakeAdmin,
     FakeConsumer,
     FakeMember,
-    FakeProducer,
     Script,
 )
 from tests.unit.streams.runtime.kafka import Kafka, Transaction
@@ -52,12 +50,6 @@ class Opening:
         self.while_waiting: Callable[[], None] = lambda: None
         self.interrupted = False
         self.directory = StateDirectory(state, "a")
-        self._producers = Producers(
-            lambda name: FakeProducer(self.kafka, self.script, name=name),
-            guarantee="exactly_once_v2",
-            application="a",
-            thread="id",
-        )
         self._opener = Opener(
             topology,
             StreamsConfig(auto_offset_reset=reset),
@@ -67,16 +59,34 @@ class Opening:
             committed_offsets=self.member.committed_offsets,
             wait=self._wait,
         )
-        self._opened: list[Task] = []
+        self._tasks: list[Task] = []
 
-    def open(self, name: str = "0_0", partition: Partition = INPUT) -> Opened:
-        return self._opener.open({name: [partition]}, self._producers, lambda: self.interrupted)
+    def located(self, name: str = "0_0", partition: Partition = INPUT) -> Task | None:
+        """The task with its offsets read back; None where it is not to be had now."""
+        task = self._opener.create(name, [partition])
+        if task is None:
+            return None
+        self._tasks.append(task)
+        return task if self._opener.locate([task], lambda: self.interrupted) else None
+
+    def replayed(self) -> int | None:
+        """Catches the stores of the task up, and closes it again."""
+        task = self.located()
+        assert task is not None
+        replayed = self._opener.catch_up([task], lambda: self.interrupted)
+        task.close()
+        return replayed
 
     def position(self, name: str = "0_0", partition: Partition = INPUT) -> int:
         """Where the task begins; it is closed again."""
-        (task,) = self.open(name, partition).tasks
+        task = self.located(name, partition)
+        assert task is not None
         task.close()
         return task.positions[partition]
+
+    def close_tasks(self) -> None:
+        for task in self._tasks:
+            task.close()
 
     def task_of(self, topic: str, partition: int) -> str:
         return self._opener.task_of(topic, partition)
@@ -113,7 +123,7 @@ def test_offsets_of_an_open_transaction_are_waited_for(
     assert len(world.waits) == 3
 
 
-def test_an_interruption_ends_the_wait_and_frees_the_directory(tmp_path: Path) -> None:
+def test_an_interruption_ends_the_wait_and_the_directory_stays_ours(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.kafka.open_transactions[99] = Transaction(offsets={INPUT: Committed(9, "")})
 
@@ -121,17 +131,23 @@ def test_an_interruption_ends_the_wait_and_frees_the_directory(tmp_path: Path) -
         world.interrupted = True
 
     world.while_waiting = interrupt
-    assert world.open().tasks == []
+    assert world.located() is None
+    world.close_tasks()
     world.directory.lock_task("0_0").release()
 
 
-def test_offsets_that_can_not_be_read_leave_the_outcome_unknown_and_the_directory_free(
-    tmp_path: Path,
-) -> None:
+def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.script.fail("member.committed_offsets", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="gone"):
-        world.open()
+        world.located()
+
+
+def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path) -> None:
+    world = Opening(counting(), tmp_path)
+    world.kafka.topic_ids.clear()
+    with pytest.raises(KeyError):
+        world.located()
     world.directory.lock_task("0_0").release()
 
 
@@ -154,7 +170,7 @@ def test_a_repartition_topic_is_never_skipped(tmp_path: Path, reset: str) -> Non
 
 def test_offsets_are_read_before_the_changelogs_ends(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
-    world.position()
+    world.replayed()
     names = ["member.committed_offsets", "admin.latest"]
     # The first `latest` is for inputs that begin at their end: here there are none.
     assert world.script.only(*names)[0] == names[0]
@@ -173,19 +189,13 @@ def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
 ) -> None:
     world = Opening(counting(store), tmp_path)
     load_changelog(world)
-    replayed = []
-    for _ in range(2):
-        opened = world.open()
-        replayed.append(opened.replayed)
-        for task in opened.tasks:
-            task.close()
-    assert replayed == [3, again]
+    assert [world.replayed(), world.replayed()] == [3, again]
 
 
-def test_a_locked_directory_is_left_alone_and_the_other_tasks_are_opened(tmp_path: Path) -> None:
+def test_a_locked_directory_is_left_alone_until_it_is_free(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     lock = world.directory.lock_task("0_0")
-    assert world.open().tasks == []
+    assert world.located() is None
     lock.release()
     assert world.position() == 0
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskMigrated
+from state.errors import DirectoryLocked
+from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
 from streams.positions import Partition
+from streams.runtime.task import Task
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Entry
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
@@ -113,6 +116,54 @@ def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: P
     assert world.counts() == {"k": [10, 20, 30]}
     # What the disk had missed came back from the changelog.
     assert world.loop.counters.restored_records == 1
+
+
+def after_first_commit(world: World, happens: Callable[[Task], None]) -> Callable[[], bool]:
+    """A condition: all is consumed. At the first commit `happens`, once, with the task."""
+    seen: list[Task] = []
+
+    def consumed() -> bool:
+        if world.kafka.offsets and not seen:
+            seen.append(world.loop.tasks["0_0"])
+            happens(seen[0])
+        return world.consumed()
+
+    return consumed
+
+
+def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    before: list[tuple[Task, object]] = []
+    done = after_first_commit(world, lambda task: before.append((task, task.stores["c"].store)))
+    world.script.fail("producer.end", OutcomeUnknown("?"), at=2)
+    kept: list[bool] = []
+
+    def kept_at_the_end() -> bool:
+        if done():
+            task = world.loop.tasks["0_0"]
+            kept.append((task, task.stores["c"].store) == before[0])
+            with pytest.raises(DirectoryLocked):
+                world.directory.lock_task("0_0")
+        return bool(kept)
+
+    world.run_until(kept_at_the_end)
+    assert kept == [True]
+    assert_exact(world)
+    assert world.script.calls.count("admin.topic_ids") == 1
+
+
+def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    world.load(*map(str, range(30)), partition=0)
+    world.load(*map(str, range(30)), key="other", partition=1)
+    corrupt = TaskCorrupted("0_0", ["c"], "a block has the wrong checksum")
+    world.script.fail("producer.flush", corrupt, at=2)
+    world.run_until(lambda: world.consumed(0) and world.consumed(1))
+    assert {key: counts[-1] for key, counts in world.counts().items()} == {"k": 30, "other": 30}
+    # Partition 0 is replayed from the start of its changelog, 1 is where it was.
+    assert world.loop.counters.restored_records == 1
+    assert world.loop.counters.tasks_corrupted == 1
+    assert world.member.subscribed == [()]
 
 
 def test_tasks_that_moved_are_closed_and_the_member_rejoins_without_them(tmp_path: Path) -> None:

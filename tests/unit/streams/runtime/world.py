@@ -19,6 +19,7 @@ from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
+    FakeHost,
     FakeMember,
     FakeProducer,
     Script,
@@ -103,7 +104,7 @@ class World:
                     self._new_producer, guarantee=guarantee, application="a", thread="a-slot-0"
                 ),
                 stop=self.stop,
-                monotonic_s=self.clock,
+                host=FakeHost(self.clock),
                 commit_every_ms=commit_every_ms,
                 records_max=10,
                 task_timeout_ms=task_timeout_ms,

@@ -1,0 +1,153 @@
+"""A task's states: which transition leads where, and what a rollback forgets and keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from state.directory import StateDirectory
+from state.errors import DirectoryLocked
+from state.memory import MemoryDisk
+from state.transaction import TransactionalStore
+from streams import serdes
+from streams.errors import OutcomeUnknown
+from streams.positions import Partition
+from streams.runtime.task import LoggedStore, Task, TaskState
+from tests.unit.streams.runtime.fakes import FakeProducer, Script
+from tests.unit.streams.runtime.kafka import Kafka, Message
+from tests.unit.streams.runtime.world import CHANGELOG, counting
+
+INPUT = Partition("in", 0)
+
+
+class Made:
+    """A task that counts, and the Kafka that it writes to."""
+
+    def __init__(self, state: Path) -> None:
+        self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG: 1})
+        self.directory = StateDirectory(state, "a")
+        store = TransactionalStore(
+            "c",
+            MemoryDisk(),
+            encode_key=serdes.string.serialize,
+            decode_key=serdes.string.deserialize,
+            encode_value=serdes.int64.serialize,
+            decode_value=serdes.int64.deserialize,
+        )
+        (subtopology,) = counting().subtopologies
+        self.task = Task(
+            "0_0",
+            subtopology,
+            partitions=[INPUT],
+            stores={"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", position=0)},
+            lock=self.directory.lock_task("0_0"),
+        )
+        self.producer = self.new_producer()
+        self.steps: dict[str, Callable[[], None]] = {
+            "restore": lambda: self.task.restore({INPUT: 0}, required={}),
+            "start": lambda: self.task.start(self.producer),
+            "suspend": self.task.suspend,
+            "resume": self.task.resume,
+            "rollback": self.task.rollback,
+            "close": self.task.close,
+        }
+
+    def new_producer(self) -> FakeProducer:
+        return FakeProducer(self.kafka, Script())
+
+    def reach(self, state: TaskState) -> None:
+        for step in PATHS[state]:
+            self.steps[step]()
+
+    def process(self, *values: str) -> None:
+        self.producer.begin()
+        self.kafka.load(INPUT, *(("k", value) for value in values))
+        for message in self.kafka.read(INPUT, self.task.positions[INPUT]):
+            self.receive(message)
+
+    def receive(self, message: Message) -> None:
+        self.task.dirty = True
+        self.task.context.message = message
+        self.task.receivers["in"](message)
+
+
+PATHS = {
+    TaskState.CREATED: [],
+    TaskState.RESTORING: ["restore"],
+    TaskState.RUNNING: ["restore", "start"],
+    TaskState.SUSPENDED: ["restore", "start", "suspend"],
+    TaskState.CLOSED: ["close"],
+}
+LEGAL = {
+    (TaskState.CREATED, "restore"): TaskState.RESTORING,
+    (TaskState.RESTORING, "start"): TaskState.RUNNING,
+    (TaskState.RUNNING, "suspend"): TaskState.SUSPENDED,
+    (TaskState.SUSPENDED, "resume"): TaskState.RUNNING,
+    (TaskState.RESTORING, "rollback"): TaskState.CREATED,
+    (TaskState.RUNNING, "rollback"): TaskState.CREATED,
+    (TaskState.SUSPENDED, "rollback"): TaskState.CREATED,
+    (TaskState.CREATED, "close"): TaskState.CLOSED,
+    (TaskState.RESTORING, "close"): TaskState.CLOSED,
+    (TaskState.RUNNING, "close"): TaskState.CLOSED,
+    (TaskState.SUSPENDED, "close"): TaskState.CLOSED,
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "step"),
+    list(product(TaskState, ["restore", "start", "suspend", "resume", "rollback", "close"])),
+)
+def test_a_step_leads_where_the_table_says_and_any_other_is_refused(
+    tmp_path: Path, state: TaskState, step: str
+) -> None:
+    made = Made(tmp_path)
+    made.reach(state)
+    if (state, step) in LEGAL:
+        made.steps[step]()
+        assert made.task.state is LEGAL[state, step]
+    else:
+        with pytest.raises(RuntimeError, match=f"0_0 is {state.name}: {step} is not possible"):
+            made.steps[step]()
+        assert made.task.state is state
+
+
+def test_a_rollback_forgets_what_was_processed_and_holds_the_directory(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+    made.process("1", "2")
+    made.task.rollback()
+    assert not made.task.dirty
+    made.reach(TaskState.RUNNING)
+    made.task.flush()
+    # Nothing of the two that were counted before: neither results that were held back nor counts.
+    assert made.producer.produced == []
+    assert made.task.stores["c"].store.get("k") is None
+    with pytest.raises(DirectoryLocked):
+        made.directory.lock_task("0_0")
+
+
+def test_reports_of_a_producer_from_before_a_rollback_are_not_listened_to(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+    made.process("1")
+    made.producer.lost_topics = {CHANGELOG}
+    made.task.log_changes(made.producer)
+    made.task.rollback()
+    made.producer.flush()
+    made.producer = made.new_producer()
+    made.reach(TaskState.RUNNING)
+    assert [committed.offset for _, committed in made.task.offsets()] == [0]
+
+
+def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+    made.process("1")
+    made.producer.lost_topics = {CHANGELOG}
+    made.task.log_changes(made.producer)
+    made.producer.flush()
+    with pytest.raises(OutcomeUnknown, match="not delivered"):
+        made.task.offsets()
