@@ -24,6 +24,7 @@ from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
 from streams.runtime.loop import StreamLoop
+from streams.runtime.offsets import check_sizes
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
@@ -66,8 +67,9 @@ class RunningApp:
         self.bootstrap_servers = servers = bootstrap_address(config)
         clients = Clients(topology.application_id, config, servers)
         clients.check_settings()
-        counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
-        check_inputs(topology, counts, servers)
+        admin = clients.admin()
+        check_inputs(topology, admin.partition_counts_at_start(_BROKER_WAIT_S), servers)
+        check_sizes(topology, admin.metadata_bytes_max())
         try:
             directory = StateDirectory(config.state_dir, topology.application_id)
             self._slot: ProcessSlot = directory.claim_slot(uuid4)

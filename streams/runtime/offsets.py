@@ -1,29 +1,138 @@
 """The metadata of a committed input offset: where each store of the task stood at that commit.
 
-All input partitions of a task carry the same metadata at each of its commits, so one stable
-OffsetFetch is a consistent cut. Format: `{"v": 1, "c": {store: changelog position}}` as JSON.
+All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
+is a consistent cut. Beside them each carries the time of its own partition: the largest timestamp
+that had been processed of it, from which stream time goes on after a restart.
+
+    version   text
+    1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
+    2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
+              changelog the CRC-32 of its name and its position (uint32, int64); big-endian
+
+Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
+NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
+(base64 of its version, the partition time and processors' figures: TopicPartitionMetadata.java)
+name no positions; their time is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from zlib import crc32
 
 import orjson
 
-_FORMAT = 1
+from streams.errors import ConfigError
+from streams.topology.build import Subtopology, Topology
+
+_MARK = "M2."
+"""No base64 begins so, and no JSON."""
+_TIME_BYTES = 8
+_STORE = struct.Struct(">Iq")
+_NO_TIME = -1
+_KAFKA_STREAMS = struct.Struct(">bq")
+_KAFKA_STREAMS_VERSIONS = (1, 2)
 
 
-def encode_metadata(positions: Mapping[str, int]) -> str:
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What the metadata of one committed offset say. `time_ms`: of the partition; -1: unknown."""
+
+    time_ms: int = _NO_TIME
+    _positions: Mapping[int, int] = field(default_factory=dict)
+
+    def position_of(self, store: str) -> int | None:
+        """The first changelog offset that was not in the store; None if nothing is said of it."""
+        return self._positions.get(_hash(store))
+
+
+def encode_metadata(positions: Mapping[str, int], time_ms: int = _NO_TIME) -> str:
     """`positions`: for each store the first changelog offset that is not in it."""
-    return orjson.dumps({"v": _FORMAT, "c": positions}).decode()
+    data = bytearray(time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
+    for store, position in positions.items():
+        data += _STORE.pack(_hash(store), position)
+    return _MARK + base64.b64encode(data).decode()
 
 
-def decode_metadata(metadata: str) -> dict[str, int]:
-    """The positions; none where the metadata is not ours (Kafka Streams', a tool's, empty)."""
+def decode_metadata(text: str) -> Metadata:
+    """What is said; nothing where it is not ours nor Kafka Streams' (a tool's, a later one's)."""
+    if text.startswith(_MARK):
+        return _decode_ours(_base64(text.removeprefix(_MARK)))
+    if text.startswith("{"):
+        return _decode_version_1(text)
+    data = _base64(text)
+    if len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS:
+        return Metadata(_KAFKA_STREAMS.unpack_from(data)[1])
+    return Metadata()
+
+
+def check_sizes(topology: Topology, limit_bytes: int) -> None:
+    """`limit_bytes`: what the brokers take (`offset.metadata.max.bytes`). Raises ConfigError naming
+    the sub-topologies whose offsets would carry more."""
+    problems = []
+    for sub in topology.subtopologies:
+        names = _logged(sub)
+        size = len(encode_metadata(dict.fromkeys(names, 0))) + 1  # librdkafka's closing NUL
+        if size > limit_bytes:
+            problems.append(
+                f"sub-topology {sub.number} has {len(names)} stores ({_some(names)}), whose "
+                f"positions go with each committed offset: {size} bytes, and the brokers take "
+                f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "
+                "by a repartition"
+            )
+        if clash := _clash(names):
+            problems.append(
+                f"stores {clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
+                "CRC-32, by which committed offsets name them: give one of them another name"
+            )
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _decode_ours(data: bytes) -> Metadata:
+    stores = data[_TIME_BYTES:]
+    if len(data) < _TIME_BYTES or len(stores) % _STORE.size:
+        return Metadata()
+    time_ms = int.from_bytes(data[:_TIME_BYTES], "big", signed=True)
+    return Metadata(time_ms, dict(_STORE.iter_unpack(stores)))
+
+
+def _decode_version_1(text: str) -> Metadata:
     try:
-        found = orjson.loads(metadata)
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return {}
-    if not isinstance(found, dict) or found.get("v") != _FORMAT:
-        return {}
-    return {store: int(position) for store, position in found["c"].items()}
+        return Metadata()
+    if found.get("v") != 1 or not isinstance(found.get("c"), dict):
+        return Metadata()
+    return Metadata(_NO_TIME, {_hash(store): int(at) for store, at in found["c"].items()})
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _hash(store: str) -> int:
+    return crc32(store.encode())
+
+
+def _logged(sub: Subtopology) -> list[str]:
+    return [spec.name for spec in sub.stores if spec.logged]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def _clash(names: Iterable[str]) -> tuple[str, str] | None:
+    seen: dict[int, str] = {}
+    for name in names:
+        if (other := seen.setdefault(_hash(name), name)) != name:
+            return other, name
+    return None

@@ -175,8 +175,8 @@ def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Part
     """The changelog positions that the committed offsets name."""
     required: dict[Partition, int] = {}
     for held in committed.values():
-        for store, position in decode_metadata(held.metadata).items():
-            if store in task.stores:
-                changelog = task.stores[store].changelog
-                required[changelog] = max(position, required.get(changelog, 0))
+        metadata = decode_metadata(held.metadata)
+        for store, logged in task.stores.items():
+            position = metadata.position_of(store) or 0
+            required[logged.changelog] = max(position, required.get(logged.changelog, 0))
     return required

@@ -7,7 +7,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,28 @@ def test_a_data_directory_that_another_broker_has(
 def test_a_broker_setting_that_does_not_exist(tmp_path: Path) -> None:
     arguments = ["coordinator", "--data", "data", "--port", "0", "--set", "num.partition=3"]
     check(run(arguments, tmp_path), "num.partition", "num.partitions")
+
+
+def test_more_stores_than_an_offset_can_name_are_refused_before_anything_is_made(
+    broker: Broker, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    program = Program(tmp_path, unique("many"), broker.bootstrap_servers)
+    program.topics("in")
+    program.write(
+        "for number in range(256):\n    stream.group_by_key().count(store=f's{{number}}')\n"
+    )
+    check(
+        program.run(),
+        "sub-topology 0 has 256 stores (s0, s1, s2, s3, s4, ...)",
+        "4112 bytes, and the brokers take 4096 (offset.metadata.max.bytes)",
+        "split the sub-topology",
+    )
+
+
+def test_a_broker_that_takes_less_metadata_than_a_store_needs_is_named(tmp_path: Path) -> None:
+    with closing(EmbeddedProcess({"offset.metadata.max.bytes": "20"})) as strict:
+        strict.start()
+        program = Program(tmp_path, "strict", strict.bootstrap_servers)
+        program.topics("in")
+        program.write("stream.group_by_key().count(store='counts')")
+        check(program.run(), "sub-topology 0", "counts", "32 bytes, and the brokers take 20")

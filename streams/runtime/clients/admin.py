@@ -12,11 +12,14 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.positions import Partition
 from streams.runtime.clients.errors import UNKNOWN_TOPIC, log, recovery_from
+
+METADATA_BYTES_MAX = 4_096
+"""Kafka's default of offset.metadata.max.bytes."""
 
 
 class Admin:
@@ -47,6 +50,20 @@ class Admin:
         except KafkaException as error:
             raise recovery_from(error, "list topics") from error
         return _partition_counts(found)
+
+    def metadata_bytes_max(self) -> int:
+        """How long the metadata of an offset may be (`offset.metadata.max.bytes`), by the strictest
+        broker. Kafka's default where that may not be read or no broker answers."""
+        try:
+            brokers = self._admin.list_topics(timeout=self._timeout_s).brokers
+            kind = ConfigResource.Type.BROKER
+            asked = [ConfigResource(kind, str(broker)) for broker in brokers]
+            answers = self._admin.describe_configs(asked).values()
+            found = [answer.result(self._timeout_s) for answer in answers]
+            return min(int(each["offset.metadata.max.bytes"].value) for each in found)
+        except (KafkaException, TimeoutError, KeyError) as error:
+            log.info("offset.metadata.max.bytes is taken to be %d: %s", METADATA_BYTES_MAX, error)
+            return METADATA_BYTES_MAX
 
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         """The id of each topic, which tells it from one of the same name made later."""

@@ -140,8 +140,9 @@ class Thread:
         return task
 
 
-def metadata_of(committed: Committed) -> dict[str, int]:
-    return decode_metadata(committed.metadata)
+def metadata_of(committed: Committed) -> dict[str, int | None]:
+    metadata = decode_metadata(committed.metadata)
+    return {store: metadata.position_of(store) for store in ("l", "r")}
 
 
 def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:

@@ -1,25 +1,103 @@
-"""The metadata of offsets: it comes back as it was given, and nobody else's is taken for it."""
+"""The metadata of offsets: it comes back as it was given, nobody else's is taken for it, and what a
+broker would not take is refused before anything runs."""
 
 from __future__ import annotations
 
+import base64
+import struct
+
 import pytest
 
-from streams.runtime.offsets import decode_metadata, encode_metadata
+from streams import App, Store, serdes
+from streams.errors import ConfigError
+from streams.runtime.offsets import check_sizes, decode_metadata, encode_metadata
+from streams.topology.build import Topology
+
+KAFKAS_DEFAULT = 4_096
+
+
+def with_stores(*names: str) -> Topology:
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    for name in names:
+        grouped.count(store=Store.persistent(name))
+    return app.topology()
+
+
+def kafka_streams(version: int, time_ms: int, more: bytes = b"") -> str:
+    """As TopicPartitionMetadata.encode writes it."""
+    return base64.b64encode(struct.pack(">bq", version, time_ms) + more).decode()
 
 
 @pytest.mark.parametrize("positions", [{}, {"c": 0}, {"left": 7, "right": 2**62}, {"ström": 1}])
-def test_positions_come_back_as_they_were_given(positions: dict[str, int]) -> None:
-    assert decode_metadata(encode_metadata(positions)) == positions
+@pytest.mark.parametrize("time_ms", [-1, 0, 1_700_000_000_000])
+def test_what_was_given_comes_back(positions: dict[str, int], time_ms: int) -> None:
+    metadata = decode_metadata(encode_metadata(positions, time_ms))
+    assert {store: metadata.position_of(store) for store in positions} == positions
+    assert metadata.time_ms == time_ms
+    assert metadata.position_of("another") is None
 
 
 def test_the_format_is_the_documented_one() -> None:
-    assert encode_metadata({"counts": 12}) == '{"v":1,"c":{"counts":12}}'
+    text = encode_metadata({"counts": 12}, 7)
+    crc_32 = 0xB837163B
+    assert text == "M2." + base64.b64encode(struct.pack(">qIq", 7, crc_32, 12)).decode()
+
+
+def test_version_1_is_still_read() -> None:
+    metadata = decode_metadata('{"v":1,"c":{"counts":12,"others":3}}')
+    assert metadata.position_of("counts") == 12
+    assert metadata.position_of("others") == 3
+    assert metadata.time_ms == -1
 
 
 @pytest.mark.parametrize(
     "metadata",
-    ["", "AgAAAZfF2mA=", "{", "null", "7", "[1]", '{"v":2,"c":{"a":1}}', '{"c":{"a":1}}'],
-    ids=["none", "Kafka Streams", "torn", "null", "number", "list", "later format", "no format"],
+    [
+        *["", "{", "null", "7", "[1]", '{"v":2,"c":{"a":1}}', '{"c":{"a":1}}', '{"v":1}'],
+        *["M2.", "M2.!", "M2.AAAA", "M3.AAAAAAAAAAA=", "a person's note"],
+    ],
 )
-def test_metadata_of_others_names_no_position(metadata: str) -> None:
-    assert decode_metadata(metadata) == {}
+def test_metadata_of_others_say_nothing(metadata: str) -> None:
+    found = decode_metadata(metadata)
+    assert (found.position_of("a"), found.time_ms) == (None, -1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_kafka_streams_metadata_name_no_position_and_their_time_is_used(version: int) -> None:
+    found = decode_metadata(kafka_streams(version, 1_700_000_000_000, b"\0\0\0\0"))
+    assert found.time_ms == 1_700_000_000_000
+    assert found.position_of("a") is None
+
+
+def test_an_unknown_version_of_kafka_streams_says_nothing() -> None:
+    assert decode_metadata(kafka_streams(3, 1_700_000_000_000)).time_ms == -1
+
+
+def test_two_hundred_stores_with_the_longest_names_fit() -> None:
+    check_sizes(with_stores(*(f"{number:03}" + "s" * 200 for number in range(250))), KAFKAS_DEFAULT)
+
+
+@pytest.mark.parametrize(("stores", "fits"), [(254, True), (255, True), (256, False)])
+def test_what_is_refused_is_what_a_broker_would_refuse(stores: int, fits: bool) -> None:
+    """The text, and one byte for the NUL with which librdkafka ends it (kafka-rules, section 2)."""
+    names = [f"s{number}" for number in range(stores)]
+    longest = encode_metadata(dict.fromkeys(names, 2**63 - 1), 2**63 - 1)
+    assert (len(longest) + 1 <= KAFKAS_DEFAULT) == fits
+    if fits:
+        check_sizes(with_stores(*names), KAFKAS_DEFAULT)
+    else:
+        with pytest.raises(
+            ConfigError, match=r"sub-topology 0 has 256 stores \(s0, s1.*4112 bytes"
+        ):
+            check_sizes(with_stores(*names), KAFKAS_DEFAULT)
+
+
+def test_a_broker_that_takes_less_is_named_with_what_it_takes() -> None:
+    with pytest.raises(ConfigError, match=r"s0.*32 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
+        check_sizes(with_stores("s0"), 20)
+
+
+def test_names_that_can_not_be_told_apart_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'store-29685295' and 'store-32060020'.*same CRC-32"):
+        check_sizes(with_stores("store-29685295", "store-32060020"), KAFKAS_DEFAULT)
