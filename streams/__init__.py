@@ -5,10 +5,17 @@ from streams.app import App
 from streams.config import StreamsConfig
 from streams.dsl.materialized import Store
 from streams.errors import ConfigError, SerdeError, StreamsError, TopologyError
+from streams.processor.context import ProcessorContext, RecordMetadata
+from streams.processor.processor import Processor
+from streams.processor.record import Record
 
 __all__ = [
     "App",
     "ConfigError",
+    "Processor",
+    "ProcessorContext",
+    "Record",
+    "RecordMetadata",
     "SerdeError",
     "Store",
     "StreamsConfig",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from streams.config import StreamsConfig, load_config
 from streams.dsl.builder import Builder
+from streams.dsl.materialized import Store
 from streams.dsl.stream import Stream
 from streams.errors import ConfigError, TopologyError, UserError
 from streams.running import RunningApp
@@ -71,6 +72,12 @@ class App:
         node = SourceNode(name=step, topic=topic, key=key, value=value)
         graph.add(node)
         return Stream(self._builder, node, key, value)
+
+    def add_store(self, store: Store) -> None:
+        """A store that processors name in `stores`; it needs its serdes. Raises TopologyError."""
+        if not isinstance(store, Store):
+            raise TopologyError(f"add_store takes a Store, got {store!r}")
+        self._builder.shared_store(store, "add_store")
 
     def topology(self) -> Topology:
         """The finished topology. Raises TopologyError naming the step that is wrong."""

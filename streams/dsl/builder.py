@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from streams.dsl.materialized import Store
 from streams.errors import TopologyError
 from streams.serdes import Serde
-from streams.topology.nodes import Graph, Node, Operator, ProcessorNode, StoreSpec
+from streams.topology.nodes import Graph, Node, Operator, ProcessorNode, StoreKind
 
 
 @dataclass(slots=True)
@@ -25,7 +26,7 @@ class Builder:
         operator: Operator,
         *,
         name: str | None,
-        stores: Iterable[StoreSpec] = (),
+        stores: Iterable[str] = (),
     ) -> ProcessorNode:
         node = ProcessorNode(
             name=self.graph.name(kind, name),
@@ -35,6 +36,20 @@ class Builder:
         )
         self.graph.add(node)
         return node
+
+    def own_store(
+        self, store: str | Store, step: str, key: Serde[Any], value: Serde[Any] | None
+    ) -> Store:
+        """The key-value store that `step` keeps its results in, declared: its alone to write."""
+        kept = Store.persistent(store) if isinstance(store, str) else store
+        spec = kept.spec(key, value, kind=StoreKind.KEY_VALUE, step=step)
+        self.graph.declare(spec, owner=object())
+        return kept
+
+    def shared_store(self, store: Store, step: str) -> str:
+        """The name of a store that processors bring, declared once however many of them do."""
+        self.graph.declare(store.spec(None, None, step=step), owner=store)
+        return store.name
 
 
 def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:

@@ -43,14 +43,14 @@ class Grouped(Generic[K, V]):
         key = known(self._key, "key", step)
         if store is None:
             store = f"{step}-STATE-STORE"
-        kept = Store.persistent(store) if isinstance(store, str) else store
+        kept = self._builder.own_store(store, step, key, serdes.int64)
         parent = self._repartition(kept.name, step) if self._rekeyed else self._node
         node = self._builder.step(
             "KSTREAM-AGGREGATE",
             parent,
             count(kept.name, caching=kept.caching),
             name=step,
-            stores=[kept.spec(key, serdes.int64)],
+            stores=[kept.name],
         )
         return Table(self._builder, node, key, serdes.int64)
 

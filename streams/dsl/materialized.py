@@ -2,36 +2,223 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from streams.durations import Duration, duration_ms
+from streams.errors import TopologyError
 from streams.serdes import Serde
-from streams.topology.nodes import StoreSpec
+from streams.topology.nodes import StoreKind, StoreSpec
+
+Logged = bool | Mapping[str, Any]
+"""True, False, or settings of the changelog topic."""
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Store:
-    """A store's name and how it is kept."""
+    """A store's name and how it is kept.
+
+    Made by `persistent`, `in_memory`, `window`, `session` and `versioned`; durations are
+    milliseconds or `timedelta`; all raise TopologyError for what can't be.
+
+    What all of them take: `key` and `value`, the serdes, needed where no step of the DSL knows them
+    (stores of processors); `logged`, False for a store without a changelog, which a crash loses, or
+    settings of the changelog topic; `rocksdb`, which is handed rocksdict's `Options` to change.
+    """
 
     name: str
-    is_persistent: bool
-    caching: bool
+    kind: StoreKind = StoreKind.KEY_VALUE
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    caching: bool = True
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """The other fields of its StoreSpec."""
 
     @classmethod
-    def persistent(cls, name: str, *, caching: bool = True) -> Store:
-        """On RocksDB. With `caching` a key's result goes downstream once a commit."""
-        return cls(name=name, is_persistent=True, caching=caching)
+    def persistent(
+        cls,
+        name: str,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        retention: Duration | None = None,
+        ttl: Duration | None = None,
+        logged: Logged = True,
+        caching: bool = True,
+        rocksdb: Callable[[Any], object] | None = None,
+    ) -> Store:
+        """Keys and values on RocksDB.
+
+        With `caching` the result of an aggregation goes downstream once a commit. `ttl`: entries
+        are gone so long after the timestamp of their last write. `retention` is for the windowed
+        operators, which keep their windows in this store.
+        """
+        return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
+                      persistent=True, rocksdb=rocksdb)  # fmt: skip
 
     @classmethod
-    def in_memory(cls, name: str, *, caching: bool = True) -> Store:
-        """In memory: rebuilt from its changelog at each start."""
-        return cls(name=name, is_persistent=False, caching=caching)
+    def in_memory(
+        cls,
+        name: str,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        retention: Duration | None = None,
+        ttl: Duration | None = None,
+        logged: Logged = True,
+        caching: bool = True,
+    ) -> Store:
+        """As `persistent`, in memory: rebuilt from its changelog at each start."""
+        return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
+                      persistent=False)  # fmt: skip
 
-    def spec(self, key: Serde[Any], value: Serde[Any]) -> StoreSpec:
+    @classmethod
+    def versioned(
+        cls,
+        name: str,
+        *,
+        history: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        persistent: bool = True,
+        logged: Logged = True,
+        rocksdb: Callable[[Any], object] | None = None,
+    ) -> Store:
+        """The values that a key had, as of any time up to `history` behind stream time."""
+        return _store(name, key, value, logged, kind=StoreKind.VERSIONED, caching=False,
+                      history=history, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+
+    @classmethod
+    def window(
+        cls,
+        name: str,
+        *,
+        size: Duration,
+        retention: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        persistent: bool = True,
+        retain_duplicates: bool = False,
+        logged: Logged = True,
+        caching: bool = True,
+        rocksdb: Callable[[Any], object] | None = None,
+    ) -> Store:
+        """Values by key and window start; `retention` behind stream time they go, and it is at
+        least `size`. With `retain_duplicates` a window holds every value that was put."""
+        return _store(name, key, value, logged, kind=StoreKind.WINDOW, caching=caching, size=size,
+                      retention=retention, retain_duplicates=retain_duplicates,
+                      persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+
+    @classmethod
+    def session(
+        cls,
+        name: str,
+        *,
+        retention: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        persistent: bool = True,
+        logged: Logged = True,
+        caching: bool = True,
+        rocksdb: Callable[[Any], object] | None = None,
+    ) -> Store:
+        """Values by key and session, a session being from a first to a last timestamp."""
+        return _store(name, key, value, logged, kind=StoreKind.SESSION, caching=caching,
+                      retention=retention, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+
+    def spec(
+        self,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        *,
+        kind: StoreKind | None = None,
+        step: str,
+    ) -> StoreSpec:
+        """The store as `step` uses it: its own serdes, or else those given; of `kind`, if any."""
+        if kind is not None and kind is not self.kind:
+            raise TopologyError(
+                f"step {step!r} needs a {kind} store, and {self.name!r} is a {self.kind} store"
+            )
+        if self.kind is StoreKind.KEY_VALUE and self.kept["retention_ms"] is not None:
+            raise TopologyError(
+                f"store {self.name!r} of step {step!r} has no windows that retention= could be "
+                "about: for entries that go after a time use ttl="
+            )
+        key, value = self.key or key, self.value or value
+        if key is None or value is None:
+            what = "key" if key is None else "value"
+            raise TopologyError(
+                f"store {self.name!r} of step {step!r} needs a {what} serde: "
+                f"Store.…({self.name!r}, {what}=serdes.…)"
+            )
         return StoreSpec(
-            name=self.name,
-            key=key,
-            value=value,
-            persistent=self.is_persistent,
-            caching=self.caching,
+            name=self.name, kind=self.kind, key=key, value=value, caching=self.caching, **self.kept
         )
+
+
+def _store(
+    name: str,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    logged: Logged,
+    *,
+    persistent: bool,
+    caching: bool,
+    kind: StoreKind = StoreKind.KEY_VALUE,
+    size: Duration | None = None,
+    retention: Duration | None = None,
+    history: Duration | None = None,
+    ttl: Duration | None = None,
+    retain_duplicates: bool = False,
+    rocksdb: Callable[[Any], object] | None = None,
+) -> Store:
+    if not isinstance(name, str) or not _LEGAL_NAME.fullmatch(name):
+        raise TopologyError(
+            f"store {name!r}: its changelog is named after it, so its name may have letters, "
+            "digits, '.', '_' and '-' only, at most 200"
+        )
+
+    def refuse(why: str) -> TopologyError:
+        return TopologyError(f"store {name!r}: {why}")
+
+    for what, serde in (("key", key), ("value", value)):
+        if serde is not None and not isinstance(serde, Serde):
+            raise refuse(f"{what}={serde!r} is not a serde")
+    if not isinstance(logged, bool | Mapping):
+        raise refuse(f"logged={logged!r} is neither True nor False nor settings of a topic")
+    if rocksdb is not None and not callable(rocksdb):
+        raise refuse(f"rocksdb={rocksdb!r} is not a function of RocksDB's options")
+    if rocksdb is not None and not persistent:
+        raise refuse("rocksdb= is for persistent stores")
+    given = {"size": size, "retention": retention, "history": history, "ttl": ttl}
+    try:
+        ms = {what: None if d is None else duration_ms(d, what) for what, d in given.items()}
+    except ValueError as error:
+        raise refuse(str(error)) from None
+    for what in ("size", "ttl"):
+        if ms[what] == 0:
+            raise refuse(f"{what} must be at least 1 ms")
+    if kind is StoreKind.WINDOW and (ms["retention"] or 0) < (ms["size"] or 0):
+        raise refuse(f"retention ({ms['retention']} ms) is less than size ({ms['size']} ms)")
+    settings = logged if isinstance(logged, Mapping) else {}
+    kept = {
+        "persistent": persistent,
+        "logged": logged is not False,
+        "topic_settings": {str(each): _text(settings[each]) for each in settings},
+        "retention_ms": ms["retention"],
+        "window_size_ms": ms["size"],
+        "retain_duplicates": retain_duplicates,
+        "history_ms": ms["history"],
+        "ttl_ms": ms["ttl"],
+        "rocksdb": rocksdb,
+    }
+    return Store(name=name, kind=kind, key=key, value=value, caching=caching, kept=kept)
+
+
+def _text(setting: object) -> str:
+    """As Kafka writes it."""
+    return str(setting).lower() if isinstance(setting, bool) else str(setting)

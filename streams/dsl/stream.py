@@ -7,16 +7,20 @@ Serdes flow: a step that keeps the key keeps its serde, `map` and `flat_map` kee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams.dsl.builder import Builder, callable_for, known
 from streams.dsl.grouped import Grouped
+from streams.dsl.materialized import Store
+from streams.dsl.processing import processor_stores
 from streams.operators.filter import drop, keep
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
 from streams.operators.peek import look
+from streams.operators.process import Factory, process_records, process_values
+from streams.processor.processor import Processor
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, SinkNode
 
@@ -113,6 +117,36 @@ class Stream(Generic[K, V]):
         node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Stream(self._builder, node, key, self._value, True)
 
+    def process(
+        self,
+        processor: Callable[[], Processor[K, V, K2, V2]],
+        *,
+        stores: Sequence[str | Store] = (),
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K2, V2]:
+        """Each task has a processor of its own: `processor` is its class, or a function making one.
+
+        `stores` names more stores than the class does, or brings them.
+        What it forwards has the serdes given here, and may have another key.
+        """
+        node = self._processor(processor, process_records, stores, name)
+        return Stream(self._builder, node, key, value, True)
+
+    def process_values(
+        self,
+        processor: Callable[[], Processor[K, V, K, V2]],
+        *,
+        stores: Sequence[str | Store] = (),
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V2]:
+        """As `process`, for a processor that leaves the key as it is: no repartition follows, and
+        the serdes stay unless `value` is given. A forward with another key is refused."""
+        node = self._processor(processor, process_values, stores, name)
+        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+
     def group_by(
         self,
         selector: Callable[[K, V], K2],
@@ -159,6 +193,19 @@ class Stream(Generic[K, V]):
     ) -> Stream[K, V]:
         node = self._step(kind, function, operator, name)
         return Stream(self._builder, node, self._key, self._value, self._rekeyed)
+
+    def _processor(
+        self,
+        factory: Factory,
+        operator: Callable[[Factory, Collection[str]], Operator],
+        stores: Sequence[str | Store],
+        name: str | None,
+    ) -> Node:
+        step = self._builder.graph.name("KSTREAM-PROCESSOR", name)
+        used = processor_stores(self._builder, step, factory, stores)
+        return self._builder.step(
+            "KSTREAM-PROCESSOR", self._node, operator(factory, used), name=step, stores=used
+        )
 
     def _step(self, kind: str, function: object, operator: Operator, name: str | None) -> Node:
         callable_for(self._builder.graph.name(kind, name), function)

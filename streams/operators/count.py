@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from state.transaction import TransactionalStore
-from streams.topology.nodes import Context, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator
 
 
 def count(store_name: str, *, caching: bool) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
-        store: TransactionalStore[Any, int] = context.store(store_name)
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+        store: TransactionalStore[Any, int] = at.context.store(store_name)
         update = store.update
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -33,7 +34,7 @@ def count(store_name: str, *, caching: bool) -> Operator:
                 downstream(entry.key, entry.value, entry.timestamp_ms)
 
         if caching:
-            context.flushers.append(flush)
+            at.context.flushers.append(flush)
         return process
 
     return bind

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streams.topology.nodes import Context, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator
 
 
 def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             for new_key, new_value in mapper(key, value):
                 downstream(new_key, new_value, timestamp_ms)
@@ -20,7 +22,9 @@ def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> O
 
 
 def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             for new_value in mapper(value):
                 downstream(key, new_value, timestamp_ms)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Context, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             key, value = mapper(key, value)
             downstream(key, value, timestamp_ms)
@@ -20,7 +22,9 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 
 
 def map_values(mapper: Callable[[Any], Any]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             downstream(key, mapper(value), timestamp_ms)
 
@@ -30,7 +34,9 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
 
 
 def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             downstream(mapper(key, value), value, timestamp_ms)
 

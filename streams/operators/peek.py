@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Context, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator
 
 
 def look(action: Callable[[Any, Any], object]) -> Operator:
-    def bind(context: Context, downstream: Emit) -> Emit:
+    def bind(at: Binding) -> Emit:
+        downstream = at.downstream
+
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             action(key, value)
             downstream(key, value, timestamp_ms)

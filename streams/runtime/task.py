@@ -35,7 +35,7 @@ from typing import Any
 from state.directory import Lock
 from state.store import Checkpoint
 from state.transaction import TransactionalStore
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
 from streams.runtime.offsets import encode_metadata
@@ -80,7 +80,18 @@ class TaskContext:
     """What bound steps use of their task (see `streams.topology.nodes.Context`)."""
 
     COMMIT = "the results of a commit"
-    __slots__ = ("_stores", "flushers", "make_room", "message", "produce", "task_name")
+    __slots__ = (
+        "_stores",
+        "closers",
+        "flushers",
+        "make_room",
+        "message",
+        "produce",
+        "record_ms",
+        "starters",
+        "stream_time_ms",
+        "task_name",
+    )
 
     def __init__(
         self, task_name: str, producer: DataProducer, stores: Mapping[str, LoggedStore]
@@ -89,11 +100,23 @@ class TaskContext:
         self.produce = producer.produce
         self.make_room = producer.make_room
         self.message: Any = None
+        self.record_ms = -1
+        self.stream_time_ms = -1
         self.flushers: list[Callable[[], None]] = []
+        self.starters: list[Callable[[], None]] = []
+        self.closers: list[Callable[[], None]] = []
         self._stores = stores
 
     def store(self, name: str) -> TransactionalStore[Any, Any]:
         return self._stores[name].store
+
+    def schedule(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        raise StreamsError("punctuations are not there yet")
+
+    def commit(self) -> None:
+        """The next commit interval will do."""
 
     def origin(self) -> str:
         message = self.message
@@ -234,7 +257,13 @@ class Task:
     def _unbind(self) -> None:
         # The steps hold the producer: it goes when the last task lets it go.
         self.receivers = {}
-        self._context = None
+        context, self._context = self._context, None
+        if context is not None:
+            for close in context.closers:
+                close()
+            # Both lead back to the context: without them it goes at once, and the producer with it.
+            context.closers.clear()
+            context.flushers.clear()
 
 
 def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:

@@ -6,6 +6,7 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ class Subtopology:
 
     number: int
     nodes: tuple[Node, ...]
+    stores: tuple[StoreSpec, ...] = ()
 
     @property
     def sources(self) -> dict[str, SourceNode]:
@@ -28,11 +30,6 @@ class Subtopology:
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
-
-    @property
-    def stores(self) -> tuple[StoreSpec, ...]:
-        specs = (s for n in self.nodes if isinstance(n, ProcessorNode) for s in n.stores)
-        return tuple(specs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ def _describe(node: Node, nodes: Iterable[Node]) -> Iterable[str]:
         case SinkNode():
             yield f"    Sink: {node.name} (topic: {node.topic})"
         case ProcessorNode():
-            yield f"    Processor: {node.name} (stores: [{', '.join(s.name for s in node.stores)}])"
+            yield f"    Processor: {node.name} (stores: [{', '.join(node.stores)}])"
     after = [other.name for other in nodes if node in other.parents]
     before = [parent.name for parent in node.parents]
     if after:
@@ -110,13 +107,36 @@ def build(application_id: str, graph: Graph) -> Topology:
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
     _unique("step", (node.name for node in graph.nodes))
-    _unique(
-        "store", (s.name for n in graph.nodes if isinstance(n, ProcessorNode) for s in n.stores)
-    )
     _unique("source topic", (n.topic for n in graph.nodes if isinstance(n, SourceNode)))
-    groups = _connected(graph.nodes)
-    subtopologies = tuple(Subtopology(number, nodes) for number, nodes in enumerate(groups))
+    _every_store_is_declared_and_used(graph)
+    subtopologies = tuple(
+        Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
+        for number, nodes in enumerate(_connected(graph.nodes))
+    )
     return Topology(application_id, subtopologies)
+
+
+def _store_names(nodes: Iterable[Node]) -> list[str]:
+    """Each once, in the order of the first step that uses it."""
+    names = (name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores)
+    return list(dict.fromkeys(names))
+
+
+def _every_store_is_declared_and_used(graph: Graph) -> None:
+    for node in graph.nodes:
+        for name in node.stores if isinstance(node, ProcessorNode) else ():
+            if name not in graph.stores:
+                close = difflib.get_close_matches(name, graph.stores, n=1)
+                raise TopologyError(
+                    f"step {node.name!r} uses the store {name!r}, which nobody has declared: "
+                    + (f"did you mean {close[0]!r}? " if close else "")
+                    + "call app.add_store, or put the Store itself among the processor's stores"
+                )
+    if unused := graph.stores.keys() - set(_store_names(graph.nodes)):
+        raise TopologyError(
+            f"store {', '.join(map(repr, sorted(unused)))} is used by no step: name it in a "
+            "processor's stores, or take it away"
+        )
 
 
 def _unique(kind: str, names: Iterable[str]) -> None:
@@ -128,12 +148,16 @@ def _unique(kind: str, names: Iterable[str]) -> None:
 
 
 def _connected(nodes: list[Node]) -> list[tuple[Node, ...]]:
-    """The connected components, in the order of their first step."""
+    """The connected components, in the order of their first step. A store connects the steps that
+    use it: they must see the same partition's records, so they run in the same task."""
     group_of: dict[Node, list[Node]] = {}
+    first_user: dict[str, Node] = {}
     for node in nodes:
         group = [node]
-        for parent in node.parents:
-            other = group_of[parent]
+        names = node.stores if isinstance(node, ProcessorNode) else ()
+        users = [first_user.setdefault(name, node) for name in names]
+        for neighbour in (*node.parents, *(user for user in users if user is not node)):
+            other = group_of[neighbour]
             if other is not group:
                 other.extend(group)
                 group = other

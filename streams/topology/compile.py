@@ -8,14 +8,26 @@ from typing import Any
 from streams.operators.sink import write_topic
 from streams.operators.source import read_topic
 from streams.topology.build import Subtopology
-from streams.topology.nodes import Context, Emit, Node, ProcessorNode, SinkNode, SourceNode
+from streams.topology.nodes import (
+    Binding,
+    Context,
+    Emit,
+    Node,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+)
 
 Receive = Callable[[Any], None]
 """Takes a message as the consumer returns it."""
 
 
 def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str, Receive]:
-    """For each source topic the function that processes one of its messages in this task."""
+    """For each source topic the function that processes one of its messages in this task.
+
+    The task's stores must be caught up: processors are started here, upstream first. Whoever gives
+    the functions up calls `context.closers`.
+    """
     children: dict[Node, list[Node]] = {node: [] for node in subtopology.nodes}
     for node in subtopology.nodes:
         for parent in node.parents:
@@ -26,11 +38,20 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
         downstream = _fan_out([emits[child] for child in children[node]])
         match node:
             case ProcessorNode():
-                emits[node] = node.operator(context, downstream)
+                binding = Binding(
+                    step=node.name,
+                    context=context,
+                    downstream=downstream,
+                    children={child.name: emits[child] for child in children[node]},
+                )
+                emits[node] = node.operator(binding)
             case SinkNode():
                 emits[node] = write_topic(node, context)
             case _:
                 emits[node] = downstream
+    for start in reversed(context.starters):
+        start()
+    context.starters.clear()
     return {
         node.topic: read_topic(node, context, emits[node])
         for node in subtopology.nodes

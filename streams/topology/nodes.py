@@ -1,7 +1,7 @@
 """The nodes of a topology: what a step is, before anything runs.
 
-A node knows its name, the nodes before it, and how to bind itself into a task: given the task's
-context and what comes after it, it returns the function that a record goes through.
+A node knows its name, the nodes before it, the names of its stores, and how to bind itself into a
+task: given its place there, it returns the function that a record goes through.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from streams.errors import TopologyError
 from streams.serdes import Serde
 
 Emit = Callable[[Any, Any, int], None]
@@ -31,19 +32,56 @@ class Context(Protocol):
         ...
 
     message: Any
-    """The record being processed as it came from the consumer; None between records."""
+    """The record being processed as it came from the consumer, or with the headers that a processor
+    gave it; None between records."""
+    record_ms: int
+    """The timestamp of the record that a processor was handed last: what it writes into its stores
+    has it, if it says no other."""
     flushers: list[Callable[[], None]]
     """What to call before a commit, downstream first: steps that hold results back."""
+    starters: list[Callable[[], None]]
+    """What to call when all steps are bound, downstream first."""
+    closers: list[Callable[[], None]]
+    """What to call when the steps are given up, upstream first."""
+    task_name: str
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp of the task's records so far; -1 before the first."""
+        ...
 
     def store(self, name: str) -> Any: ...
+
+    def schedule(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        """Call `callback` with the time in ms each `interval_ms` of `clock`, "stream" or "wall".
+        Returns what ends it."""
+        ...
+
+    def commit(self) -> None:
+        """Ask for a commit as soon as the record being processed is done."""
+        ...
 
     def origin(self) -> str:
         """Topic, partition and offset of the record being processed, for messages."""
         ...
 
 
-Operator = Callable[[Context, Emit], Emit]
-"""Binds a step into a task: the context, what comes after it -> what a record goes through."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A step's place in a task: all that an operator needs to bind itself."""
+
+    step: str
+    context: Context
+    downstream: Emit
+    """All that comes after it."""
+    children: Mapping[str, Emit]
+    """What comes directly after it, each by its name."""
+
+
+Operator = Callable[[Binding], Emit]
+"""Binds a step into a task and returns what a record goes through."""
 
 
 class StoreKind(StrEnum):
@@ -102,7 +140,7 @@ class ProcessorNode(Node):
     """Transforms records by an operator, with the stores that it names."""
 
     operator: Operator
-    stores: tuple[StoreSpec, ...] = ()
+    stores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,9 +158,23 @@ class Graph:
     """The steps of an application while it is being built, in the order they were added."""
 
     nodes: list[Node] = field(default_factory=list)
+    stores: dict[str, StoreSpec] = field(default_factory=dict)
+    """The declared stores by name."""
+    _owners: dict[str, object] = field(default_factory=dict)
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
+
+    def declare(self, spec: StoreSpec, owner: object) -> None:
+        """A store. The same `owner` may declare it again: two steps that share one declaration.
+        Raises TopologyError if the name is another's."""
+        if self._owners.setdefault(spec.name, owner) is not owner or (
+            self.stores.setdefault(spec.name, spec) != spec
+        ):
+            raise TopologyError(
+                f"store {spec.name!r} is used twice: give one of them another name, or share one "
+                "Store through app.add_store"
+            )
 
     def name(self, kind: str, given: str | None = None) -> str:
         """`given`, or one in Kafka Streams' manner: the kind and a running number."""

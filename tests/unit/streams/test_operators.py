@@ -8,91 +8,14 @@ from typing import Any
 import pytest
 
 from state.errors import Refused
-from state.memory import MemoryDisk
-from state.transaction import TransactionalStore
 from streams import App, SerdeError, Store, serdes
-from streams.topology.compile import Receive, compile_subtopology
+from tests.unit.streams.bound import BoundTask
 
 
-class FakeMessage:
-    """A record as the consumer returns it."""
-
-    def __init__(self, key: bytes | None, value: bytes | None, timestamp_ms: int) -> None:
-        self._key, self._value, self._timestamp_ms = key, value, timestamp_ms
-
-    def key(self) -> bytes | None:
-        return self._key
-
-    def value(self) -> bytes | None:
-        return self._value
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self._timestamp_ms
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return [("trace", b"1")]
-
-
-class FakeTask:
-    """A task's context that keeps what is produced, and can have a full queue."""
-
-    def __init__(self, app: App, number: int = 0) -> None:
-        self.produced: list[tuple[Any, ...]] = []
-        self.message: Any = None
-        self.flushers: list[Callable[[], None]] = []
-        self.full = 0
-        self.made_room = 0
-        subtopology = app.topology().subtopologies[number]
-        self.stores = {
-            spec.name: TransactionalStore[Any, Any](
-                spec.name,
-                MemoryDisk(),
-                encode_key=spec.key.serialize,
-                decode_key=spec.key.deserialize,
-                encode_value=spec.value.serialize,
-                decode_value=spec.value.deserialize,
-            )
-            for spec in subtopology.stores
-        }
-        self._receivers = compile_subtopology(subtopology, self)
-
-    def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
-        if self.full:
-            self.full -= 1
-            raise BufferError
-        _, _, timestamp_ms, headers = rest
-        self.produced.append((topic, key, value, timestamp_ms, headers))
-
-    def make_room(self) -> None:
-        self.made_room += 1
-
-    def store(self, name: str) -> Any:
-        return self.stores[name]
-
-    def origin(self) -> str:
-        return "in[0]@7"
-
-    def pipe(self, key: str | None, value: str | None, timestamp_ms: int = 0) -> None:
-        encoded = [None if each is None else each.encode() for each in (key, value)]
-        self.message = FakeMessage(encoded[0], encoded[1], timestamp_ms)
-        receive: Receive
-        (receive,) = self._receivers.values()
-        receive(self.message)
-
-    def flush(self) -> None:
-        self.message = None
-        for flush in reversed(self.flushers):
-            flush()
-
-    @property
-    def pairs(self) -> list[tuple[Any, Any]]:
-        return [(key, value) for _, key, value, _, _ in self.produced]
-
-
-def through(steps: Callable[[Any], Any]) -> FakeTask:
+def through(steps: Callable[[Any], Any]) -> BoundTask:
     app = App("a")
     steps(app.stream("in", key=serdes.string, value=serdes.string)).to("out")
-    return FakeTask(app)
+    return BoundTask(app)
 
 
 NULLABLE: serdes.Serde[str | None] = serdes.string  # type: ignore[assignment]
@@ -147,16 +70,16 @@ def test_for_each_sees_every_record() -> None:
     app.stream("in", key=serdes.string, value=serdes.string).for_each(
         lambda key, value: seen.append((key, value))
     )
-    task = FakeTask(app)
+    task = BoundTask(app)
     task.pipe("k", "v")
     assert seen == [("k", "v")]
 
 
-def counting(store: Store) -> FakeTask:
+def counting(store: Store) -> BoundTask:
     app = App("a")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by_key().count(store=store).to_stream().to("out")
-    return FakeTask(app)
+    return BoundTask(app)
 
 
 def test_a_cached_count_goes_out_once_a_commit_with_its_latest_value_and_largest_time() -> None:
@@ -188,7 +111,7 @@ def test_records_without_a_key_do_not_reach_the_repartition_topic() -> None:
     app = App("a")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by(lambda k, v: None if v == "none" else v, key=NULLABLE).count(store="c")
-    task = FakeTask(app)
+    task = BoundTask(app)
     task.pipe("1", "none")
     task.pipe("2", "some")
     assert [topic for topic, *_ in task.produced] == ["a-c-repartition"]
@@ -198,7 +121,7 @@ def test_a_value_that_cannot_be_read_names_the_step_and_the_record() -> None:
     app = App("a")
     app.stream("in", key=serdes.string, value=serdes.int64, name="read").to("out")
     with pytest.raises(SerdeError, match=r"step 'read' can't read in\[0\]@7 .*needs 8 bytes"):
-        FakeTask(app).pipe("k", "v")
+        BoundTask(app).pipe("k", "v")
 
 
 def test_a_key_that_cannot_be_written_names_the_step_and_the_record() -> None:
@@ -206,7 +129,7 @@ def test_a_key_that_cannot_be_written_names_the_step_and_the_record() -> None:
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.map(lambda k, v: (7, v), key=serdes.string, value=serdes.string).to("out", name="w")  # type: ignore[arg-type,return-value]
     with pytest.raises(SerdeError, match=r"step 'w' can't write to topic 'out'.*key 7.*in\[0\]@7"):
-        FakeTask(app).pipe("k", "v")
+        BoundTask(app).pipe("k", "v")
 
 
 def test_a_key_that_the_store_cannot_take_names_the_store() -> None:
@@ -214,4 +137,4 @@ def test_a_key_that_the_store_cannot_take_names_the_store() -> None:
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by_key(key=serdes.bytes).count(store="c")  # type: ignore[arg-type]
     with pytest.raises(Refused, match="store 'c' can't take key 'k'"):
-        FakeTask(app).pipe("k", "v")
+        BoundTask(app).pipe("k", "v")

@@ -46,8 +46,9 @@ def two_stores() -> Subtopology:
             name=f"count-{topic}",
             parents=(source,),
             operator=count(spec.name, caching=True),
-            stores=(spec,),
+            stores=(spec.name,),
         )
+        graph.declare(spec, owner=counted)
         graph.add(source)
         graph.add(counted)
         counts.append(counted)

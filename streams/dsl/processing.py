@@ -1,0 +1,50 @@
+"""What can be known of a processor before it runs: that it is one, and the stores that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.dsl.builder import Builder, callable_for
+from streams.dsl.materialized import Store
+from streams.errors import TopologyError
+from streams.operators.process import Factory
+from streams.processor.processor import Processor
+
+
+def processor_stores(
+    builder: Builder,
+    step: str,
+    factory: Factory,
+    given: Sequence[str | Store],
+) -> tuple[str, ...]:
+    """The names of the stores of `step`, each once; those that come as a Store are declared.
+
+    Makes two processors to look at: each task needs one of its own (Kafka Streams checks the same).
+    Raises TopologyError naming the step.
+    """
+    callable_for(step, factory)
+    try:
+        one, other = factory(), factory()
+    except Exception as error:
+        raise TopologyError(
+            f"step {step!r} can't make a processor: {factory!r} raised {error!r}"
+        ) from error
+    if not isinstance(one, Processor):
+        raise TopologyError(f"step {step!r} needs a Processor, and {factory!r} made {one!r}")
+    if one is other:
+        raise TopologyError(
+            f"step {step!r}: {factory!r} returned the same processor twice; each task needs one of "
+            "its own"
+        )
+    names = []
+    for store in (*_listed(step, one.stores), *_listed(step, given)):
+        if not isinstance(store, str | Store):
+            raise TopologyError(f"step {step!r}: {store!r} is neither a store nor a store's name")
+        names.append(store if isinstance(store, str) else builder.shared_store(store, step))
+    return tuple(dict.fromkeys(names))
+
+
+def _listed(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:
+    if isinstance(stores, str | Store):
+        raise TopologyError(f"step {step!r}: stores is a list, as [{stores!r}]")
+    return stores

@@ -1,0 +1,18 @@
+"""Durations: a number of milliseconds, or a `timedelta`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+Duration = int | timedelta
+
+
+def duration_ms(duration: Duration, what: str) -> int:
+    """`duration` in ms. Raises ValueError, naming `what`, if it is none or is negative."""
+    if isinstance(duration, timedelta):
+        duration = duration // timedelta(milliseconds=1)
+    if not isinstance(duration, int) or isinstance(duration, bool):
+        raise ValueError(f"{what}={duration!r} is neither milliseconds nor a timedelta")
+    if duration < 0:
+        raise ValueError(f"{what} can't be negative: {duration} ms")
+    return duration

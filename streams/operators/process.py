@@ -1,0 +1,72 @@
+"""Process: each record goes to a user's processor, which forwards what it likes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+from streams.errors import StreamsError
+from streams.processor.context import FixedKeyContext, ProcessorContext
+from streams.processor.processor import Processor
+from streams.processor.record import Record
+from streams.topology.nodes import Binding, Emit, Operator
+
+log = logging.getLogger(__name__)
+
+Factory = Callable[[], Processor[Any, Any, Any, Any]]
+
+
+def process_records(factory: Factory, stores: Collection[str]) -> Operator:
+    def bind(at: Binding) -> Emit:
+        context = at.context
+        processor = factory()
+        _attach(processor, ProcessorContext(at, stores), at)
+        process = processor.process
+
+        def receive(key: Any, value: Any, timestamp_ms: int) -> None:
+            context.record_ms = timestamp_ms
+            process(Record.of(key, value, timestamp_ms, context.message))
+
+        return receive
+
+    return bind
+
+
+def process_values(factory: Factory, stores: Collection[str]) -> Operator:
+    def bind(at: Binding) -> Emit:
+        context = at.context
+        processor = factory()
+        own: FixedKeyContext[Any, Any] = FixedKeyContext(at, stores)
+        _attach(processor, own, at)
+        process = processor.process
+
+        def receive(key: Any, value: Any, timestamp_ms: int) -> None:
+            context.record_ms = timestamp_ms
+            own.key = key
+            process(Record.of(key, value, timestamp_ms, context.message))
+
+        return receive
+
+    return bind
+
+
+def _attach(
+    processor: Processor[Any, Any, Any, Any], own: ProcessorContext[Any, Any], at: Binding
+) -> None:
+    processor.context = own
+
+    def start() -> None:
+        try:
+            processor.init(own)
+        except Exception as error:
+            raise StreamsError(f"step {at.step!r} can't be initialised: {error!r}") from error
+        at.context.closers.append(close)  # only what was initialised is closed
+
+    def close() -> None:
+        try:
+            processor.close()
+        except Exception:  # what it holds is its own; the task must be let go whatever it does
+            log.exception("step %r of task %s failed to close", at.step, at.context.task_name)
+
+    at.context.starters.append(start)

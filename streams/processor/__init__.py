@@ -1,0 +1,1 @@
+"""The processor API: records, processors, and what a processor may do."""

@@ -1,0 +1,42 @@
+"""Processor: a step that a user writes as a class, with stores, schedules and any output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
+
+from streams.dsl.materialized import Store
+from streams.processor.context import ProcessorContext
+from streams.processor.record import Record
+
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
+K2 = TypeVar("K2", default=Any)
+V2 = TypeVar("V2", default=Any)
+
+
+class Processor(Generic[K, V, K2, V2]):
+    """Base class: takes records of K and V, forwards records of K2 and V2.
+
+    Each task has an instance of its own; it is used by one thread at a time. `init` is called when
+    the task's stores are caught up, `close` when the task is closed or rolls back. After a rollback
+    a new instance takes over: what belongs to a record must be kept in stores, not in attributes.
+    """
+
+    stores: ClassVar[Sequence[str | Store]] = ()
+    """The stores that it uses: names of stores of the application, or stores that it brings."""
+
+    context: ProcessorContext[K2, V2]
+    """Set before `init`."""
+
+    def init(self, context: ProcessorContext[K2, V2]) -> None:
+        """Get the stores, schedule punctuations."""
+
+    def process(self, record: Record[K, V]) -> None:
+        """One record. `self.context.forward` hands records on, any number of them."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release what `init` has taken; stores and schedules are not among it."""

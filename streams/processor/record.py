@@ -1,0 +1,145 @@
+"""Record: what a processor is handed and hands on.
+
+A record is never changed: `with_*` makes another. What it says of itself beyond key, value and
+timestamp is looked up in the message that it came with, and only if somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(Generic[K, V]):
+    """Key, value, timestamp in ms, headers, and where the record was read.
+
+    `topic` is None, and `partition` and `offset` are -1, as in Kafka Streams, for a record that was
+    made and not read: by a punctuation, or as the result of a commit.
+    """
+
+    __slots__ = ("_headers", "key", "source", "timestamp_ms", "value")
+
+    def __init__(
+        self,
+        key: K,
+        value: V,
+        timestamp_ms: int,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> None:
+        self.key = key
+        self.value = value
+        self.timestamp_ms = timestamp_ms
+        self.source: Any = None
+        """The message it came with."""
+        self._headers: Headers | None = tuple(headers)
+
+    @classmethod
+    def of(cls, key: K, value: V, timestamp_ms: int, source: Any) -> Record[K, V]:
+        """As it was read: its headers are its source's."""
+        record = cls.__new__(cls)
+        record.key = key
+        record.value = value
+        record.timestamp_ms = timestamp_ms
+        record.source = source
+        record._headers = None
+        return record
+
+    @property
+    def headers(self) -> Headers:
+        if self._headers is None:
+            return () if self.source is None else tuple(self.source.headers() or ())
+        return self._headers
+
+    @property
+    def topic(self) -> str | None:
+        return None if self.source is None else self.source.topic()
+
+    @property
+    def partition(self) -> int:
+        return -1 if self.source is None else self.source.partition()
+
+    @property
+    def offset(self) -> int:
+        return -1 if self.source is None else self.source.offset()
+
+    def with_key(self, key: K2) -> Record[K2, V]:
+        return self._copy(key, self.value, self.timestamp_ms, self._headers)
+
+    def with_value(self, value: V2) -> Record[K, V2]:
+        return self._copy(self.key, value, self.timestamp_ms, self._headers)
+
+    def with_timestamp(self, timestamp_ms: int) -> Record[K, V]:
+        """Raises ValueError for a negative time, as Kafka Streams does."""
+        if timestamp_ms < 0:
+            raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
+        return self._copy(self.key, self.value, timestamp_ms, self._headers)
+
+    def with_headers(self, headers: Iterable[tuple[str, bytes | None]]) -> Record[K, V]:
+        return self._copy(self.key, self.value, self.timestamp_ms, tuple(headers))
+
+    def has_headers_of(self, message: Any) -> bool:
+        """Whether it goes on with what `message` says of it."""
+        return self._headers is None and self.source is message
+
+    def _copy(
+        self, key: K2, value: V2, timestamp_ms: int, headers: Headers | None
+    ) -> Record[K2, V2]:
+        record = Record.of(key, value, timestamp_ms, self.source)
+        record._headers = headers
+        return record
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same content, wherever they were read."""
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.key, self.value, self.timestamp_ms, self.headers) == (
+            other.key,
+            other.value,
+            other.timestamp_ms,
+            other.headers,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        where = f" from {self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
+        return f"<Record {self.key!r}: {self.value!r} at {self.timestamp_ms}{where}>"
+
+
+class Rewritten:
+    """The message being processed with the headers that a processor gave it, for what comes after
+    that processor: a sink writes the headers of `context.message`."""
+
+    __slots__ = ("_headers", "_message")
+
+    def __init__(self, message: Any, headers: Headers) -> None:
+        self._message = message
+        self._headers = list(headers)
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self._headers
+
+    def topic(self) -> str | None:
+        return None if self._message is None else self._message.topic()
+
+    def partition(self) -> int:
+        return -1 if self._message is None else self._message.partition()
+
+    def offset(self) -> int:
+        return -1 if self._message is None else self._message.offset()
+
+    def key(self) -> bytes | None:
+        return None if self._message is None else self._message.key()
+
+    def value(self) -> bytes | None:
+        return None if self._message is None else self._message.value()
+
+    def timestamp(self) -> tuple[int, int]:
+        return (0, -1) if self._message is None else self._message.timestamp()

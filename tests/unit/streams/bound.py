@@ -1,0 +1,126 @@
+"""A sub-topology bound into a task without a broker: messages go in, what is produced is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from state.memory import MemoryDisk
+from state.transaction import TransactionalStore
+from streams import App
+from streams.topology.compile import compile_subtopology
+
+
+class FakeMessage:
+    """A record as the consumer returns it."""
+
+    def __init__(
+        self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int
+    ) -> None:
+        self._topic, self._key, self._value, self._timestamp_ms = topic, key, value, timestamp_ms
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 7
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._timestamp_ms
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [("trace", b"1")]
+
+
+class BoundTask:
+    """A task's context that keeps what is produced, and can have a full queue."""
+
+    def __init__(self, app: App, number: int = 0) -> None:
+        self.produced: list[tuple[Any, ...]] = []
+        self.message: Any = None
+        self.flushers: list[Callable[[], None]] = []
+        self.starters: list[Callable[[], None]] = []
+        self.closers: list[Callable[[], None]] = []
+        self.task_name = f"{number}_0"
+        self.stream_time_ms = -1
+        self.record_ms = -1
+        self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
+        self.commits_asked = 0
+        self.full = 0
+        self.made_room = 0
+        subtopology = app.topology().subtopologies[number]
+        self.stores = {
+            spec.name: TransactionalStore[Any, Any](
+                spec.name,
+                MemoryDisk(),
+                encode_key=spec.key.serialize,
+                decode_key=spec.key.deserialize,
+                encode_value=spec.value.serialize,
+                decode_value=spec.value.deserialize,
+            )
+            for spec in subtopology.stores
+        }
+        self._receivers = compile_subtopology(subtopology, self)
+
+    def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
+        if self.full:
+            self.full -= 1
+            raise BufferError
+        _, _, timestamp_ms, headers = rest
+        self.produced.append((topic, key, value, timestamp_ms, headers))
+
+    def make_room(self) -> None:
+        self.made_room += 1
+
+    def schedule(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        entry = (interval_ms, clock, callback)
+        self.scheduled.append(entry)
+        return lambda: self.scheduled.remove(entry)
+
+    def commit(self) -> None:
+        self.commits_asked += 1
+
+    def store(self, name: str) -> Any:
+        return self.stores[name]
+
+    def origin(self) -> str:
+        return "in[0]@7"
+
+    def pipe(
+        self, key: str | None, value: str | None, timestamp_ms: int = 0, topic: str | None = None
+    ) -> None:
+        """A record of `topic`, or of the only one there is."""
+        name = topic or next(iter(self._receivers))
+        encoded = [None if each is None else each.encode() for each in (key, value)]
+        self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms)
+        self._receivers[name](self.message)
+        self.message = None
+
+    def close(self) -> None:
+        for close in self.closers:
+            close()
+
+    def punctuate(self, now_ms: int) -> None:
+        """Every schedule is due."""
+        for _, _, callback in list(self.scheduled):
+            callback(now_ms)
+
+    def flush(self) -> None:
+        self.message = None
+        for flush in reversed(self.flushers):
+            flush()
+
+    @property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        return [(key, value) for _, key, value, _, _ in self.produced]
