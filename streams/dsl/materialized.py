@@ -15,7 +15,7 @@ from streams.topology.nodes import StoreKind, StoreSpec
 Logged = bool | Mapping[str, Any]
 """True, False, or settings of the changelog topic."""
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +179,7 @@ def _store(
     if not isinstance(name, str) or not _LEGAL_NAME.fullmatch(name):
         raise TopologyError(
             f"store {name!r}: its changelog is named after it, so its name may have letters, "
-            "digits, '.', '_' and '-' only, at most 200"
+            "digits, '.', '_' and '-' only"
         )
 
     def refuse(why: str) -> TopologyError:

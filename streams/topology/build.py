@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from streams.errors import TopologyError
 from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
 
+_TOPIC_NAME_MAX = 249
+"""Kafka's Topic.MAX_NAME_LENGTH."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
@@ -113,7 +116,14 @@ def build(application_id: str, graph: Graph) -> Topology:
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
         for number, nodes in enumerate(_connected(graph.nodes))
     )
-    return Topology(application_id, subtopologies)
+    topology = Topology(application_id, subtopologies)
+    for name in graph.stores:
+        if len(topology.changelog(name)) > _TOPIC_NAME_MAX:
+            raise TopologyError(
+                f"store {name!r}: its changelog would be {topology.changelog(name)!r}, and a "
+                f"topic's name has at most {_TOPIC_NAME_MAX} characters"
+            )
+    return topology
 
 
 def _store_names(nodes: Iterable[Node]) -> list[str]:

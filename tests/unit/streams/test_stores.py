@@ -124,6 +124,11 @@ def retention_without_windows(app: App) -> Any:
     return app.stream("t", **BOTH).group_by_key().count(store=store, name="tally")
 
 
+def name_too_long(app: App) -> Any:
+    app.stream("t", **BOTH).group_by_key().count(store="s" * 240)
+    return app.topology()
+
+
 def one_store_for_two_counts(app: App) -> Any:
     store = Store.persistent("c")
     stream = app.stream("t", **BOTH)
@@ -149,6 +154,7 @@ def one_store_for_two_counts(app: App) -> Any:
         (lambda app: app.add_store(Store.persistent("s")), "'s' of step 'add_store' needs a key"),
         (in_another_kind, "step 'tally' needs a key-value store, and 'w' is a window store"),
         (retention_without_windows, "store 'c' of step 'tally' has no windows"),
+        (name_too_long, "store 'sss.*'a-sss.*at most 249 characters"),
         (one_store_for_two_counts, "store 'c' is used twice"),
     ],
 )
