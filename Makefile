@@ -6,9 +6,10 @@ GUARANTEE ?= exactly_once_v2
 BROKER ?= embedded
 SEEDS ?= 1000
 SECONDS ?= 60
+MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak conformance integration upgrade clean
+.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak soak-app conformance integration upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +38,9 @@ simulation: $(VENV)/installed  ## histories of a broker that crashes, from a few
 
 soak: $(VENV)/installed  ## many such histories: SEEDS=1000
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+
+soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTES=10, OPTIONS='--broker kafka'
+	$(BIN)/python -m tests.soak_app --minutes $(MINUTES) $(OPTIONS)
 
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -75,15 +75,20 @@ class Broker(Protocol):
 
 
 class EmbeddedProcess(ServerProcess):
-    """`python -m coordinator` as a process; `source`: of another tree than the one at hand."""
+    """`python -m coordinator` as a process; `source`: of another tree than the one at hand;
+    `options`: more of its command line."""
 
     kind = "embedded"
 
     def __init__(
-        self, settings: Mapping[str, str] | None = None, source: Path | None = None
+        self,
+        settings: Mapping[str, str] | None = None,
+        source: Path | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         super().__init__("embedded")
         self._settings = dict(settings or {})
+        self._options = options
         self._source = source
         self.data_dir = self.directory / "data"
         self.port = 0
@@ -99,6 +104,7 @@ class EmbeddedProcess(ServerProcess):
         if self._source is not None:
             environment["PYTHONPATH"] = str(self._source)
         command += ["--data", str(self.data_dir), "--port", str(self.port)]
+        command += self._options
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
         begin = self.spawn(command, environment)

@@ -40,6 +40,8 @@ PARTS: Sequence[Part] = (
     Part("clients", (*MAKE, "clients")),
     Part("tools", (*MAKE, "tools")),
     Part("containers", (*MAKE, "containers")),
+    Part("an application under trouble", (*MAKE, "soak-app", "MINUTES=1.3")),
+    Part("the same on real Kafka", (*MAKE, "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka")),
     Part("demo, exactly once", (*MAKE, "demo")),
     # Counts that are off (status 1) are what at least once shows; make would call it an error.
     Part(

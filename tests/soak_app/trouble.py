@@ -1,0 +1,103 @@
+"""Trouble for workers and broker, one piece after another, chosen by a seed.
+
+kill      a worker ends by `kill -9` and is started again a little later
+stop      a worker is stopped by SIGSTOP, at times for longer than its session, and continued
+leave     a worker ends by SIGTERM, and is started again
+broker    the broker ends by `kill -9` and is started again
+answers   the embedded broker loses answers of transaction calls for a while
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+
+from tests.brokers import Broker
+from tests.processes import ServerProcess
+from tests.soak_app.workers import SESSION_TIMEOUT_MS, SoakWorker
+
+_LOST = ("EndTxn", "TxnOffsetCommit", "AddPartitionsToTxn", "InitProducerId", "Produce", "Fetch")
+_RULE = '[[request]]\naction = "{action}"\napi = "{api}"\nafter = {after}\ntimes = {times}\n\n'
+
+
+class Trouble:
+    """Makes trouble until it is told to stop; `made` counts it by kind."""
+
+    def __init__(
+        self, workers: list[SoakWorker], broker: Broker, fault_file: Path | None, random: Random
+    ) -> None:
+        self.made: Counter[str] = Counter()
+        self._workers = workers
+        self._broker = broker
+        self._faults = fault_file
+        self._random = random
+        self._kinds: Mapping[str, tuple[Callable[[], None], int]] = {
+            "kill": (self._kill, 5),
+            "stop": (self._stop, 3),
+            "leave": (self._leave, 1),
+            **({} if broker.kind == "address" else {"broker": (self._restart_broker, 2)}),
+            **({} if fault_file is None else {"answers": (self._lose_answers, 3)}),
+        }
+
+    def make_one(self) -> str:
+        """Make one piece of trouble; returns its kind. What it did is undone when it returns, but
+        for lost answers, which go on."""
+        names = list(self._kinds)
+        weights = [weight for _, weight in self._kinds.values()]
+        kind = self._random.choices(names, weights)[0]
+        self._kinds[kind][0]()
+        self.made[kind] += 1
+        return kind
+
+    def end(self) -> None:
+        """No answer is lost any more."""
+        self._set_rules("")
+
+    def _kill(self) -> None:
+        worker = self._random.choice(self._workers)
+        worker.kill()
+        self._pause(3)
+        worker.start()
+
+    def _leave(self) -> None:
+        worker = self._random.choice(self._workers)
+        worker.leave()
+        self._pause(2)
+        worker.start()
+
+    def _stop(self) -> None:
+        worker = self._random.choice(self._workers)
+        os.kill(worker.pid, signal.SIGSTOP)
+        self._pause(self._random.choice((1, 1.8 * SESSION_TIMEOUT_MS / 1000)))
+        os.kill(worker.pid, signal.SIGCONT)
+
+    def _restart_broker(self) -> None:
+        self._broker.kill()
+        self._pause(2)
+        self._broker.restart()
+
+    def _lose_answers(self) -> None:
+        rules = ""
+        for _ in range(self._random.randint(1, 3)):
+            rules += _RULE.format(
+                action=self._random.choice(("lose-answer", "lose-request", "cut-after")),
+                api=self._random.choice(_LOST),
+                after=self._random.randrange(20),
+                times=self._random.randint(1, 3),
+            )
+        self._set_rules(rules)
+
+    def _set_rules(self, rules: str) -> None:
+        if self._faults is None:
+            return
+        self._faults.write_text(rules)
+        assert isinstance(self._broker, ServerProcess)
+        os.kill(self._broker.pid, signal.SIGHUP)
+
+    def _pause(self, seconds_max: float) -> None:
+        time.sleep(self._random.uniform(0.1, seconds_max))

@@ -1,0 +1,53 @@
+"""What must hold at the end: nothing lost, doubled or out of order within its key.
+
+Each check returns what is wrong, in words; an empty list is a pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from tests.soak_app.topology import GROUPS
+
+Pairs = Iterable[tuple[str, int]]
+"""Records of an output in the order in which they were read: key, value."""
+
+
+def copied(found: Pairs, written: Mapping[str, int]) -> list[str]:
+    """Every record once, and in the order in which it was written."""
+    wrong: list[str] = []
+    following: dict[str, int] = defaultdict(int)
+    for key, number in found:
+        if number != following[key]:
+            kind = "doubled or late" if number < following[key] else "lost before it"
+            wrong.append(f"copied: {key} has {number} where {following[key]} follows: {kind}")
+        following[key] = number + 1
+    return wrong + [
+        f"copied: {key} ends with {following[key] - 1} and not {count - 1}"
+        for key, count in written.items()
+        if following[key] != count
+    ]
+
+
+def counted(name: str, found: Pairs, truth: Mapping[str, int]) -> list[str]:
+    """Counts only rise, and the last one of each key is the truth."""
+    wrong: list[str] = []
+    last: dict[str, int] = defaultdict(int)
+    for key, count in found:
+        if count <= last[key]:
+            wrong.append(f"{name}: {key} goes from {last[key]} to {count}")
+        last[key] = count
+    return wrong + [
+        f"{name}: {key} is {last[key]} and not {count}"
+        for key, count in truth.items()
+        if last[key] != count
+    ]
+
+
+def regrouped(written: Mapping[str, int]) -> Counter[str]:
+    """The truth of the counts behind the repartition topic."""
+    truth: Counter[str] = Counter()
+    for key, count in written.items():
+        truth[f"group-{int(key[4:]) % GROUPS}"] += count
+    return truth

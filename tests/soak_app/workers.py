@@ -1,0 +1,44 @@
+"""The workers of the soak: processes that `python -m streams run` makes, as a user's are."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.processes import ServerProcess
+
+SESSION_TIMEOUT_MS = 6_000
+
+
+class SoakWorker(ServerProcess):
+    """One worker process on a state directory, which outlives it and may be shared."""
+
+    def __init__(self, name: str, servers: str, state: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(name)
+        self._environment = {
+            "MILLRACE_BOOTSTRAP_SERVERS": servers,
+            "MILLRACE_STATE_DIR": str(state),
+            "MILLRACE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
+            "MILLRACE_HEARTBEAT_INTERVAL_MS": "500",
+            "MILLRACE_REQUEST_TIMEOUT_MS": "5000",
+            **settings,
+        }
+        self.start()
+
+    def start(self) -> None:
+        run = ["-m", "streams", "run", "tests.soak_app.topology:app", "--verbose"]
+        self.spawn([sys.executable, *run], self._environment)
+
+    @property
+    def ended(self) -> int | None:
+        """The exit status of a worker that ended; None while it runs."""
+        assert self._process is not None
+        return self._process.poll()
+
+    def leave(self) -> int:
+        """SIGTERM, and the status that it ends with."""
+        self.end(signal.SIGTERM)
+        assert self._process is not None
+        return self._process.returncode
