@@ -21,6 +21,7 @@ from state.store import Checkpoint
 
 _POSITION = b"position"
 _TOPIC_ID = b"topic-id"
+_STREAM_TIME = b"stream-time"
 _BATCH_KEYS_MAX = 5_000
 """rocksdict's `write` holds the interpreter lock: so many keys take some milliseconds."""
 
@@ -79,7 +80,14 @@ class RocksDisk:
         if position is None:
             return None
         topic_id = self._offsets.get(_TOPIC_ID) or b""
-        return Checkpoint(int.from_bytes(position, "big", signed=True), topic_id.decode())
+        stream_time = self._offsets.get(_STREAM_TIME)
+        return Checkpoint(
+            int.from_bytes(position, "big", signed=True),
+            topic_id.decode(),
+            stream_time_ms=-1
+            if stream_time is None
+            else int.from_bytes(stream_time, "big", signed=True),
+        )
 
     def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
         left = len(changes)
@@ -96,6 +104,9 @@ class RocksDisk:
                 position = checkpoint.position.to_bytes(8, "big", signed=True)
                 batch.put(_POSITION, position, self._offsets_handle)
                 batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), self._offsets_handle)
+                if checkpoint.stream_time_ms >= 0:
+                    stream_time = checkpoint.stream_time_ms.to_bytes(8, "big", signed=True)
+                    batch.put(_STREAM_TIME, stream_time, self._offsets_handle)
                 self._database.write(batch)
                 return
             self._database.write(batch)

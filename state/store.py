@@ -18,11 +18,13 @@ class Checkpoint:
     `position` is the first changelog offset that the store has not seen. `topic_id` tells a
     changelog that was deleted and made again from the one that the store was written with.
     `written_ms` is the time of the write that brought it, by the wall clock; 0 if nobody noted it.
+    `stream_time_ms` is the largest time that a store which forgets by time has seen; -1 if none.
     """
 
     position: int
     topic_id: str
     written_ms: int = 0
+    stream_time_ms: int = -1
 
 
 class Disk(Protocol):

@@ -1,0 +1,129 @@
+"""Key-value stores: the latest value of each key, with ranges in the order of the keys' bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from state.keys import after
+from state.transaction import Entry, TransactionalStore
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class KeyValueStore(TransactionalStore[K, V]):
+    """A store of one value a key (Kafka Streams' TimestampedKeyValueStore).
+
+    Times are in ms; a write that is given none has that of the record being processed. Keys and
+    values that the serdes refuse raise Refused and leave the store as it was; a write between
+    `drain` and the outcome raises RuntimeError.
+    """
+
+    def get(self, key: K) -> V | None:
+        """The value of `key` as this transaction sees it, or None."""
+        return self._find(self._encoded(key), key).value
+
+    def entry(self, key: K) -> Entry[K, V] | None:
+        """The value of `key` and the timestamp of the record that wrote it, or None.
+
+        It is for reading: what is changed in it may or may not be kept.
+        """
+        held = self._find(self._encoded(key), key)
+        return None if held.value is None else held
+
+    def update(self, key: K) -> Entry[K, V]:
+        """The entry of `key`, counted as written: set its `value` and `timestamp_ms` in place.
+
+        What reads a value and writes the next one needs one look-up instead of two. For a key
+        without a value `value` is None and `timestamp_ms` is -1.
+        """
+        try:
+            encoded = self._encode_key(key)
+        except Exception as error:
+            raise self._refused("key", key, error) from error
+        held = self._overlay.get(encoded)
+        return self._own(encoded, key) if held is None else held
+
+    def put(self, key: K, value: V | None, timestamp_ms: int | None = None) -> None:
+        """Set `key`; None deletes it."""
+        self._set(self._encoded(key), key, value, timestamp_ms)
+
+    def put_if_absent(self, key: K, value: V | None, timestamp_ms: int | None = None) -> V | None:
+        """Set `key` if it has no value. Returns the value that it had, None if it had none."""
+        encoded = self._encoded(key)
+        present = self._find(encoded, key).value
+        if present is None:
+            self._set(encoded, key, value, timestamp_ms)
+        return present
+
+    def delete(self, key: K, timestamp_ms: int | None = None) -> V | None:
+        """Delete `key`. Returns the value that it had, None if it had none."""
+        encoded = self._encoded(key)
+        present = self._find(encoded, key).value
+        self._set(encoded, key, None, timestamp_ms)
+        return present
+
+    def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
+        """Keys and values from `key_from` to `key_to`, both included, by the order of the keys'
+        bytes; None: no bound. Of numbers only those not below zero sort as numbers do."""
+        return self._between(key_from, key_to, reverse=False)
+
+    def reverse_range(
+        self, key_from: K | None = None, key_to: K | None = None
+    ) -> Iterator[tuple[K, V]]:
+        """`range`, from the last key to the first."""
+        return self._between(key_from, key_to, reverse=True)
+
+    def prefix_scan(
+        self, prefix: object, serialize: Callable[[object], bytes] | None = None
+    ) -> Iterator[tuple[K, V]]:
+        """Keys whose bytes begin with those of `prefix`, and their values, in order.
+
+        `serialize` makes the prefix's bytes; by default bytes are what they are, and anything else
+        goes through the serde of the keys.
+        """
+        if serialize is not None:
+            first = serialize(prefix)
+        else:
+            first = prefix if isinstance(prefix, bytes) else self._encoded(prefix)
+        return self._items(first, after(first), reverse=False)
+
+    def all(self) -> Iterator[tuple[K, V]]:
+        """Every key and value as this transaction sees them, in the order of the keys' bytes.
+
+        The keys are those that there are at the first step; a key's value is the one it has when it
+        is reached. Writing while iterating is allowed. It ends with the transaction.
+        """
+        return self._items(None, None, reverse=False)
+
+    def reverse_all(self) -> Iterator[tuple[K, V]]:
+        """`all`, from the last key to the first."""
+        return self._items(None, None, reverse=True)
+
+    items = all
+
+    def approximate_count(self) -> int:
+        """About how many keys have a value: of what this transaction has written, those that it
+        did not look up before are counted as new."""
+        added = sum(
+            (entry.value is not None) - bool(entry.stored) for entry in self._overlay.values()
+        )
+        return max(self._disk.approximate_count() + added, 0)
+
+    def _between(
+        self, key_from: K | None, key_to: K | None, *, reverse: bool
+    ) -> Iterator[tuple[K, V]]:
+        first = None if key_from is None else self._encoded(key_from)
+        last = None if key_to is None else self._encoded(key_to) + b"\0"
+        return self._items(first, last, reverse=reverse)
+
+    def _items(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[K, V]]:
+        for encoded, entry, stored in self._scan(first, last, reverse=reverse):
+            key = self._decode_key(encoded) if entry is None else entry.key
+            yield key, self._value(entry, stored)
+
+    def _disk_key_of(self, key: K) -> bytes:
+        return self._encoded(key)

@@ -1,0 +1,60 @@
+"""How the keys of windows, sessions and versions lie as bytes, in the changelog and on disk.
+
+    store       in the changelog (Kafka Streams' own bytes)     on disk
+    window      key, start (int64), sequence number (int32)     segment (int64), then the same
+    session     key, end (int64), start (int64)                 segment (int64), then the same
+    versioned   key                                             key, timestamp (int64)
+
+All numbers are big-endian, and times are not negative, so that bytes sort as numbers do. A segment
+is a stretch of time as long as half of the retention: what has expired is a range of whole
+segments, and the windows of a key are in order in each of the few that are alive.
+
+Keys differ in length, and the bytes of one key with its suffix may lie between those of another
+with its suffix. A range over one key therefore takes only what has that key's length.
+Rules: WindowKeySchema, SessionKeySchema, OrderedBytes and AbstractSegments of Kafka Streams 4.3.
+"""
+
+from __future__ import annotations
+
+import struct
+
+TIME_MAX = 2**63 - 1
+SEQUENCE_MAX = 2**31 - 1
+SEGMENT_BYTES = 8
+WINDOW_SUFFIX_BYTES = 12
+SESSION_SUFFIX_BYTES = 16
+VERSION_SUFFIX_BYTES = 8
+_SEGMENT_MS_MIN = 60_000
+
+pack_time = struct.Struct(">q").pack
+pack_window = struct.Struct(">qi").pack
+"""Start in ms and sequence number: what follows the key of a window."""
+unpack_window = struct.Struct(">qi").unpack
+pack_session = struct.Struct(">qq").pack
+"""End and start in ms: what follows the key of a session."""
+unpack_session = struct.Struct(">qq").unpack
+unpack_time = struct.Struct(">q").unpack
+
+
+def segment_ms(retention_ms: int) -> int:
+    """How much time one segment holds, where entries are kept for `retention_ms`."""
+    return max(retention_ms // 2, _SEGMENT_MS_MIN)
+
+
+def after(prefix: bytes) -> bytes | None:
+    """The first bytes behind all that begin with `prefix`; None if there are none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
+
+
+def next_segment(segment: bytes) -> bytes:
+    """The segment after: the end of a range over all of one."""
+    return pack_time(unpack_time(segment)[0] + 1)
+
+
+def last_of(key: bytes, suffix_max: bytes) -> bytes:
+    """The largest bytes that a key up to and with `key` can have with its suffix.
+
+    A key that is a prefix of `key` sorts before it, and with a large suffix behind it.
+    """
+    return max(key[:length] + suffix_max for length in range(len(key) + 1))

@@ -1,0 +1,158 @@
+"""Session stores: a value for each key and session, which has a beginning and an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from state.keys import (
+    SEGMENT_BYTES,
+    SESSION_SUFFIX_BYTES,
+    TIME_MAX,
+    last_of,
+    next_segment,
+    pack_session,
+    unpack_session,
+)
+from state.segmented import SegmentedStore
+from state.transaction import Entry
+from state.windowed import Windowed
+
+V = TypeVar("V")
+
+_SUFFIX_MAX = pack_session(TIME_MAX, TIME_MAX)
+
+
+class SessionStore(SegmentedStore[V]):
+    """Values by key, start and end (Kafka Streams' SessionStore). A session is kept for as long as
+    its end is less than the retention behind stream time, the largest end that was put.
+
+    All times are in ms. Sessions of a key come by their end, then by their start.
+    """
+
+    def put(self, session: Windowed[Any], value: V | None, timestamp_ms: int | None = None) -> None:
+        """Set the value of a session; None removes it. One that has expired is left alone, and
+        `dropped` counts it."""
+        encoded = self._encoded(session.key)
+        self._check_open()
+        if self._arrives(session.end_ms):
+            self._set(self._disk_key(encoded, session), session, value, timestamp_ms)
+
+    def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
+        """Remove a session, as it is: its key, start and end."""
+        encoded = self._encoded(session.key)
+        if session.end_ms >= self._live_from_ms:
+            self._set(self._disk_key(encoded, session), session, None, timestamp_ms)
+
+    def entry(self, session: Windowed[Any]) -> Entry[Windowed[Any], V] | None:
+        """The value of a session and the timestamp of the record that wrote it, or None.
+
+        It is for reading: what is changed in it may or may not be kept.
+        """
+        encoded = self._encoded(session.key)
+        if session.end_ms < self._live_from_ms:
+            return None
+        held = self._find(self._disk_key(encoded, session), session)
+        return None if held.value is None else held
+
+    def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:
+        """The value of the session of `key` with that start and end, or None."""
+        entry = self.entry(Windowed(key, start_ms, end_ms))
+        return None if entry is None else entry.value
+
+    def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
+        """All sessions of `key`, oldest first."""
+        return self._of_key(key, 0, TIME_MAX, reverse=False)
+
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
+        """All sessions of `key`, newest first."""
+        return self._of_key(key, 0, TIME_MAX, reverse=True)
+
+    def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
+        """All sessions of the keys from `key_from` to `key_to`, both included, by their bytes;
+        None: no bound. Those of a key come oldest first."""
+        return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False)
+
+    def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
+        """`fetch_range`, the sessions of a key newest first."""
+        return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
+
+    def find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """The sessions of `key` that end at `earliest_end_ms` or later and start at
+        `latest_start_ms` or earlier: those that a record between the two would join. Oldest first.
+        """
+        return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+
+    def backward_find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """`find_sessions`, newest first."""
+        return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
+
+    def find_ended(
+        self, earliest_end_ms: int, latest_end_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """The sessions of all keys that end between the two times, both included."""
+        return self._of_keys(None, None, earliest_end_ms, latest_end_ms, TIME_MAX, reverse=False)
+
+    def all(self) -> Iterator[tuple[Windowed[Any], V]]:
+        """Every session there is; those of a key come oldest first."""
+        return self._of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
+
+    def _of_key(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        encoded = self._encoded(key)
+        length = SEGMENT_BYTES + len(encoded) + SESSION_SUFFIX_BYTES
+        earliest = max(earliest_end_ms, self._live_from_ms)
+        lower = encoded + pack_session(earliest, 0)
+        upper = encoded + _SUFFIX_MAX + b"\0"
+        for segment in self._segments(earliest, TIME_MAX, reverse=reverse):
+            found = self._scan(segment + lower, segment + upper, reverse=reverse)
+            for disk_key, entry, stored in found:
+                if len(disk_key) == length:
+                    end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
+                    if start_ms <= latest_start_ms:
+                        yield Windowed(key, start_ms, end_ms), self._value(entry, stored)
+
+    def _of_keys(
+        self,
+        key_from: Any,
+        key_to: Any,
+        earliest_end_ms: int,
+        latest_end_ms: int,
+        latest_start_ms: int,
+        *,
+        reverse: bool,
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        first = b"" if key_from is None else self._encoded(key_from)
+        last = None if key_to is None else self._encoded(key_to)
+        earliest = max(earliest_end_ms, self._live_from_ms)
+        for segment in self._segments(earliest, latest_end_ms, reverse=reverse):
+            upper = (
+                next_segment(segment) if last is None else segment + last_of(last, _SUFFIX_MAX) + b"\0"
+            )
+            for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):
+                end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
+                encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
+                if not earliest <= end_ms <= latest_end_ms or start_ms > latest_start_ms:
+                    continue
+                if encoded >= first and (last is None or encoded <= last):
+                    session = (
+                        Windowed(self._decode_key(encoded), start_ms, end_ms)
+                        if entry is None
+                        else entry.key
+                    )
+                    yield session, self._value(entry, stored)
+
+    def _disk_key(self, encoded: bytes, session: Windowed[Any]) -> bytes:
+        suffix = pack_session(session.end_ms, session.start_ms)
+        return self._segment(session.end_ms) + encoded + suffix
+
+    def _disk_key_of(self, key: Windowed[Any]) -> bytes:
+        return self._disk_key(self._encoded(key.key), key)
+
+    def _time_of(self, logged: bytes) -> int:
+        return unpack_session(logged[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]

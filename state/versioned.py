@@ -1,0 +1,219 @@
+"""Versioned stores: what the value of a key was at a time, as far back as the history goes.
+
+Each version is an entry of its own: on disk by key and timestamp, one byte (1: a value follows, 0:
+deleted) and the value; in the changelog the plain key and value, the timestamp in the record, as
+Kafka Streams writes it. How long a version holds is not stored: until the next one. So a version
+that arrives late changes no other entry, and replaying any part of the changelog twice is safe.
+
+A version is encoded when it is put, once: it never changes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from state.errors import Refused
+from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
+from state.overlay import Order, merged
+from state.store import ChangelogEntry, Checkpoint, Disk
+from state.transaction import Codecs, no_record
+
+V = TypeVar("V")
+
+VALID_TO_UNDEFINED = -1
+"""The version that was put is the latest of its key."""
+NOT_PUT = -(2**63)
+"""The version was older than the store's history, and was not kept."""
+_DELETED = b"\0"
+_VALUE = b"\1"
+_ENTRY_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedRecord(Generic[V]):
+    """A value, valid from `timestamp_ms` to `valid_to_ms` (not included; None: it is the latest)."""
+
+    value: V
+    timestamp_ms: int
+    valid_to_ms: int | None
+
+
+class VersionedStore(Generic[V]):
+    """Versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
+
+    `history_ms` says how far behind stream time, the largest timestamp put, a value can be asked
+    for and a version can be put.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disk: Disk,
+        codecs: Codecs,
+        *,
+        history_ms: int,
+        clock: Callable[[], int] = no_record,
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self._disk = disk
+        self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
+        self._history_ms = history_ms
+        self.dropped = 0
+        """How many versions came too late to be kept."""
+        self._overlay: dict[bytes, bytes] = {}
+        self._order = Order(self._overlay)
+        self._drained: list[ChangelogEntry] | None = None
+        checkpoint = disk.checkpoint()
+        self._stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
+        self._committed_stream_time_ms = self._stream_time_ms
+
+    def put(self, key: Any, value: V | None, timestamp_ms: int | None = None) -> int:
+        """Add the version of `key` as of `timestamp_ms`; None: it was deleted then.
+
+        Returns when the version's validity ends, VALID_TO_UNDEFINED if it is the latest, NOT_PUT if
+        it is older than the history and was not kept. A second one of the same time replaces it.
+        """
+        if self._drained is not None:
+            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
+        encoded = self._encoded(key)
+        if timestamp_ms is None:
+            timestamp_ms = self.clock()
+        if timestamp_ms < self._stream_time_ms - self._history_ms:
+            self.dropped += 1
+            return NOT_PUT
+        stored = _DELETED if value is None else _VALUE + self._encoded_value(value)
+        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        self._overlay[encoded + pack_time(timestamp_ms)] = stored
+        following = next(self._versions(encoded, timestamp_ms + 1, TIME_MAX, reverse=False), None)
+        return VALID_TO_UNDEFINED if following is None else following[0]
+
+    def delete(self, key: Any, timestamp_ms: int | None = None) -> VersionedRecord[V] | None:
+        """Put the version "deleted". Returns what was valid then; None if nothing was, or if the
+        time is older than the history."""
+        if timestamp_ms is None:
+            timestamp_ms = self.clock()
+        was = self.get(key, timestamp_ms)
+        return None if self.put(key, None, timestamp_ms) == NOT_PUT else was
+
+    def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord[V] | None:
+        """The latest version of `key`, or the one that was valid at `as_of_ms`; None if there is
+        none or it was deleted. For a time older than the history only the latest is returned, if it
+        was valid then."""
+        encoded = self._encoded(key)
+        expired = as_of_ms is not None and as_of_ms < self._stream_time_ms - self._history_ms
+        bound = TIME_MAX if as_of_ms is None or expired else as_of_ms
+        found = next(self._versions(encoded, 0, bound, reverse=True), None)
+        if found is None or found[1] == _DELETED:
+            return None
+        timestamp_ms, stored = found
+        if expired and as_of_ms is not None and timestamp_ms > as_of_ms:
+            return None
+        following = None
+        if bound < TIME_MAX:
+            following = next(self._versions(encoded, bound + 1, TIME_MAX, reverse=False), None)
+        valid_to_ms = None if following is None else following[0]
+        return VersionedRecord(self._decode_value(stored[1:]), timestamp_ms, valid_to_ms)
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp that this store has been given; -1: none yet."""
+        return self._stream_time_ms
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the running transaction's writes take."""
+        return len(self._overlay) * _ENTRY_BYTES
+
+    def drain(self) -> list[ChangelogEntry]:
+        """The versions put, for the changelog. The same list until the outcome."""
+        if self._drained is None:
+            self._drained = [
+                (
+                    key[:-VERSION_SUFFIX_BYTES],
+                    None if stored == _DELETED else stored[1:],
+                    unpack_time(key[-VERSION_SUFFIX_BYTES:])[0],
+                )
+                for key, stored in self._overlay.items()
+            ]
+        return self._drained
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make the drained versions durable: Kafka has committed them, below the checkpoint."""
+        if self._drained is None:
+            raise RuntimeError(f"store {self.name!r}: commit before drain")
+        if self._overlay:
+            self._disk.write(self._overlay, self._with_stream_time(checkpoint))
+        self._committed_stream_time_ms = self._stream_time_ms
+        self.rollback()
+
+    def rollback(self) -> None:
+        """Forget the transaction. The disk was never touched by it."""
+        self._overlay = {}
+        self._order = Order(self._overlay)
+        self._drained = None
+        self._stream_time_ms = self._committed_stream_time_ms
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Where the committed state stands in the changelog; None for a store never written."""
+        return self._disk.checkpoint()
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        changes: list[tuple[bytes, bytes | None]] = []
+        for key, value, timestamp_ms in entries:
+            stored = _DELETED if value is None else _VALUE + value
+            changes.append((key + pack_time(timestamp_ms), stored))
+            self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        self._disk.load(changes, self._with_stream_time(checkpoint))
+        self._committed_stream_time_ms = self._stream_time_ms
+
+    def caught_up(self) -> None:
+        """The restore has ended, or paused: make durable what was replayed."""
+        self._disk.loaded()
+
+    def clear(self) -> None:
+        """Forget everything, committed state included: only for a store that could lie."""
+        self._committed_stream_time_ms = -1
+        self.rollback()
+        self._disk.clear()
+
+    def close(self) -> None:
+        """Release the disk. What was not committed is forgotten."""
+        self.rollback()
+        self._disk.close()
+
+    def _versions(
+        self, encoded: bytes, from_ms: int, to_ms: int, *, reverse: bool
+    ) -> Iterator[tuple[int, bytes]]:
+        """Timestamp and stored bytes of the versions of a key between two times, both included."""
+        first = encoded + pack_time(from_ms)
+        last = encoded + pack_time(to_ms) + b"\0"
+        length = len(encoded) + VERSION_SUFFIX_BYTES
+        keys = self._order.between(first, last)
+        if reverse:
+            keys.reverse()
+        disk = self._disk.range(first, last, reverse=reverse)
+        for key, fresh, stored in merged(disk, self._overlay, keys, reverse=reverse):
+            if len(key) == length:
+                (timestamp_ms,) = unpack_time(key[-VERSION_SUFFIX_BYTES:])
+                yield timestamp_ms, stored if fresh is None else fresh
+
+    def _with_stream_time(self, checkpoint: Checkpoint) -> Checkpoint:
+        return replace(checkpoint, stream_time_ms=self._stream_time_ms)
+
+    def _encoded(self, key: Any) -> bytes:
+        try:
+            return self._encode_key(key)
+        except Exception as error:
+            raise Refused(f"store {self.name!r} can't take key {key!r:.200}: {error}") from error
+
+    def _encoded_value(self, value: V) -> bytes:
+        try:
+            return self._encode_value(value)
+        except Exception as error:
+            raise Refused(
+                f"store {self.name!r} can't take value {value!r:.200}: {error}"
+            ) from error

@@ -1,0 +1,201 @@
+"""Window stores: a value for each key and window of time, kept for as long as late records count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, overload
+
+from state.keys import (
+    SEGMENT_BYTES,
+    SEQUENCE_MAX,
+    TIME_MAX,
+    WINDOW_SUFFIX_BYTES,
+    last_of,
+    next_segment,
+    pack_time,
+    pack_window,
+    unpack_window,
+)
+from state.segmented import SegmentedStore
+from state.store import Disk
+from state.transaction import Codecs, Entry, no_record
+from state.windowed import Windowed
+
+V = TypeVar("V")
+
+
+class WindowStore(SegmentedStore[V]):
+    """Values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
+
+    With `retain_duplicates` each put adds a value beside those that the key has in the window, as
+    joins of streams need it; there `fetch(key, time)` and `update` don't make sense, and putting
+    None does nothing. All times are in ms, and ranges of them include both ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disk: Disk,
+        codecs: Codecs,
+        *,
+        retention_ms: int,
+        window_size_ms: int,
+        retain_duplicates: bool = False,
+        clock: Callable[[], int] = no_record,
+    ) -> None:
+        super().__init__(name, disk, codecs, retention_ms=retention_ms, clock=clock)
+        self._window_size_ms = window_size_ms
+        self._retain_duplicates = retain_duplicates
+        checkpoint = disk.checkpoint()
+        # Each put takes an offset of the changelog: numbers from its position on are not used yet.
+        self._sequence = 0 if checkpoint is None else checkpoint.position & SEQUENCE_MAX
+
+    def put(
+        self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
+    ) -> None:
+        """Set the value of `key` in the window that starts then; None deletes it. A window that
+        has expired is left alone, and `dropped` counts it."""
+        encoded = self._encoded(key)
+        self._check_open()
+        if not self._arrives(window_start_ms):
+            return
+        sequence = 0
+        if self._retain_duplicates:
+            if value is None:
+                return
+            sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
+        self._set(
+            self._disk_key(encoded, window_start_ms, sequence),
+            self._window(key, window_start_ms),
+            value,
+            timestamp_ms,
+        )
+
+    def update(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
+        """The entry of `key` in a window, counted as written: set its `value` and `timestamp_ms` in
+        place. None for a window that has expired, and `dropped` counts it."""
+        encoded = self._encoded(key)
+        self._check_open()
+        if not self._arrives(window_start_ms):
+            return None
+        disk_key = self._disk_key(encoded, window_start_ms, 0)
+        held = self._overlay.get(disk_key)
+        return self._own(disk_key, self._window(key, window_start_ms)) if held is None else held
+
+    def entry(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
+        """The value of `key` in a window and the timestamp of the record that wrote it, or None.
+
+        It is for reading: what is changed in it may or may not be kept.
+        """
+        encoded = self._encoded(key)
+        if window_start_ms < self._live_from_ms:
+            return None
+        disk_key = self._disk_key(encoded, window_start_ms, 0)
+        held = self._find(disk_key, self._window(key, window_start_ms))
+        return None if held.value is None else held
+
+    @overload
+    def fetch(self, key: Any, from_ms: int) -> V | None: ...
+    @overload
+    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]: ...
+    def fetch(
+        self, key: Any, from_ms: int, to_ms: int | None = None
+    ) -> V | None | Iterator[tuple[int, V]]:
+        """With one time the value of `key` in the window that starts then, or None. With two the
+        start and the value of each of its windows that start between them, oldest first."""
+        if to_ms is None:
+            entry = self.entry(key, from_ms)
+            return None if entry is None else entry.value
+        return self._of_key(key, from_ms, to_ms, reverse=False)
+
+    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
+        """`fetch` with two times, newest first."""
+        return self._of_key(key, from_ms, to_ms, reverse=True)
+
+    def fetch_range(
+        self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """The windows that start between the two times, of the keys from `key_from` to `key_to`,
+        both included, by their bytes; None: no bound. The windows of a key come oldest first."""
+        return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
+
+    def backward_fetch_range(
+        self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """`fetch_range`, the windows of a key newest first."""
+        return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
+
+    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
+        """The windows of all keys that start between the two times."""
+        return self._of_keys(None, None, from_ms, to_ms, reverse=False)
+
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
+        """`fetch_all`, the windows of a key newest first."""
+        return self._of_keys(None, None, from_ms, to_ms, reverse=True)
+
+    def all(self) -> Iterator[tuple[Windowed[Any], V]]:
+        """Every window there is; those of a key come oldest first."""
+        return self._of_keys(None, None, 0, TIME_MAX, reverse=False)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], V]]:
+        """`all`, the windows of a key newest first."""
+        return self._of_keys(None, None, 0, TIME_MAX, reverse=True)
+
+    def _of_key(
+        self, key: Any, from_ms: int, to_ms: int, *, reverse: bool
+    ) -> Iterator[tuple[int, V]]:
+        encoded = self._encoded(key)
+        length = SEGMENT_BYTES + len(encoded) + WINDOW_SUFFIX_BYTES
+        from_ms = max(from_ms, self._live_from_ms)
+        to_ms = min(to_ms, self._stream_time_ms)
+        lower = encoded + pack_time(from_ms)
+        upper = encoded + pack_window(max(to_ms, 0), SEQUENCE_MAX) + b"\0"
+        for segment in self._segments(from_ms, to_ms, reverse=reverse):
+            found = self._scan(segment + lower, segment + upper, reverse=reverse)
+            for disk_key, entry, stored in found:
+                if len(disk_key) == length:
+                    start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
+                    yield start_ms, self._value(entry, stored)
+
+    def _of_keys(
+        self, key_from: Any, key_to: Any, from_ms: int, to_ms: int, *, reverse: bool
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        first = b"" if key_from is None else self._encoded(key_from)
+        last = None if key_to is None else self._encoded(key_to)
+        from_ms = max(from_ms, self._live_from_ms)
+        to_ms = min(to_ms, self._stream_time_ms)
+        # Unlike those of one key, windows of other keys and times lie between the bounds.
+        for segment in self._segments(from_ms, to_ms, reverse=reverse):
+            upper = self._end_of(segment, last)
+            for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):
+                start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
+                encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
+                if from_ms <= start_ms <= to_ms and first <= encoded:
+                    if last is not None and encoded > last:
+                        continue
+                    yield self._window_of(encoded, start_ms, entry), self._value(entry, stored)
+
+    @staticmethod
+    def _end_of(segment: bytes, last: bytes | None) -> bytes:
+        if last is None:
+            return next_segment(segment)
+        return segment + last_of(last, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
+
+    def _window_of(
+        self, encoded: bytes, start_ms: int, entry: Entry[Windowed[Any], V] | None
+    ) -> Windowed[Any]:
+        if entry is not None:
+            return entry.key
+        return self._window(self._decode_key(encoded), start_ms)
+
+    def _window(self, key: Any, start_ms: int) -> Windowed[Any]:
+        return Windowed(key, start_ms, min(start_ms + self._window_size_ms, TIME_MAX))
+
+    def _disk_key(self, encoded: bytes, start_ms: int, sequence: int) -> bytes:
+        return self._segment(start_ms) + encoded + pack_window(start_ms, sequence)
+
+    def _disk_key_of(self, key: Windowed[Any]) -> bytes:
+        return self._disk_key(self._encoded(key.key), key.start_ms, 0)
+
+    def _time_of(self, logged: bytes) -> int:
+        return unpack_window(logged[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]

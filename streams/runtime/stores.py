@@ -1,0 +1,49 @@
+"""From a store's declaration to the store: its kind on a disk, with its serdes and its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from state.key_value import KeyValueStore
+from state.session import SessionStore
+from state.store import Disk
+from state.transaction import Codecs, no_record
+from state.versioned import VersionedStore
+from state.window import WindowStore
+from streams.topology.nodes import StoreKind, StoreSpec
+
+Store = KeyValueStore[Any, Any] | WindowStore[Any] | SessionStore[Any] | VersionedStore[Any]
+
+_RETENTION_MS = 86_400_000
+"""Of windows and sessions that don't say: a day, as in Kafka Streams."""
+
+
+def open_store(spec: StoreSpec, disk: Disk, *, clock: Callable[[], int] = no_record) -> Store:
+    """The store that `spec` declares, on `disk`, which it closes.
+
+    `clock` is the time in ms of a write that is given none: that of the record being processed.
+    """
+    codecs = Codecs(
+        spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
+    )
+    size_ms = spec.window_size_ms or 0
+    retention_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+    match spec.kind:
+        case StoreKind.KEY_VALUE:
+            return KeyValueStore(spec.name, disk, codecs, clock=clock)
+        case StoreKind.WINDOW:
+            return WindowStore(
+                spec.name,
+                disk,
+                codecs,
+                retention_ms=max(retention_ms, size_ms),
+                window_size_ms=size_ms,
+                retain_duplicates=spec.retain_duplicates,
+                clock=clock,
+            )
+        case StoreKind.SESSION:
+            return SessionStore(spec.name, disk, codecs, retention_ms=retention_ms, clock=clock)
+        case StoreKind.VERSIONED:
+            history_ms = _RETENTION_MS if spec.history_ms is None else spec.history_ms
+            return VersionedStore(spec.name, disk, codecs, history_ms=history_ms, clock=clock)
