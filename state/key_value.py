@@ -101,8 +101,6 @@ class KeyValueStore(TransactionalStore[K, V]):
         """`all`, from the last key to the first."""
         return self._items(None, None, reverse=True)
 
-    items = all
-
     def approximate_count(self) -> int:
         """About how many keys have a value: of what this transaction has written, those that it
         did not look up before are counted as new."""

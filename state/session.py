@@ -131,9 +131,9 @@ class SessionStore(SegmentedStore[V]):
         last = None if key_to is None else self._encoded(key_to)
         earliest = max(earliest_end_ms, self._live_from_ms)
         for segment in self._segments(earliest, latest_end_ms, reverse=reverse):
-            upper = (
-                next_segment(segment) if last is None else segment + last_of(last, _SUFFIX_MAX) + b"\0"
-            )
+            upper = next_segment(segment)
+            if last is not None:
+                upper = segment + last_of(last, _SUFFIX_MAX) + b"\0"
             for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):
                 end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
                 encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]

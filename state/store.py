@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,6 +80,8 @@ class StateStore(Protocol):
     """What the runtime needs of a store, whatever its kind."""
 
     name: str
+    clock: Callable[[], int]
+    """The time in ms of a write that is given none: of the record being processed."""
 
     @property
     def uncommitted_bytes(self) -> int:

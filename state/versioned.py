@@ -33,7 +33,7 @@ _ENTRY_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord(Generic[V]):
-    """A value, valid from `timestamp_ms` to `valid_to_ms` (not included; None: it is the latest)."""
+    """A value, valid from `timestamp_ms` to `valid_to_ms` (excluded; None: it is the latest)."""
 
     value: V
     timestamp_ms: int

@@ -1,4 +1,4 @@
-"""Window stores: a value for each key and window of time, kept for as long as late records count."""
+"""Window stores: a value for each key and window of time, kept as long as late records count."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class WindowStore(SegmentedStore[V]):
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]: ...
     def fetch(
         self, key: Any, from_ms: int, to_ms: int | None = None
-    ) -> V | None | Iterator[tuple[int, V]]:
+    ) -> V | Iterator[tuple[int, V]] | None:
         """With one time the value of `key` in the window that starts then, or None. With two the
         start and the value of each of its windows that start between them, oldest first."""
         if to_ms is None:

@@ -1,5 +1,6 @@
 """Topologies, the DSL and the exactly-once runtime: what a user imports."""
 
+from state.windowed import Windowed
 from streams import serdes
 from streams.app import App
 from streams.config import StreamsConfig
@@ -21,5 +22,6 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "TopologyError",
+    "Windowed",
     "serdes",
 ]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.transaction import TransactionalStore
+from state.key_value import KeyValueStore
 from streams.topology.nodes import Binding, Emit, Operator
 
 
 def count(store_name: str, *, caching: bool) -> Operator:
     def bind(at: Binding) -> Emit:
         downstream = at.downstream
-        store: TransactionalStore[Any, int] = at.context.store(store_name)
+        store: KeyValueStore[Any, int] = at.context.store(store_name)
         update = store.update
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:

@@ -11,14 +11,12 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import Disk
-from state.transaction import TransactionalStore
+from state.store import StateStore
 from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
@@ -27,6 +25,7 @@ from streams.runtime.assignment import task_id
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.restore import restore
+from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Topology
 from streams.topology.nodes import StoreSpec
@@ -122,17 +121,9 @@ class Opener:
             self._waiting.add(name)
             log.warning("task %s waits: %s", name, error)
 
-    def _store(self, task: str, spec: StoreSpec) -> TransactionalStore[Any, Any]:
+    def _store(self, task: str, spec: StoreSpec) -> StateStore:
         path = self._directory.store_path(task, spec.name)
-        disk: Disk = RocksDisk(path) if spec.persistent else MemoryDisk()
-        return TransactionalStore(
-            spec.name,
-            disk,
-            encode_key=spec.key.serialize,
-            decode_key=spec.key.deserialize,
-            encode_value=spec.value.serialize,
-            decode_value=spec.value.deserialize,
-        )
+        return open_store(spec, RocksDisk(path) if spec.persistent else MemoryDisk())
 
     def _stable_offsets(
         self, partitions: list[Partition], interrupted: Callable[[], bool]

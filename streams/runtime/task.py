@@ -33,8 +33,7 @@ from enum import Enum, auto
 from typing import Any
 
 from state.directory import Lock
-from state.store import Checkpoint
-from state.transaction import TransactionalStore
+from state.store import Checkpoint, StateStore
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
@@ -70,7 +69,7 @@ _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
 class LoggedStore:
     """A store, its changelog partition, and the first offset there that the store has not seen."""
 
-    store: TransactionalStore[Any, Any]
+    store: StateStore
     changelog: Partition
     topic_id: str
     position: int
@@ -106,8 +105,14 @@ class TaskContext:
         self.starters: list[Callable[[], None]] = []
         self.closers: list[Callable[[], None]] = []
         self._stores = stores
+        for logged in stores.values():
+            logged.store.clock = self.timestamp_ms
 
-    def store(self, name: str) -> TransactionalStore[Any, Any]:
+    def timestamp_ms(self) -> int:
+        """Of the record being processed, in ms since 1970."""
+        return self.record_ms
+
+    def store(self, name: str) -> Any:
         return self._stores[name].store
 
     def schedule(

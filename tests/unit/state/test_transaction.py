@@ -10,22 +10,20 @@ import orjson
 import pytest
 
 from state.errors import Refused
+from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store import ChangelogEntry, Checkpoint, Disk
-from state.transaction import TransactionalStore
+from state.transaction import Codecs
 
-Store = TransactionalStore[str, Any]
+Store = KeyValueStore[str, Any]
 
 
 def store_on(disk: Disk) -> Store:
-    return TransactionalStore(
+    return KeyValueStore(
         "counts",
         disk,
-        encode_key=str.encode,
-        decode_key=bytes.decode,
-        encode_value=orjson.dumps,
-        decode_value=orjson.loads,
+        Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
     )
 
 
@@ -148,13 +146,10 @@ def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: Disk) ->
 
 def test_no_more_keys_are_kept_than_allowed_and_the_oldest_go_first() -> None:
     disk = MemoryDisk()
-    store = TransactionalStore[str, Any](
+    store = KeyValueStore[str, Any](
         "counts",
         disk,
-        encode_key=str.encode,
-        decode_key=bytes.decode,
-        encode_value=orjson.dumps,
-        decode_value=orjson.loads,
+        Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
         cached_keys_max=2,
     )
     for position, key in enumerate("abac"):
@@ -188,7 +183,7 @@ def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: Disk) -> None:
     store.put("d", 2, timestamp_ms=2)
     store.delete("f", timestamp_ms=2)
     store.put("z", 2, timestamp_ms=2)
-    assert list(store.items()) == [("a", 2), ("b", 1), ("d", 2), ("z", 2)]
+    assert list(store.all()) == [("a", 2), ("b", 1), ("d", 2), ("z", 2)]
 
 
 def test_replaying_the_changelog_twice_gives_the_same_state(disk: Disk) -> None:
@@ -197,7 +192,7 @@ def test_replaying_the_changelog_twice_gives_the_same_state(disk: Disk) -> None:
     entries += [(b"a", b"3", 3), (b"b", None, 4)]
     for _ in range(2):
         store.replay(entries, Checkpoint(4, "topic"))
-        assert list(store.items()) == [("a", 3)]
+        assert list(store.all()) == [("a", 3)]
 
 
 def test_more_changes_than_one_batch_holds_arrive_whole(disk: Disk) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from state.memory import MemoryDisk
-from state.transaction import TransactionalStore
 from streams import App
+from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
 
 
@@ -58,15 +58,8 @@ class BoundTask:
         self.full = 0
         self.made_room = 0
         subtopology = app.topology().subtopologies[number]
-        self.stores = {
-            spec.name: TransactionalStore[Any, Any](
-                spec.name,
-                MemoryDisk(),
-                encode_key=spec.key.serialize,
-                decode_key=spec.key.deserialize,
-                encode_value=spec.value.serialize,
-                decode_value=spec.value.deserialize,
-            )
+        self.stores: dict[str, Any] = {
+            spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_ms)
             for spec in subtopology.stores
         }
         self._receivers = compile_subtopology(subtopology, self)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from state.directory import StateDirectory
 from state.store import Checkpoint
-from state.transaction import TransactionalStore
 from streams import serdes
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
@@ -18,6 +16,7 @@ from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Step
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.producers import Producers
+from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Subtopology, build
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
@@ -117,14 +116,7 @@ class Thread:
         stores = {}
         for spec in self.subtopology.stores:
             disk = self.disks[number, spec.name] = RecordingDisk(self.script)
-            store = TransactionalStore[Any, Any](
-                spec.name,
-                disk,
-                encode_key=spec.key.serialize,
-                decode_key=spec.key.deserialize,
-                encode_value=spec.value.serialize,
-                decode_value=spec.value.deserialize,
-            )
+            store = open_store(spec, disk)
             changelog = Partition(f"a-{spec.name}-changelog", number)
             stores[spec.name] = LoggedStore(store, changelog, f"id-{spec.name}", position=0)
         positions = {Partition(topic, number): 0 for topic in INPUTS}

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.store import Checkpoint
-from state.transaction import TransactionalStore
-from streams import StreamsError
+from streams import StreamsError, serdes
 from streams.positions import Partition
 from streams.runtime.restore import restore
+from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore
+from streams.topology.nodes import StoreSpec
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script
 from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction
 
@@ -43,13 +44,8 @@ class Restoring:
         if held is not None:
             changes = {k.encode(): struct.pack(">q", 0) + v.encode() for k, v in held.items()}
             disk.write(changes, Checkpoint(position, topic_id))
-        store = TransactionalStore[Any, Any](
-            changelog.topic,
-            disk,
-            encode_key=str.encode,
-            decode_key=bytes.decode,
-            encode_value=str.encode,
-            decode_value=bytes.decode,
+        store = open_store(
+            StoreSpec(name=changelog.topic, key=serdes.string, value=serdes.string), disk
         )
         return LoggedStore(store, changelog, topic_id, position=0)
 
@@ -73,7 +69,8 @@ class Restoring:
 
 
 def held(logged: LoggedStore) -> dict[str, str]:
-    return dict(logged.store.items())
+    assert isinstance(logged.store, KeyValueStore)
+    return dict(logged.store.all())
 
 
 def test_a_new_store_is_built_from_the_whole_changelog() -> None:

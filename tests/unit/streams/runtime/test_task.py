@@ -11,10 +11,9 @@ import pytest
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
-from state.transaction import TransactionalStore
-from streams import serdes
 from streams.errors import OutcomeUnknown
 from streams.positions import Partition
+from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task, TaskState
 from tests.unit.streams.runtime.fakes import FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka, Message
@@ -29,15 +28,8 @@ class Made:
     def __init__(self, state: Path) -> None:
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG: 1})
         self.directory = StateDirectory(state, "a")
-        store = TransactionalStore(
-            "c",
-            MemoryDisk(),
-            encode_key=serdes.string.serialize,
-            decode_key=serdes.string.deserialize,
-            encode_value=serdes.int64.serialize,
-            decode_value=serdes.int64.deserialize,
-        )
         (subtopology,) = counting().subtopologies
+        store = open_store(subtopology.stores[0], MemoryDisk())
         self.task = Task(
             "0_0",
             subtopology,
@@ -124,7 +116,7 @@ def test_a_rollback_forgets_what_was_processed_and_holds_the_directory(tmp_path:
     made.task.flush()
     # Nothing of the two that were counted before: neither results that were held back nor counts.
     assert made.producer.produced == []
-    assert made.task.stores["c"].store.get("k") is None
+    assert made.task.context.store("c").get("k") is None
     with pytest.raises(DirectoryLocked):
         made.directory.lock_task("0_0")
 
