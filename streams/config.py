@@ -72,6 +72,8 @@ class StreamsConfig(BaseSettings):
     task_timeout_ms: int = 300_000
     """How long recoverable errors may go on without one commit before the thread gives up."""
     request_timeout_ms: int = 30_000
+    repartition_purge_interval_ms: int = 30_000
+    """How often consumed records of repartition topics are deleted."""
     max_poll_records: int = 1_000
     """Records taken from the consumer at a time: the most that are processed between two looks
     at the commit interval and the group."""
@@ -115,7 +117,12 @@ class StreamsConfig(BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> StreamsConfig:
-        for name in ("num_stream_threads", "max_poll_records", "task_timeout_ms"):
+        for name in (
+            "num_stream_threads",
+            "max_poll_records",
+            "task_timeout_ms",
+            "repartition_purge_interval_ms",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.commit_every_ms < 0:

@@ -22,16 +22,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, NamedTuple, TypeVar
 
-from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError, TaskMigrated
-from streams.membership.connection import Connection, ConnectionLost, build, schema
+from streams.membership.connection import (
+    Connection,
+    ConnectionLost,
+    Dial,
+    build,
+    coordinator_of,
+    schema,
+)
 from streams.membership.offsets import AWAY, LOST, commit_offsets, fetch_offsets
 from streams.membership.protocol import (
     Assigned,
@@ -48,12 +54,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_FIND_COORDINATOR = 10
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 _BACK_OFF_S = 0.1
 
-Dial = Callable[[tuple[str, int] | None], Connection]
-"""Connects to an address, or (None) to any of the bootstrap servers."""
 Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
 """The leader's duty: what each member gets, given what each has."""
 
@@ -333,15 +336,8 @@ class ClassicMember:
             return self._connection
 
     def _coordinator(self) -> tuple[str, int]:
-        bootstrap = self._dial(None)
-        try:
-            request: Any = load_request_schema(_FIND_COORDINATOR, 3)
-            answer = bootstrap.request(request(key=self._group))
-        finally:
-            bootstrap.close()
-        if answer.error_code is not ErrorCode.none:
-            raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
-        return answer.host, answer.port
+        with closing(self._dial(None)) as bootstrap:
+            return coordinator_of(bootstrap, self._group)
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:

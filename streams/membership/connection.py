@@ -16,10 +16,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
-_API_VERSIONS = 18
+_FIND_COORDINATOR, _API_VERSIONS = 10, 18
 _FRAME_BYTES_MAX = 100 * 1024 * 1024
 _WAKE_UP_S = 0.1
 
@@ -136,6 +137,19 @@ class Connection:
                 raise ConnectionLost("closed by the broker")
             chunks += chunk
         return bytes(chunks)
+
+
+Dial = Callable[[tuple[str, int] | None], Connection]
+"""Connects to an address, or (None) to any of the bootstrap servers."""
+
+
+def coordinator_of(bootstrap: Connection, group: str) -> tuple[str, int]:
+    """The address of the group's coordinator, asked of any broker. Raises ConnectionLost."""
+    request: Any = load_request_schema(_FIND_COORDINATOR, 3)
+    answer = bootstrap.request(request(key=group))
+    if answer.error_code is not ErrorCode.none:
+        raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
+    return answer.host, answer.port
 
 
 def schema(connection: Connection, api_key: int, wanted: int) -> dict[str, Any]:

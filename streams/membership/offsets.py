@@ -8,11 +8,19 @@ without a closing NUL, as every client but librdkafka does, it returns with the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
-from streams.membership.connection import Connection, ConnectionLost, build, schema
+from streams.membership.connection import (
+    Connection,
+    ConnectionLost,
+    Dial,
+    build,
+    coordinator_of,
+    schema,
+)
 from streams.positions import Committed, CommittedOffsets, Partition
 
 OFFSET_COMMIT, OFFSET_FETCH = 8, 9
@@ -113,6 +121,14 @@ def fetch_offsets(
                 metadata = (part.metadata or "").removesuffix("\x00")
                 found.offsets[partition] = Committed(int(part.committed_offset), metadata)
     return found
+
+
+def offsets_of_group(dial: Dial, group: str, partitions: Iterable[Partition]) -> CommittedOffsets:
+    """`fetch_offsets` of any group, over a connection of its own."""
+    with closing(dial(None)) as bootstrap:
+        address = coordinator_of(bootstrap, group)
+    with closing(dial(address)) as connection:
+        return fetch_offsets(connection, group, partitions)
 
 
 def _check(codes: set[ErrorCode], doing: str) -> None:

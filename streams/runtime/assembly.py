@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 from state.directory import StateDirectory
 from streams.config import StreamsConfig
-from streams.membership.classic import ClassicMember, Dial, Timeouts
+from streams.membership.classic import ClassicMember, Timeouts
+from streams.membership.connection import Dial
+from streams.membership.offsets import offsets_of_group
 from streams.runtime.assignment import Planner
-from streams.runtime.clients import Clients
+from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import Event, Host
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.purge import Purge
 from streams.topology.build import Topology
 
 
@@ -31,6 +34,17 @@ class Worker:
     host: Host
     dial: Dial
     stop: Event
+
+
+def _purge(worker: Worker, admin: Admin) -> Purge:
+    return Purge(
+        worker.topology.application_id,
+        worker.topology.repartition_topics,
+        admin,
+        lambda group, partitions: offsets_of_group(worker.dial, group, partitions),
+        interval_ms=worker.config.repartition_purge_interval_ms,
+        host=worker.host,
+    )
 
 
 def stream_loop(
@@ -90,5 +104,6 @@ def stream_loop(
             task_timeout_ms=config.task_timeout_ms,
             changed=changed,
             reached=reached,
+            committed=_purge(worker, admin).committed,
         )
     )

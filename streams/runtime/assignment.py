@@ -10,15 +10,8 @@ from streams.errors import ConfigError, StreamsError
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
+from streams.runtime.internal_topics import REPARTITION, changelog_settings
 from streams.topology.build import Subtopology, Topology
-
-_CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
-_REPARTITION = {
-    "cleanup.policy": "delete",
-    "segment.bytes": "52428800",
-    "retention.ms": "-1",
-    "message.timestamp.type": "CreateTime",
-}
 
 
 def task_id(subtopology: Subtopology, partition: int) -> str:
@@ -74,12 +67,12 @@ class Planner:
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
         counts = topology.partition_counts({t: existing[t] for t in topology.input_topics})
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
-        settings = dict.fromkeys(wanted, _REPARTITION)
+        settings = dict.fromkeys(wanted, REPARTITION)
         for sub in topology.subtopologies:
             for store in sub.stores:
                 changelog = topology.changelog(store.name)
                 wanted[changelog] = max(counts[topic] for topic in sub.sources)
-                settings[changelog] = _CHANGELOG
+                settings[changelog] = changelog_settings(store)
         for topic, partitions in wanted.items():
             if existing.get(topic, partitions) != partitions:
                 raise StreamsError(

@@ -40,8 +40,8 @@ class Committer:
     """Commits the tasks of one thread.
 
     `group` gives the group's metadata with the current generation, `commit_as_member` commits
-    offsets outside a transaction and returns whether the group accepts them. `reached` is told each
-    step: a test may end the process there.
+    offsets outside a transaction and returns whether the group accepts them. `committed` is told
+    what is committed; `reached` is told each step: a test may end the process there.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Committer:
         *,
         group: Callable[[], bytes],
         commit_as_member: Callable[[Offsets], bool],
+        committed: Callable[[Offsets], None],
         reached: Callable[[Step], None],
     ) -> None:
         self._consumer = consumer
@@ -59,6 +60,7 @@ class Committer:
         self._producers = producers
         self._group = group
         self._commit_as_member = commit_as_member
+        self._committed = committed
         self._reached = reached
 
     def commit(self, tasks: Collection[Task]) -> int:
@@ -86,25 +88,41 @@ class Committer:
             task.positions.update((p, positions[p]) for p in task.positions if p in positions)
         for producer, together in shared:
             if producer.transactional:
-                offsets = [each for task in together for each in task.offsets()]
+                offsets = _offsets(together)
                 producer.commit(offsets, self._group())
                 self._reached(Step.OFFSETS_SENT)
                 producer.end()
             else:
-                self._commit_at_least_once(together)
+                offsets = self._commit_at_least_once(together)
             self._reached(Step.COMMITTED)
+            self._committed(offsets)
             for task in together:
                 task.committed()
             self._reached(Step.STORED)
         return len(dirty)
 
-    def _commit_at_least_once(self, dirty: list[Task]) -> None:
+    def _commit_at_least_once(self, dirty: list[Task]) -> Offsets:
         latest = self._admin.latest([p for task in dirty for p in task.changelogs()])
         for task in dirty:
             task.delivered(latest)
+        offsets = _offsets(dirty)
         try:
-            accepted = self._commit_as_member([each for task in dirty for each in task.offsets()])
+            accepted = self._commit_as_member(offsets)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"commit offsets: {error}") from error
         if not accepted:
             raise TaskMigrated("the group has moved on: offsets were refused")
+        return offsets
+
+
+def _offsets(tasks: Collection[Task]) -> Offsets:
+    """What the tasks commit. Every one of them commits an offset, also where only a punctuation
+    wrote: that is what the group checks the generation of (decision 9), and librdkafka does not
+    send an empty list. Raises RuntimeError for a task that has none: a mistake in the runtime."""
+    offsets: Offsets = []
+    for task in tasks:
+        mine = task.offsets()
+        if not mine:
+            raise RuntimeError(f"task {task.name} would commit what it wrote without an offset")
+        offsets += mine
+    return offsets

@@ -34,7 +34,7 @@ from streams.runtime.clients import (
     group_metadata,
     recovery_from_produce,
 )
-from streams.runtime.commit import Committer, Step
+from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
@@ -84,6 +84,8 @@ class Parts:
     changed: Callable[[str], None]
     """Is told REBALANCING and RUNNING."""
     reached: Callable[[Step], None]
+    committed: Callable[[Offsets], None] = lambda offsets: None
+    """Is told the offsets of each commit."""
 
 
 class StreamLoop:
@@ -104,6 +106,7 @@ class StreamLoop:
             parts.producers,
             group=self._group_metadata,
             commit_as_member=parts.member.commit_offsets,
+            committed=parts.committed,
             reached=parts.reached,
         )
 

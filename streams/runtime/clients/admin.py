@@ -86,6 +86,20 @@ class Admin:
         for topic, answer in self._admin.create_topics(wanted).items():
             self._result(answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS})
 
+    def groups(self) -> list[str]:
+        """The names of all groups, those that only keep offsets too. Raises OutcomeUnknown unless
+        every broker has answered."""
+        found = self._result(self._admin.list_consumer_groups(), "list groups")
+        if found.errors:
+            raise OutcomeUnknown(f"list groups: {found.errors[0]}")
+        return [group.group_id for group in found.valid]
+
+    def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+        """Delete the records below the offset given of each partition."""
+        answers = self._admin.delete_records([TopicPartition(*p, o) for p, o in offsets.items()])
+        for asked, answer in answers.items():
+            self._result(answer, f"delete records of {asked.topic}[{asked.partition}]")
+
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The first offset of each partition that can be read."""
         return self._offsets(partitions, OffsetSpec.earliest())

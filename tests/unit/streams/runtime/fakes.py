@@ -277,6 +277,8 @@ class FakeAdmin(Admin):
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
+        self.others: list[str] = []
+        """Groups."""
         self._kafka, self._script = kafka, script
 
     def partition_counts(self) -> dict[str, int]:
@@ -294,6 +296,14 @@ class FakeAdmin(Admin):
             for topic, number in partitions.items():
                 self._kafka.create(topic, number)
                 self.created[topic] = (number, settings[topic], factor)
+
+    def groups(self) -> list[str]:
+        with self._script.call("admin.groups"):
+            return list(self.others)
+
+    def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+        with self._script.call("admin.delete_before"):
+            self._kafka.starts |= offsets
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         with self._script.call("admin.earliest"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streams import App, StreamsError, serdes
@@ -10,8 +12,15 @@ from streams.errors import ConfigError
 from streams.membership.protocol import Subscribed
 from streams.positions import Partition
 from streams.runtime.assignment import Planner, check_inputs
+from streams.runtime.internal_topics import changelog_settings
 from streams.topology.build import Topology, build
-from streams.topology.nodes import Graph, SinkNode, SourceNode
+from streams.topology.nodes import (
+    Graph,
+    SinkNode,
+    SourceNode,
+    StoreKind,
+    StoreSpec,
+)
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
@@ -49,6 +58,44 @@ def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
     world.planner.plan({"m": NOBODY})
     _, settings, _ = world.admin.created["a-c-changelog"]
     assert settings == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+
+
+@pytest.mark.parametrize(
+    ("store", "settings"),
+    [
+        ({}, {"cleanup.policy": "compact"}),
+        (
+            {"kind": StoreKind.WINDOW, "retention_ms": 3_600_000},
+            {"cleanup.policy": "compact,delete", "retention.ms": "90000000"},
+        ),
+        (
+            {"kind": StoreKind.SESSION, "retention_ms": 0},
+            {"cleanup.policy": "compact,delete", "retention.ms": "86400000"},
+        ),
+        (
+            {"kind": StoreKind.WINDOW, "retention_ms": 2**63 - 1},
+            {"cleanup.policy": "compact,delete", "retention.ms": str(2**63 - 1)},
+        ),
+        (
+            {"kind": StoreKind.VERSIONED, "history_ms": 1_000},
+            {"cleanup.policy": "compact", "min.compaction.lag.ms": "86401000"},
+        ),
+        (
+            {
+                "kind": StoreKind.WINDOW,
+                "retention_ms": 1,
+                "topic_settings": {"retention.ms": "5", "segment.ms": "6"},
+            },
+            {"cleanup.policy": "compact,delete", "retention.ms": "5", "segment.ms": "6"},
+        ),
+    ],
+    ids=["key-value", "window", "session", "window for ever", "versioned", "the user's over ours"],
+)
+def test_a_changelog_is_kept_as_its_kind_of_store_needs_it(
+    store: dict[str, Any], settings: dict[str, str]
+) -> None:
+    spec = StoreSpec(name="s", key=serdes.string, value=serdes.string, **store)
+    assert changelog_settings(spec) == {**settings, "message.timestamp.type": "CreateTime"}
 
 
 def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:

@@ -13,7 +13,7 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.operators.count import count
 from streams.positions import Committed, Partition
-from streams.runtime.commit import Committer, Step
+from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.producers import Producers
 from streams.runtime.stores import open_store
@@ -64,6 +64,7 @@ class Thread:
 
     def __init__(self, state: Path, *, guarantee: str = "exactly_once_v2") -> None:
         self.script = Script()
+        self.committed: list[Offsets] = []
         topics = {"left": 2, "right": 2, "out": 1, "a-l-changelog": 2, "a-r-changelog": 2}
         self.kafka = Kafka(topics)
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
@@ -86,6 +87,7 @@ class Thread:
             self.producers,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
+            committed=self.committed.append,
             reached=lambda step: self.script.calls.append(step.name),
         )
 
@@ -156,6 +158,34 @@ def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
         "store.write",
         "STORED",
     ]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
+def test_what_is_committed_is_told_once_it_is(tmp_path: Path, guarantee: str) -> None:
+    thread = Thread(tmp_path, guarantee=guarantee)
+    thread.process("left", 0, "k")
+    thread.script.fail("consumer.positions", OutcomeUnknown("?"))
+    with pytest.raises(OutcomeUnknown):
+        thread.commit()
+    assert thread.committed == []
+    thread = Thread(tmp_path / "another", guarantee=guarantee)
+    thread.process("left", 0, "k")
+    thread.process("left", 1, "k")
+    thread.commit()
+    told = [each for offsets in thread.committed for each in offsets]
+    assert dict(told) == thread.kafka.offsets
+
+
+def test_a_task_that_wrote_and_has_no_offset_to_send_commits_nothing(tmp_path: Path) -> None:
+    """Such a transaction would not be fenced by the group: a zombie's would count (decision 9)."""
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "k")
+    thread.process("left", 1, "k")
+    thread.tasks[1].positions.clear()
+    with pytest.raises(RuntimeError, match="task 0_1 would commit what it wrote without an offset"):
+        thread.commit()
+    assert "producer.commit" not in thread.script.calls
+    assert "producer.end" not in thread.script.calls
 
 
 def test_the_points_that_a_commit_reaches_are_the_named_ones(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""The settings of the topics that the application makes for itself, by what they hold.
+
+    topic                   cleanup.policy    and
+    changelog, key-value    compact
+    changelog, windows      compact,delete    retention.ms: the store's and a day, for clocks differ
+      and sessions
+    changelog, versioned    compact           min.compaction.lag.ms: the store's history and a day
+    repartition             delete            retention.ms -1: the purge deletes what was consumed;
+                                              segment.bytes 50 MB, so that this soon frees disk
+    ledger                  delete            retention.ms -1: for as long as outputs may be asked
+                                              about
+
+All have CreateTime: a record's timestamp is the store's and must come back as it was. What a store
+is declared with (`topic_settings`) goes over it. Source: WindowedChangelogTopicConfig,
+VersionedChangelogTopicConfig, RepartitionTopicConfig.
+"""
+
+from __future__ import annotations
+
+from streams.topology.nodes import StoreKind, StoreSpec
+
+_DAY_MS = 86_400_000
+_INT64_MAX = 2**63 - 1
+_CREATE_TIME = {"message.timestamp.type": "CreateTime"}
+
+REPARTITION = {
+    "cleanup.policy": "delete",
+    "segment.bytes": "52428800",
+    "retention.ms": "-1",
+    **_CREATE_TIME,
+}
+LEDGER = {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATE_TIME}
+
+
+def changelog_settings(store: StoreSpec) -> dict[str, str]:
+    """What the changelog of a store is created with."""
+    match store.kind:
+        case StoreKind.WINDOW | StoreKind.SESSION:
+            settings = {
+                "cleanup.policy": "compact,delete",
+                "retention.ms": _a_day_more(store.retention_ms),
+            }
+        case StoreKind.VERSIONED:
+            settings = {
+                "cleanup.policy": "compact",
+                "min.compaction.lag.ms": _a_day_more(store.history_ms),
+            }
+        case StoreKind.KEY_VALUE:
+            settings = {"cleanup.policy": "compact"}
+    return {**settings, **_CREATE_TIME, **store.topic_settings}
+
+
+def _a_day_more(duration_ms: int | None) -> str:
+    assert duration_ms is not None, "a store of this kind is declared with a duration"
+    return str(min(duration_ms + _DAY_MS, _INT64_MAX))

@@ -1,0 +1,106 @@
+"""Purge: consumed records of repartition topics are deleted, up to what may still be asked for.
+
+A repartition topic keeps its records until they are deleted (`retention.ms` -1): no time-out may
+take what has not been consumed. Every `repartition_purge_interval_ms` this deletes what lies below
+
+    the committed offset of the task that reads the partition, and
+    the offset of the same partition in every kept cut.
+
+A kept cut is what a group named `<application.id>-cut`, or `<application.id>-cut-` and anything,
+has committed: whoever reads the application as of a moment (the Spark bridge) copies the
+application's committed offsets into such a group, and deletes the group when it is done. A
+partition of which the group says nothing is kept whole. The committed offsets are taken before the
+groups are looked at, so a cut that is made meanwhile of the newest offsets loses nothing; who makes
+one of older offsets looks, once they are committed, whether each repartition partition still begins
+below them.
+
+It runs beside the stream thread, since it asks several brokers; a purge that fails is tried again
+with the next interval. Source: TaskManager.maybePurgeCommittedRecords.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.membership.connection import ConnectionLost
+from streams.positions import Committed, CommittedOffsets, Partition
+from streams.runtime.clients import Admin
+from streams.runtime.host import Host, Spawned
+
+log = logging.getLogger(__name__)
+
+OffsetsOf = Callable[[str, Collection[Partition]], CommittedOffsets]
+"""The offsets that a group has committed. Raises ConnectionLost or StreamsError."""
+
+
+def keeps_a_cut(group: str, application_id: str) -> bool:
+    """Whether the offsets of `group` are a kept cut of the application."""
+    name = f"{application_id}-cut"
+    return group == name or group.startswith(f"{name}-")
+
+
+class Purge:
+    """Deletes what the tasks of one thread have consumed of `topics`, the repartition topics."""
+
+    def __init__(
+        self,
+        application_id: str,
+        topics: Collection[str],
+        admin: Admin,
+        offsets_of: OffsetsOf,
+        *,
+        interval_ms: int,
+        host: Host,
+    ) -> None:
+        self._application_id = application_id
+        self._topics = frozenset(topics)
+        self._admin = admin
+        self._offsets_of = offsets_of
+        self._interval_s = interval_ms / 1000
+        self._host = host
+        self._committed: dict[Partition, int] = {}
+        self._purged: dict[Partition, int] = {}
+        self._due_at = host.monotonic_s() + self._interval_s
+        self._running: Spawned | None = None
+
+    def committed(self, offsets: Iterable[tuple[Partition, Committed]]) -> None:
+        """These offsets are committed; when it is time, a purge is started beside this thread."""
+        if not self._topics:
+            return
+        for partition, held in offsets:
+            if partition.topic in self._topics:
+                self._committed[partition] = held.offset
+        if self._host.monotonic_s() < self._due_at:
+            return
+        if self._running is not None and self._running.is_alive():
+            return
+        self._due_at = self._host.monotonic_s() + self._interval_s
+        # Before the cuts are looked at: what becomes one now is of these offsets or of newer ones.
+        # Only those of this interval, which are surely of tasks and topics that are there.
+        taken, self._committed = self._committed, {}
+        self._running = self._host.spawn("repartition-purge", lambda: self.step(taken))
+
+    def step(self, committed: Mapping[Partition, int]) -> None:
+        """Purge once. What goes wrong is logged: nothing of a task depends on it."""
+        try:
+            below = self._below_every_cut(committed)
+            wanted = {p: end for p, end in below.items() if end > self._purged.get(p, 0)}
+            if wanted:
+                self._admin.delete_before(wanted)
+                self._purged |= wanted
+        except (ConnectionLost, OutcomeUnknown, TaskMigrated, StreamsError) as error:
+            log.info("repartition topics are purged later: %s", error)
+
+    def _below_every_cut(self, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
+        """The ends, lowered to the offsets of every kept cut."""
+        for group in self._admin.groups():
+            if keeps_a_cut(group, self._application_id):
+                cut = self._offsets_of(group, ends)
+                ends = {
+                    partition: min(end, cut.offsets[partition].offset)
+                    for partition, end in ends.items()
+                    if partition in cut.offsets
+                }
+        return ends

@@ -1,0 +1,140 @@
+"""The purge: what was consumed goes, and nothing that a task or a kept cut may still ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pytest
+
+from streams.errors import OutcomeUnknown
+from streams.membership.connection import ConnectionLost
+from streams.positions import Committed, CommittedOffsets, Partition
+from streams.runtime.host import ThreadHost
+from streams.runtime.purge import Purge, keeps_a_cut
+from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+
+TOPIC = "a-r-repartition"
+FIRST, SECOND = Partition(TOPIC, 0), Partition(TOPIC, 1)
+INPUT = Partition("in", 0)
+
+
+class Ended:
+    """A thread that has ended as soon as it was started."""
+
+    def join(self, timeout: float | None = None) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class Host(ThreadHost):
+    """A clock that a test moves; what is spawned runs at once."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    def spawn(self, name: str, run: Callable[[], None]) -> Ended:
+        run()
+        return Ended()
+
+
+class World:
+    """A purge every second, on topics whose partitions begin at 0."""
+
+    def __init__(self) -> None:
+        self.kafka = Kafka({"in": 1, TOPIC: 2})
+        self.script = Script()
+        self.admin = FakeAdmin(self.kafka, self.script)
+        self.host = Host()
+        self.cuts: dict[str, dict[Partition, int]] = {}
+        self.purge = Purge(
+            "a", {TOPIC}, self.admin, self._offsets_of, interval_ms=1_000, host=self.host
+        )
+
+    def cut(self, group: str, offsets: dict[Partition, int]) -> None:
+        self.admin.others.append(group)
+        self.cuts[group] = offsets
+
+    def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
+        """Commit so long after the last time. Returns where the partitions begin then."""
+        self.host.now_s += after_s
+        self.purge.committed([(p, Committed(offset, "")) for p, offset in offsets.items()])
+        return self.kafka.starts
+
+    def _offsets_of(self, group: str, asked: Collection[Partition]) -> CommittedOffsets:
+        with self.script.call("offsets_of"):
+            held = {p: o for p, o in self.cuts[group].items() if p in asked}
+            return CommittedOffsets({p: Committed(o, "") for p, o in held.items()}, [])
+
+
+def test_what_lies_below_the_committed_offset_is_deleted() -> None:
+    world = World()
+    assert world.commit({FIRST: 7, SECOND: 0}) == {INPUT: 0, FIRST: 7, SECOND: 0}
+
+
+def test_topics_that_are_not_the_applications_own_are_never_touched() -> None:
+    assert World().commit({INPUT: 9, FIRST: 7})[INPUT] == 0
+
+
+def test_it_waits_for_its_interval() -> None:
+    world = World()
+    assert world.commit({FIRST: 7}, after_s=0.9)[FIRST] == 0
+    assert world.commit({SECOND: 3}, after_s=0.1) == {INPUT: 0, FIRST: 7, SECOND: 3}
+    assert world.commit({FIRST: 9}, after_s=0.9)[FIRST] == 7
+
+
+def test_what_is_deleted_already_is_not_asked_for_again() -> None:
+    world = World()
+    world.commit({FIRST: 7})
+    world.commit({FIRST: 7})
+    assert world.script.calls.count("admin.delete_before") == 1
+
+
+def test_nothing_is_asked_without_repartition_topics() -> None:
+    world = World()
+    world.purge = Purge("a", (), world.admin, world._offsets_of, interval_ms=1, host=world.host)
+    world.commit({INPUT: 7})
+    assert world.script.calls == []
+
+
+def test_nothing_above_a_kept_cut_is_deleted() -> None:
+    world = World()
+    world.cut("a-cut", {FIRST: 5, SECOND: 90})
+    world.cut("a-cut-monday", {FIRST: 6, SECOND: 3})
+    assert world.commit({FIRST: 70, SECOND: 80}) == {INPUT: 0, FIRST: 5, SECOND: 3}
+    world.admin.others.remove("a-cut")
+    assert world.commit({FIRST: 71, SECOND: 81}) == {INPUT: 0, FIRST: 6, SECOND: 3}
+    world.admin.others.clear()
+    assert world.commit({FIRST: 72, SECOND: 82}) == {INPUT: 0, FIRST: 72, SECOND: 82}
+
+
+def test_a_partition_that_a_kept_cut_does_not_name_is_kept_whole() -> None:
+    world = World()
+    world.cut("a-cut", {SECOND: 3})
+    assert world.commit({FIRST: 70, SECOND: 80}) == {INPUT: 0, FIRST: 0, SECOND: 3}
+
+
+@pytest.mark.parametrize("call", ["admin.groups", "offsets_of", "admin.delete_before"])
+@pytest.mark.parametrize("error", [OutcomeUnknown("?"), ConnectionLost("gone")])
+def test_a_failure_deletes_nothing_and_is_made_good_later(call: str, error: Exception) -> None:
+    world = World()
+    world.cut("a-cut", {FIRST: 5, SECOND: 5})
+    world.script.fail(call, error)
+    assert world.commit({FIRST: 70})[FIRST] == 0
+    assert world.commit({FIRST: 71})[FIRST] == 5
+
+
+@pytest.mark.parametrize(
+    ("group", "kept"),
+    [
+        *[("a-cut", True), ("a-cut-", True), ("a-cut-2026", True)],
+        *[("a", False), ("a-cutter", False), ("b-cut", False), ("a-b-cut", False)],
+    ],
+)
+def test_a_kept_cut_is_told_by_its_groups_name(group: str, kept: bool) -> None:
+    assert keeps_a_cut(group, "a") == kept
