@@ -19,6 +19,7 @@ from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
 from streams.runtime.purge import Purge
+from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
 
 
@@ -58,7 +59,6 @@ def stream_loop(
     topology, config, clients = worker.topology, worker.config, worker.clients
     instance = f"{topology.application_id}-{worker.id}-{number}"
     admin = clients.admin()
-    restore_consumer = clients.consumer(f"restore-{number}")
     member = ClassicMember(
         topology.application_id,
         instance,
@@ -80,16 +80,23 @@ def stream_loop(
             group=topology.application_id,
             member=member,
             consumer=clients.consumer(f"consumer-{number}"),
-            restore_consumer=restore_consumer,
+            restorer=Restorer(
+                f"restore-{number}",
+                clients.restore_consumer(f"restore-{number}"),
+                admin,
+                worker.host,
+                transactions=config.exactly_once,
+                timeout_ms=config.task_timeout_ms,
+                beside=True,
+            ),
             admin=admin,
             opener=Opener(
                 topology,
                 config,
                 worker.directory,
                 admin,
-                restore_consumer,
+                worker.host,
                 committed_offsets=member.committed_offsets,
-                wait=worker.stop.wait,
             ),
             producers=Producers(
                 clients.producer,

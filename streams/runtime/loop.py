@@ -38,6 +38,7 @@ from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task, TaskContext, TaskState
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Parts:
     group: str
     member: ClassicMember
     consumer: DataConsumer
-    restore_consumer: DataConsumer
+    restorer: Restorer[Task]
     admin: Admin
     opener: Opener
     producers: Producers
@@ -138,16 +139,18 @@ class StreamLoop:
         if self._assigned is None:
             return
         if not self._is_settled():
-            self._commit()  # a restore may take longer than the transaction's time-out
             self._start_tasks()
         if not self._routes:
             self._quiet()
-            parts.stop.wait(_TAKE_WAIT_S)
+            if not self._in(TaskState.RESTORING):
+                parts.stop.wait(_TAKE_WAIT_S)
             return
         now = parts.host.monotonic_s()
         messages = parts.consumer.take(
             parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
         )
+        for partition, position in parts.consumer.strayed().items():
+            raise StreamsError(f"{partition}: position {position} is outside the topic")
         if messages:
             self._process(messages)
         parts.producers.poll()
@@ -178,7 +181,7 @@ class StreamLoop:
         self.counters.records += len(messages)
 
     def _commit(self) -> None:
-        self._commit_at = self._parts.host.monotonic_s() + self._parts.commit_every_ms / 1000
+        self._next_commit()
         try:
             committed = self._committer.commit(self.tasks.values())
         except (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown):
@@ -192,6 +195,9 @@ class StreamLoop:
             self._trouble_since = None
         else:
             self._quiet()
+
+    def _next_commit(self) -> None:
+        self._commit_at = self._parts.host.monotonic_s() + self._parts.commit_every_ms / 1000
 
     def _keep_membership(self) -> None:
         member = self._parts.member
@@ -228,21 +234,21 @@ class StreamLoop:
     def _start_tasks(self) -> None:
         """Bring what is assigned to RUNNING; what is not to be had yet is tried again."""
         opener, producers = self._parts.opener, self._parts.producers
+        restorer = self._parts.restorer
         for name, partitions in self._wanted().items():
             if (created := opener.create(name, partitions)) is not None:
                 self.tasks[name] = created
         waiting = self._in(TaskState.CREATED)
         for task in waiting:
             producers.of(task.name)  # has fenced its predecessor before offsets are read
-        if not opener.locate(waiting, self._interrupted):
-            return
-        waiting = self._in(TaskState.RESTORING)
-        replayed = opener.catch_up(waiting, self._interrupted)
-        if replayed is None:
-            return
-        self.counters.restored_records += replayed
+        restorer.begin(opener.locate(waiting))
+        # While nothing runs there is nothing else to do; else the next turn looks again.
+        ready = restorer.ready(0.0 if self._routes else _TAKE_WAIT_S)
+        self.counters.restored_records = restorer.records
+        if ready and not self._routes:
+            self._next_commit()
         positions: dict[Partition, int] = {}
-        for task in waiting:
+        for task in ready:
             task.start(producers.of(task.name))
             positions |= task.positions
             for partition in task.partitions:
@@ -282,9 +288,6 @@ class StreamLoop:
         assigned = self._assigned
         return assigned is not None and len(assigned.tasks) == len(self._in(TaskState.RUNNING))
 
-    def _interrupted(self) -> bool:
-        return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
-
     def _stop_reading(self, tasks: Iterable[Task]) -> None:
         partitions = [
             partition
@@ -297,6 +300,7 @@ class StreamLoop:
             self._parts.consumer.remove(partitions)
 
     def _close_tasks(self, names: list[str]) -> None:
+        self._withdraw(names)
         closed = [self.tasks.pop(name) for name in names]
         with ExitStack() as steps:
             for task in closed:
@@ -304,8 +308,15 @@ class StreamLoop:
                 steps.callback(task.close)
             self._stop_reading(closed)
 
+    def _withdraw(self, names: Iterable[str]) -> None:
+        """Take the stores back from the restorer: they keep what they have got."""
+        on_their_way = [n for n in names if self.tasks[n].state is TaskState.RESTORING]
+        if on_their_way:
+            self._parts.restorer.withdraw(on_their_way)
+
     def _roll_back(self) -> None:
         """Every task is to begin again from what is committed. All of them stay open."""
+        self._withdraw(self.tasks)
         self._stop_reading(self.tasks.values())
         for task in self.tasks.values():
             if task.state is not TaskState.CREATED:
@@ -347,7 +358,7 @@ class StreamLoop:
         """Leave the group and close all. Nothing is committed: what a failed thread did is rolled
         back."""
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
-            steps.callback(self._parts.restore_consumer.close)
+            steps.callback(self._parts.restorer.close)
             steps.callback(self._parts.consumer.close)
             steps.callback(self._parts.member.leave)
             steps.callback(self._parts.producers.close)

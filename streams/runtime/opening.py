@@ -1,15 +1,15 @@
-"""Opening tasks: own the directory, read the committed offsets, catch the stores up.
+"""Opening tasks: own the directory, open the stores, read the committed offsets.
 
-A task that was rolled back goes through the last two again. The order matters (decision 10): first
-the task's producer has fenced its predecessor, then the offsets are read, stable, then the
-changelogs' high watermarks, then the changelogs up to them.
+A task that was rolled back has its offsets read again. The order matters (decision 10): first the
+task's producer has fenced its predecessor, then the offsets are read, stable, then (`restorer`) the
+changelogs' high watermarks, then the changelogs up to them. Nothing here waits: what is not to be
+had yet is asked for again, and other tasks run meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from state.directory import StateDirectory
@@ -22,9 +22,9 @@ from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
-from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.clients import Admin
+from streams.runtime.host import Host
 from streams.runtime.offsets import decode_metadata
-from streams.runtime.restore import restore
 from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Topology
@@ -32,12 +32,12 @@ from streams.topology.nodes import StoreSpec
 
 log = logging.getLogger(__name__)
 
-_PENDING_WAIT_S = 0.02
+_PENDING_RETRY_S = 0.02
 _PENDING_REPORT_S = 2.0
 
 
 class Opener:
-    """Opens tasks of one application for one thread. `wait` takes seconds, and ends at a stop."""
+    """Opens tasks of one application for one thread."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class Opener:
         config: StreamsConfig,
         directory: StateDirectory,
         admin: Admin,
-        restore_consumer: DataConsumer,
+        host: Host,
         *,
         committed_offsets: Callable[[list[Partition]], CommittedOffsets],
-        wait: Callable[[float], object],
     ) -> None:
         self._topology = topology
         self._config = config
         self._directory = directory
         self._admin = admin
-        self._consumer = restore_consumer
+        self._host = host
         self._committed_offsets = committed_offsets
-        self._wait = wait
         self._waiting: set[str] = set()
+        self._pending: set[Partition] = set()
+        self._ask_at = self._report_at = 0.0
 
     def task_of(self, topic: str, partition: int) -> str:
         """The task that reads a partition."""
@@ -70,18 +70,16 @@ class Opener:
         """Own a task's directory and databases. None while another process still has them."""
         number, partition = map(int, name.split("_"))
         subtopology = self._topology.subtopologies[number]
-        changelogs = [self._topology.changelog(spec.name) for spec in subtopology.stores]
-        ids = self._admin.topic_ids(changelogs)
         with ExitStack() as opened:  # closed again unless all of it is ours
             try:
                 lock = self._directory.lock_task(name)
                 opened.callback(lock.release)
                 stores = {}
-                for spec, topic in zip(subtopology.stores, changelogs, strict=True):
+                for spec in subtopology.stores:
                     store = self._store(name, spec)
                     opened.callback(store.close)
-                    changelog = Partition(topic, partition)
-                    stores[spec.name] = LoggedStore(store, changelog, ids[topic], position=0)
+                    changelog = Partition(self._topology.changelog(spec.name), partition)
+                    stores[spec.name] = LoggedStore(store, changelog, topic_id="", position=0)
             except DirectoryLocked as error:
                 self._waits(name, error)
                 return None
@@ -89,32 +87,37 @@ class Opener:
         self._waiting.discard(name)
         return Task(name, subtopology, partitions=partitions, stores=stores, lock=lock)
 
-    def locate(self, tasks: Collection[Task], interrupted: Callable[[], bool]) -> bool:
-        """Read the committed offsets of CREATED tasks back, which makes them RESTORING. False if
-        interrupted: they are as they were. Their producer must have fenced its predecessor."""
-        partitions = [p for task in tasks for p in task.partitions]
-        committed = self._stable_offsets(partitions, interrupted)
-        if committed is None:
-            return False
-        positions = self._positions(partitions, committed)
-        for task in tasks:
-            mine = {p: committed[p] for p in task.partitions if p in committed}
+    def locate(self, tasks: Collection[Task]) -> list[Task]:
+        """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose
+        offsets no open transaction may change any more. Their producer must have fenced its
+        predecessor. Raises OutcomeUnknown where no coordinator answers."""
+        if not tasks or self._host.monotonic_s() < self._ask_at:
+            return []
+        try:
+            found = self._committed_offsets([p for task in tasks for p in task.partitions])
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
+        self._say_pending(found.pending)
+        stable = [task for task in tasks if self._pending.isdisjoint(task.partitions)]
+        positions = self._positions([p for task in stable for p in task.partitions], found.offsets)
+        for task in stable:
+            mine = {p: found.offsets[p] for p in task.partitions if p in found.offsets}
             task.restore({p: positions[p] for p in task.partitions}, _required(task, mine))
-        return True
+        return stable
 
-    def catch_up(self, tasks: Collection[Task], interrupted: Callable[[], bool]) -> int | None:
-        """Bring the stores of RESTORING tasks to what was committed. How many records that took;
-        None if interrupted: what they have got so far they keep."""
-        required: dict[Partition, int] = {}
-        for task in tasks:
-            required |= task.required
-        return restore(
-            [logged for task in tasks for logged in task.stores.values()],
-            self._consumer,
-            self._admin,
-            required=required,
-            interrupted=interrupted,
-        )
+    def _say_pending(self, pending: Iterable[Partition]) -> None:
+        """An open transaction ends at the latest when the coordinator times it out."""
+        now_s = self._host.monotonic_s()
+        if not self._pending:
+            self._report_at = now_s + _PENDING_REPORT_S
+        self._pending = set(pending)
+        if not self._pending:
+            return
+        self._ask_at = now_s + _PENDING_RETRY_S
+        if now_s > self._report_at:
+            self._report_at = now_s + _PENDING_REPORT_S
+            waiting = ", ".join(map(str, sorted(self._pending)))
+            log.info("waiting for an open transaction to end on %s", waiting)
 
     def _waits(self, name: str, error: DirectoryLocked) -> None:
         if name not in self._waiting:
@@ -125,30 +128,6 @@ class Opener:
         path = self._directory.store_path(task, spec.name)
         return open_store(spec, RocksDisk(path) if spec.persistent else MemoryDisk())
 
-    def _stable_offsets(
-        self, partitions: list[Partition], interrupted: Callable[[], bool]
-    ) -> dict[Partition, Committed] | None:
-        """The committed offsets once no open transaction may change them; None if interrupted.
-
-        An open transaction ends at the latest when the coordinator times it out.
-        """
-        if not partitions:
-            return {}
-        report_at = time.monotonic() + _PENDING_REPORT_S
-        while not interrupted():
-            try:
-                found = self._committed_offsets(partitions)
-            except ConnectionLost as error:
-                raise OutcomeUnknown(f"read the committed offsets: {error}") from error
-            if not found.pending:
-                return found.offsets
-            if time.monotonic() > report_at:
-                report_at = time.monotonic() + _PENDING_REPORT_S
-                waiting = ", ".join(map(str, found.pending))
-                log.info("waiting for an open transaction to end on %s", waiting)
-            self._wait(_PENDING_WAIT_S)
-        return None
-
     def _positions(
         self, partitions: list[Partition], committed: Mapping[Partition, Committed]
     ) -> dict[Partition, int]:
@@ -158,7 +137,7 @@ class Opener:
         internal = self._topology.repartition_topics
         first = [p for p in fresh if earliest or p.topic in internal]
         last = [p for p in fresh if p not in first]
-        positions = {p: each.offset for p, each in committed.items()}
+        positions = {p: committed[p].offset for p in partitions if p in committed}
         return positions | self._admin.earliest(first) | self._admin.latest(last)
 
 

@@ -73,6 +73,18 @@ class Admin:
         found = {topic: self._result(a, f"describe {topic}") for topic, a in answers.items()}
         return {topic: str(description.topic_id) for topic, description in found.items()}
 
+    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The settings in force of each topic, defaults included, by name."""
+        if not topics:
+            return {}
+        asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+        answers = self._admin.describe_configs(asked)
+        found = {r.name: self._result(a, f"settings of {r.name}") for r, a in answers.items()}
+        return {
+            topic: {name: entry.value for name, entry in entries.items() if entry.value is not None}
+            for topic, entries in found.items()
+        }
+
     def create_topics(
         self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
     ) -> None:

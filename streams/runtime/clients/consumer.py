@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streams.errors import StreamsError
 from streams.positions import Partition
-from streams.runtime.clients.errors import HOPELESS, log, made
+from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, log, made
+
+_LEARN_S = 1.0
 
 
 class DataConsumer:
@@ -17,20 +19,38 @@ class DataConsumer:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._consumer = made("consumer", Consumer, settings)
+        self._strayed: dict[Partition, int] = {}
+        self._known: set[str] = set()
 
     def add(self, positions: Mapping[Partition, int]) -> None:
         """Begin to read each partition at its position."""
+        for topic in {partition.topic for partition in positions} - self._known:
+            self._learn(topic)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
+
+    def _learn(self, topic: str) -> None:
+        """Find a topic's leaders now: librdkafka looks for those of a new topic once a second."""
+        try:
+            self._consumer.list_topics(topic, timeout=_LEARN_S)
+            self._known.add(topic)
+        except KafkaException as error:
+            log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 
     def remove(self, partitions: Iterable[Partition]) -> None:
         self._consumer.incremental_unassign([TopicPartition(*p) for p in partitions])
 
     def take(self, records_max: int, timeout_s: float) -> list[Message]:
-        """Up to `records_max` records. Raises StreamsError where a position can't be read."""
+        """Up to `records_max` records. Raises StreamsError where a partition can't be read."""
         messages: list[Message] = self._consumer.consume(records_max, timeout_s)
         if any(message.error() is not None for message in messages):
             return [message for message in messages if not self._failed(message)]
         return messages
+
+    def strayed(self) -> dict[Partition, int]:
+        """Partitions whose position turned out to be outside of their log, with that position: it
+        is for the caller to `remove` and `add` them. They are told once."""
+        strayed, self._strayed = self._strayed, {}
+        return strayed
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The next offset of each partition, past transaction markers; unread ones are left out."""
@@ -40,14 +60,15 @@ class DataConsumer:
     def close(self) -> None:
         self._consumer.close()
 
-    @staticmethod
-    def _failed(message: Message) -> bool:
+    def _failed(self, message: Message) -> bool:
         error = message.error()
         if error is None:
             return False
         where = f"{message.topic()}[{message.partition()}]"
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise StreamsError(f"{where}: the position is outside the topic: {error.str()}")
+        if error.code() in OUT_OF_RANGE:
+            log.warning("%s: %s", where, error.str())
+            self._strayed[Partition(message.topic(), message.partition())] = message.offset()
+            return True
         if error.code() in HOPELESS:
             raise StreamsError(f"{where} can't be read: {error.str()}")
         log.warning("%s: %s; librdkafka goes on trying", where, error.str())

@@ -27,6 +27,11 @@ UNKNOWN_TOPIC = {
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
 }
+OUT_OF_RANGE = {
+    KafkaError._AUTO_OFFSET_RESET,  # librdkafka's, with `auto.offset.reset=error`
+    KafkaError._LOG_TRUNCATION,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
 HOPELESS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,

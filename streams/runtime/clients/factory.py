@@ -12,6 +12,12 @@ from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import log, made
 from streams.runtime.clients.producer import DataProducer
 
+_BULK = {
+    "fetch.wait.max.ms": 10,
+    "fetch.queue.backoff.ms": 5,
+    "topic.metadata.refresh.fast.interval.ms": 10,
+}
+
 
 class Clients:
     """Makes the clients of one stream thread."""
@@ -30,15 +36,34 @@ class Clients:
         return DataConsumer(
             {
                 "fetch.queue.backoff.ms": 5,
+                # A partition that is added waits for the fetch that is under way.
+                "fetch.wait.max.ms": 100,
                 **self._common(name),
                 **self._config.consumer,
-                "group.id": self._application_id,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
+                **self._committed_only(),
             }
         )
+
+    def restore_consumer(self, name: str) -> DataConsumer:
+        """The same for changelogs, in bulk: large fetches, and none that waits for long. While one
+        waits, for an open transaction to end, no partition that is added meanwhile is read."""
+        return DataConsumer(
+            {
+                **self._common(name),
+                **self._config.consumer,
+                **_BULK,
+                **self._committed_only(),
+            }
+        )
+
+    def _committed_only(self) -> dict[str, Any]:
+        return {
+            "group.id": self._application_id,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+        }
 
     def producer(self, transactional_id: str) -> DataProducer:
         """A producer; a transactional one has fenced its predecessor when this returns."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from state.memory import MemoryDisk
 from state.store import Checkpoint
-from streams.errors import StreamsError, TaskMigrated
+from streams.errors import TaskMigrated
 from streams.membership.classic import ClassicMember, Membership, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Committed, CommittedOffsets, Partition
@@ -86,6 +86,22 @@ class FakeHost(ThreadHost):
     def now_ms(self) -> int:
         return round(self._clock() * 1_000)
 
+    def event(self) -> threading.Event:
+        return Idle(self._clock)
+
+
+class Idle(threading.Event):
+    """Nobody works beside: waiting moves the clock and takes no time."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self.is_set():
+            self._clock.advance(timeout or 0.0)
+        return self.is_set()
+
 
 class StopWhen(threading.Event):
     """A stop that comes true with its condition. Waiting moves the clock and takes no time."""
@@ -116,6 +132,7 @@ class FakeConsumer(DataConsumer):
         self._kafka, self._script, self._clock, self._name = kafka, script, clock, name
         self._at: dict[Partition, int] = {}
         self._unread: set[Partition] = set()
+        self._strayed: dict[Partition, int] = {}
         self.taken: list[Message] = []
 
     @property
@@ -138,8 +155,10 @@ class FakeConsumer(DataConsumer):
         with self._script.call(f"{self._name}.take"):
             taken: list[Message] = []
             for partition, position in self._at.items():
-                if not self._kafka.starts[partition] <= position:
-                    raise StreamsError(f"{partition}: the position is outside the topic")
+                start, end = self._kafka.starts[partition], self._kafka.high_watermark(partition)
+                if not start <= position <= end:
+                    self._strayed[partition] = position
+                    continue
                 found = list(self._kafka.read(partition, position))
                 fit = found[: records_max - len(taken)]
                 # At the end of what can be read the position passes markers and aborted records.
@@ -153,6 +172,10 @@ class FakeConsumer(DataConsumer):
                 self._clock.advance(timeout_s)
             self.taken += taken
             return taken
+
+    def strayed(self) -> dict[Partition, int]:
+        strayed, self._strayed = self._strayed, {}
+        return strayed
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         with self._script.call(f"{self._name}.positions"):
@@ -288,6 +311,10 @@ class FakeAdmin(Admin):
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         with self._script.call("admin.topic_ids"):
             return {topic: self._kafka.topic_ids[topic] for topic in topics}
+
+    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        with self._script.call("admin.topic_settings"):
+            return {topic: self._kafka.settings.get(topic, {}) for topic in topics}
 
     def create_topics(
         self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int

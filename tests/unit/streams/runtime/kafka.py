@@ -69,6 +69,8 @@ class Kafka:
         self.logs: dict[Partition, list[Entry]] = {}
         self.starts: dict[Partition, int] = {}
         self.topic_ids: dict[str, str] = {}
+        self.settings: dict[str, dict[str, str]] = {}
+        """Of topics that have any of their own."""
         self.offsets: dict[Partition, Committed] = {}
         self.open_transactions: dict[object, Transaction] = {}
         """By whoever has it open: a transactional id."""

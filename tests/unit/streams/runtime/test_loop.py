@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from state.rocksdb import RocksDisk
 from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
 from streams.runtime.commit import Step
-from tests.unit.streams.runtime.world import World, counting, mapping, tasks
+from tests.unit.streams.runtime.kafka import Entry, Transaction
+from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, tasks
 
 
 def rebalance_once(
@@ -152,23 +154,63 @@ def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Pa
     assert world.states[-1] == "RUNNING"
 
 
+def restoring(world: World, partition: int) -> Transaction:
+    """The task of this partition has a long restore before it: it lasts until this one ends."""
+    changelog = Partition(CHANGELOG, partition)
+    world.kafka.load(changelog, ("k", "12345678"))
+    transaction = Transaction()
+    world.kafka.append(changelog, Entry(b"k", b"87654321", 0, transaction))
+    return transaction
+
+
 def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
-    changelog = Partition("a-c-changelog", 0)
-    world.kafka.load(changelog, ("k", "12345678"))
-
-    def rebalanced() -> bool:
-        if "member.committed_offsets" in world.script.calls and not again():
-            world.member.signalled = Signal.REBALANCE
-        return again()
-
-    def again() -> bool:
-        return len(world.member.subscribed) == 2
-
-    world.run_until(rebalanced)
+    restoring(world, 0)
+    world.run_until(rebalance_once(world, lambda: "restore.take" in world.script.calls, tasks(0)))
     assert "consumer.add" not in world.script.calls
     # What it has restored so far it keeps, and says so: the leader leaves the task where it is.
     assert world.member.subscribed[1] == ("0_0",)
+
+
+def test_tasks_that_are_ready_run_while_another_is_restored(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    transaction = restoring(world, 0)
+    world.load("1", partition=0)
+    world.load("1", "2", key="other", partition=1)
+    ended: list[bool] = []
+
+    def both() -> bool:
+        if world.consumed(1) and not ended:
+            assert "RUNNING" not in world.states
+            world.kafka.end(transaction, committed=False)
+            ended.append(True)
+        return bool(ended) and world.consumed(0)
+
+    world.run_until(both)
+    assert world.counts()["other"] == [2]
+    assert world.states[-1] == "RUNNING"
+
+
+def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has(
+    tmp_path: Path,
+) -> None:
+    world = World(counting(), tmp_path, partitions=2)
+    restoring(world, 0)
+    moved = rebalance_once(world, lambda: world.loop.counters.restored_records == 1, tasks(1))
+    free: list[bool] = []
+
+    def freed() -> bool:
+        if moved() and not free:
+            world.directory.lock_task("0_0").release()  # for whoever runs it next
+            free.append(True)
+        return bool(free)
+
+    world.run_until(freed)
+    disk = RocksDisk(world.directory.store_path("0_0", "c"))
+    found = disk.checkpoint()
+    disk.close()
+    assert found is not None
+    assert found.position == 1
 
 
 def test_the_state_goes_from_rebalancing_to_running_and_back(tmp_path: Path) -> None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from state.directory import StateDirectory
+from state.errors import StateError
 from streams import App, Store, serdes
 from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
 from streams.runtime.opening import Opener
+from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
+    FakeHost,
     FakeMember,
     Script,
 )
@@ -40,114 +42,115 @@ def repartitioned() -> Topology:
 
 
 class Opening:
-    """An opener on fakes. `waits` are the seconds that it waited for open transactions."""
+    """An opener on fakes."""
 
     def __init__(self, topology: Topology, state: Path, reset: str = "earliest") -> None:
         self.script = Script()
+        self.clock = Clock()
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG.topic: 1, REPARTITION.topic: 1})
         self.member = FakeMember(self.kafka, self.script)
-        self.waits: list[float] = []
-        self.while_waiting: Callable[[], None] = lambda: None
-        self.interrupted = False
         self.directory = StateDirectory(state, "a")
-        self._opener = Opener(
+        admin, host = FakeAdmin(self.kafka, self.script), FakeHost(self.clock)
+        self.opener = Opener(
             topology,
             StreamsConfig(auto_offset_reset=reset),
             self.directory,
-            FakeAdmin(self.kafka, self.script),
-            FakeConsumer(self.kafka, self.script, Clock(), "restore"),
+            admin,
+            host,
             committed_offsets=self.member.committed_offsets,
-            wait=self._wait,
         )
-        self._tasks: list[Task] = []
+        self.restorer = Restorer[Task](
+            "restore-0",
+            FakeConsumer(self.kafka, self.script, self.clock, "restore"),
+            admin,
+            host,
+            transactions=True,
+            timeout_ms=60_000,
+        )
 
-    def located(self, name: str = "0_0", partition: Partition = INPUT) -> Task | None:
-        """The task with its offsets read back; None where it is not to be had now."""
-        task = self._opener.create(name, [partition])
-        if task is None:
-            return None
-        self._tasks.append(task)
-        return task if self._opener.locate([task], lambda: self.interrupted) else None
-
-    def replayed(self) -> int | None:
-        """Catches the stores of the task up, and closes it again."""
-        task = self.located()
+    def create(self, name: str = "0_0", partition: Partition = INPUT) -> Task:
+        task = self.opener.create(name, [partition])
         assert task is not None
-        replayed = self._opener.catch_up([task], lambda: self.interrupted)
-        task.close()
-        return replayed
+        return task
+
+    def replayed(self) -> int:
+        """Catches the stores of the task up, and closes it again. How many records that took."""
+        before = self.restorer.records
+        self.restorer.begin(self.opener.locate([self.create()]))
+        while not (ready := self.restorer.ready()):
+            pass
+        ready[0].close()
+        return self.restorer.records - before
 
     def position(self, name: str = "0_0", partition: Partition = INPUT) -> int:
         """Where the task begins; it is closed again."""
-        task = self.located(name, partition)
-        assert task is not None
+        (task,) = self.opener.locate([self.create(name, partition)])
         task.close()
         return task.positions[partition]
-
-    def close_tasks(self) -> None:
-        for task in self._tasks:
-            task.close()
-
-    def task_of(self, topic: str, partition: int) -> str:
-        return self._opener.task_of(topic, partition)
-
-    def _wait(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        assert len(self.waits) < 100, "it waits without end"
-        self.while_waiting()
 
 
 def test_a_task_begins_at_the_committed_offset(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.kafka.offsets[INPUT] = Committed(7, "")
     assert world.position() == 7
-    assert world.waits == []
 
 
 @pytest.mark.parametrize(("committed", "position"), [(True, 9), (False, 7)])
 def test_offsets_of_an_open_transaction_are_waited_for(
-    tmp_path: Path, committed: bool, position: int
+    tmp_path: Path, committed: bool, position: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     world = Opening(counting(), tmp_path)
     world.kafka.offsets[INPUT] = Committed(7, "")
     transaction = Transaction(offsets={INPUT: Committed(9, "")})
     world.kafka.open_transactions[99] = transaction
+    task = world.create()
+    for _ in range(3):
+        assert world.opener.locate([task]) == []
+        world.clock.advance(1.5)
+    assert "waiting for an open transaction to end on in[0]" in caplog.text
+    del world.kafka.open_transactions[99]
+    world.kafka.end(transaction, committed=committed)
+    assert world.opener.locate([task]) == [task]
+    assert task.positions == {INPUT: position}
+    task.close()
 
-    def end_it() -> None:
-        if len(world.waits) == 3:
-            del world.kafka.open_transactions[99]
-            world.kafka.end(transaction, committed=committed)
 
-    world.while_waiting = end_it
-    assert world.position() == position
-    assert len(world.waits) == 3
+def test_a_task_whose_offsets_are_stable_does_not_wait_for_another(tmp_path: Path) -> None:
+    world = Opening(repartitioned(), tmp_path)
+    world.kafka.open_transactions[99] = Transaction(offsets={INPUT: Committed(9, "")})
+    first, second = world.create(), world.create("1_0", REPARTITION)
+    assert world.opener.locate([first, second]) == [second]
+    first.close()
+    second.close()
 
 
-def test_an_interruption_ends_the_wait_and_the_directory_stays_ours(tmp_path: Path) -> None:
+def test_the_coordinator_is_not_asked_without_a_pause(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.kafka.open_transactions[99] = Transaction(offsets={INPUT: Committed(9, "")})
-
-    def interrupt() -> None:
-        world.interrupted = True
-
-    world.while_waiting = interrupt
-    assert world.located() is None
-    world.close_tasks()
-    world.directory.lock_task("0_0").release()
+    task = world.create()
+    for _ in range(5):
+        assert world.opener.locate([task]) == []
+    assert world.script.calls.count("member.committed_offsets") == 1
+    task.close()
 
 
 def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.script.fail("member.committed_offsets", ConnectionLost("gone"))
+    task = world.create()
     with pytest.raises(OutcomeUnknown, match="gone"):
-        world.located()
+        world.opener.locate([task])
+    task.close()
 
 
 def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
-    world.kafka.topic_ids.clear()
-    with pytest.raises(KeyError):
-        world.located()
+    path = world.directory.store_path("0_0", "c")
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(StateError):
+        world.create()
     world.directory.lock_task("0_0").release()
 
 
@@ -195,7 +198,7 @@ def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
 def test_a_locked_directory_is_left_alone_until_it_is_free(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     lock = world.directory.lock_task("0_0")
-    assert world.located() is None
+    assert world.opener.create("0_0", [INPUT]) is None
     lock.release()
     assert world.position() == 0
 
@@ -204,7 +207,7 @@ def test_a_source_topic_that_the_topology_does_not_have_means_another_leader(
     tmp_path: Path,
 ) -> None:
     world = Opening(repartitioned(), tmp_path)
-    assert world.task_of("in", 3) == "0_3"
-    assert world.task_of(REPARTITION.topic, 0) == "1_0"
+    assert world.opener.task_of("in", 3) == "0_3"
+    assert world.opener.task_of(REPARTITION.topic, 0) == "1_0"
     with pytest.raises(TaskMigrated, match="'other'"):
-        world.task_of("other", 0)
+        world.opener.task_of("other", 0)

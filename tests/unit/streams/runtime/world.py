@@ -14,6 +14,7 @@ from streams.runtime.commit import Step
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -81,7 +82,7 @@ class World:
         self.states: list[str] = []
         self.steps: list[Step] = []
         admin = FakeAdmin(self.kafka, self.script)
-        restore_consumer = FakeConsumer(self.kafka, self.script, self.clock, "restore")
+        host = FakeHost(self.clock)
         config = StreamsConfig()
         self.loop = StreamLoop(
             Parts(
@@ -89,22 +90,28 @@ class World:
                 group="a",
                 member=self.member,
                 consumer=self.consumer,
-                restore_consumer=restore_consumer,
+                restorer=Restorer(
+                    "restore-0",
+                    FakeConsumer(self.kafka, self.script, self.clock, "restore"),
+                    admin,
+                    host,
+                    transactions=guarantee != "at_least_once",
+                    timeout_ms=task_timeout_ms,
+                ),
                 admin=admin,
                 opener=Opener(
                     topology,
                     config,
                     self.directory,
                     admin,
-                    restore_consumer,
+                    host,
                     committed_offsets=self.member.committed_offsets,
-                    wait=self.stop.wait,
                 ),
                 producers=Producers(
                     self._new_producer, guarantee=guarantee, application="a", thread="a-slot-0"
                 ),
                 stop=self.stop,
-                host=FakeHost(self.clock),
+                host=host,
                 commit_every_ms=commit_every_ms,
                 records_max=10,
                 task_timeout_ms=task_timeout_ms,

@@ -1,0 +1,409 @@
+"""Restore: stores catch up with their changelogs beside the tasks that run.
+
+Theory of operation. The stream thread hands tasks in (`begin`), gets them back as each is ready
+(`ready`), or takes them back before (`withdraw`). In between their stores belong to the restorer,
+which does one batch a `step`: on a thread of its own, or within `ready`. A store is
+
+    state      event                              next       what happens
+    asked      its changelog's range is known     behind     read on from where it is; emptied first
+                                                             if it could lie (`changelog.begin_at`)
+    asked      it is at the end                   arrived
+    behind     a batch                            behind     loaded, then its position after it
+    behind     position has reached the end       arrived    made durable
+    behind     the changelog lost its position    asked
+    any        corrupt                            asked      emptied: this store and no other
+    any        withdrawn                          -          made durable: goes on there next time
+
+and a task is ready when all of its stores have arrived. The end is the changelog's high watermark,
+asked after the committed offsets were found stable, and committed records alone are read: what an
+open transaction wrote is waited for, since it may yet be committed. Judged by position and not by
+record count, so that markers and aborted records at the end hang nothing (decision 10).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from state.store import ChangelogEntry, Checkpoint
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.runtime.changelog import Changelog, begin_at, is_over, tombstones_ms
+from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.host import Event, Host, Spawned
+from streams.runtime.progress import RestoreListener, StoreProgress
+from streams.runtime.task import LoggedStore
+
+log = logging.getLogger(__name__)
+
+_RECORDS_MAX = 10_000
+_WAIT_S = 0.02
+_RETRY_S = 0.2
+_STILL_S = 2.0
+_REPORT_EVERY_S = 5.0
+
+
+class Restorable(Protocol):
+    """What the restorer sees of a task."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stores(self) -> Mapping[str, LoggedStore]: ...
+
+    @property
+    def required(self) -> Mapping[Partition, int]:
+        """Where each changelog stood when the inputs' offsets were committed."""
+        ...
+
+
+T = TypeVar("T", bound=Restorable)
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    """A task whose stores are not all there yet."""
+
+    task: T
+    asked: list[LoggedStore]
+    behind: set[Partition] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Replay(Generic[T]):
+    """A store that is behind."""
+
+    job: _Job[T]
+    logged: LoggedStore
+    changelog: Changelog
+    begin: int
+    since_ms: int
+    from_scratch: bool
+    began_s: float
+    moved_s: float
+    records: int = 0
+
+    def progress(self, now_s: float) -> StoreProgress:
+        return StoreProgress(
+            self.job.task.name,
+            self.logged.store.name,
+            self.logged.changelog,
+            self.begin,
+            self.logged.position,
+            self.changelog.end,
+            self.records,
+            now_s - self.began_s,
+        )
+
+
+class Restorer(Generic[T]):
+    """Catches stores up with one consumer. `transactions`: whether changelogs are written in them.
+
+    With `beside` it works on a thread of its own, once there is something to do; else in `ready`.
+    `timeout_ms` is how long a restore may stand still, or the broker be away, before `ready` raises
+    StreamsError. `reached` is told before each batch is loaded: a test may end the process there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        consumer: DataConsumer,
+        admin: Admin,
+        host: Host,
+        *,
+        transactions: bool,
+        timeout_ms: int,
+        beside: bool = False,
+        listener: RestoreListener | None = None,
+        reached: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name = name
+        self._consumer = consumer
+        self._admin = admin
+        self._host = host
+        self._transactions = transactions
+        self._timeout_s = timeout_ms / 1000
+        self._beside = beside
+        self._listener = listener or RestoreListener()
+        self._reached = reached
+        self.records = 0
+        """Replayed in all."""
+        self.progress: tuple[StoreProgress, ...] = ()
+        """Of the stores that are behind, as of the last report."""
+        self._jobs: dict[str, _Job[T]] = {}
+        self._replays: dict[Partition, _Replay[T]] = {}
+        self._topics: dict[str, tuple[str, int | None]] = {}
+        """Of each changelog topic its id, and how long it keeps tombstones."""
+        self._ready: deque[T] = deque()
+        self._failure: Exception | None = None
+        self._retry_at = 0.0
+        self._trouble_since: float | None = None
+        self._report_at = 0.0
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._wake: Event = host.event()
+        self._arrived: Event = host.event()
+        self._thread: Spawned | None = None
+        self._closed = False
+
+    def begin(self, tasks: Iterable[T]) -> None:
+        """Catch these up, each from where its stores are: new ones, or after a rollback."""
+        jobs = [_Job(task, list(task.stores.values())) for task in tasks]
+        self._ready += [job.task for job in jobs if not job.asked]
+        behind = {job.task.name: job for job in jobs if job.asked}
+        if behind:
+            self._inbox.append(lambda: self._jobs.update(behind))
+            self._wake.set()
+            if self._beside and self._thread is None:
+                self._thread = self._host.spawn(self._name, self._run)
+
+    def ready(self, wait_s: float = 0.0) -> list[T]:
+        """The tasks that have caught up since the last call; waits at most so long for one.
+
+        Raises what went wrong: StreamsError where a changelog is not what it should be, StateError
+        or OSError where a store can't be written.
+        """
+        more = self._thread is None and self._turn()
+        if not (more or self._ready or self._failure):
+            self._arrived.wait(wait_s)
+        self._arrived.clear()
+        caught_up = [self._ready.popleft() for _ in range(len(self._ready))]
+        failure = self._failure
+        if failure is not None and not caught_up:
+            self._failure = None
+            raise failure
+        return caught_up
+
+    def withdraw(self, names: Collection[str]) -> list[T]:
+        """Give these tasks back, those that are ready already included. Their stores keep what they
+        have got, and go on from there another time."""
+        given: list[T] = []
+        done = self._host.event()
+
+        def give_back() -> None:
+            try:
+                self._give_back(names, given)
+            finally:
+                done.set()
+
+        self._inbox.append(give_back)  # after what was begun before
+        if self._thread is None:
+            self._serve()
+        else:
+            self._wake.set()
+            done.wait()
+        return given
+
+    def close(self) -> None:
+        """End. The stores of tasks that were not withdrawn are left as they are."""
+        self._closed = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._consumer.close()
+
+    def step(self) -> bool:
+        """Do what is next. Returns whether there is more to do at once."""
+        if any(job.asked for job in self._jobs.values()):
+            self._ask()
+        if self._replays:
+            self._batch()
+            self._report()
+            return True
+        return False
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            if not self._turn():
+                self._wake.wait(_RETRY_S if self._jobs else None)
+
+    def _turn(self) -> bool:
+        try:
+            self._serve()
+            return self._failure is None and self.step()
+        except Exception as error:
+            self._failure = error
+            self._arrived.set()
+            return False
+
+    def _serve(self) -> None:
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _ask(self) -> None:
+        """Learn the ranges of the changelogs, and begin where each store is."""
+        if self._host.monotonic_s() < self._retry_at:
+            return
+        try:
+            asked = self._changelogs([s for job in self._jobs.values() for s in job.asked])
+        except OutcomeUnknown as error:
+            self._retry(error)
+            return
+        self._trouble_since = None
+        positions: dict[Partition, int] = {}
+        for job in list(self._jobs.values()):
+            stores, job.asked = job.asked, []
+            for logged in stores:
+                if self._set_out(job, logged, asked[logged.changelog]):
+                    positions[logged.changelog] = logged.position
+            self._finish(job)
+        if positions:
+            self._consumer.add(positions)
+
+    def _changelogs(self, stores: list[LoggedStore]) -> dict[Partition, Changelog]:
+        now_ms = self._host.now_ms()
+        partitions = [logged.changelog for logged in stores]
+        # The end comes first: what was there when it was asked is what is waited for.
+        ends, starts = self._admin.latest(partitions), self._admin.earliest(partitions)
+        # Of a store that has been open since then they are known: a rollback is to be quick.
+        opened = sorted({logged.changelog.topic for logged in stores if not logged.topic_id})
+        if opened:
+            ids, settings = self._admin.topic_ids(opened), self._admin.topic_settings(opened)
+            for topic in opened:
+                self._topics[topic] = (ids[topic], tombstones_ms(settings[topic]))
+        return {p: Changelog(p, starts[p], ends[p], *self._topics[p.topic], now_ms) for p in ends}
+
+    def _retry(self, error: OutcomeUnknown) -> None:
+        """The broker is away: nothing is lost by asking again."""
+        now_s = self._host.monotonic_s()
+        if self._trouble_since is None:
+            self._trouble_since = now_s
+            log.warning("%s asks again: %s", self._name, error)
+        if now_s - self._trouble_since > self._timeout_s:
+            raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+        self._retry_at = now_s + _RETRY_S
+
+    def _set_out(self, job: _Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
+        """Whether the store is behind."""
+        begin = begin_at(
+            logged.store.name,
+            logged.store.checkpoint(),
+            changelog,
+            required=job.task.required.get(logged.changelog, 0),
+            transactions=self._transactions,
+        )
+        if begin.rebuilt is not None:
+            self._empty(job, logged, begin.rebuilt)
+        logged.topic_id, logged.position = changelog.topic_id, begin.position
+        if begin.position >= changelog.end:
+            return False
+        now_s = self._host.monotonic_s()
+        scratch = begin.position == changelog.start
+        replay = _Replay(
+            job, logged, changelog, begin.position, begin.since_ms, scratch, now_s, now_s
+        )
+        self._replays[logged.changelog] = replay
+        job.behind.add(logged.changelog)
+        if not self.progress:
+            self._report_at = now_s + _REPORT_EVERY_S
+        self._tell("on_restore_start", logged, begin.position, changelog.end)
+        return True
+
+    def _empty(self, job: _Job[T], logged: LoggedStore, reason: str) -> None:
+        name, task = logged.store.name, job.task.name
+        log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
+        logged.store.clear()
+
+    def _batch(self) -> None:
+        batches: dict[Partition, list[ChangelogEntry]] = {}
+        for message in self._consumer.take(_RECORDS_MAX, _WAIT_S):
+            entry = (message.key(), message.value(), message.timestamp()[1])
+            partition = Partition(message.topic(), message.partition())
+            batches.setdefault(partition, []).append(entry)
+        for partition in self._consumer.strayed().keys() & self._replays.keys():
+            self._ask_again(self._replays[partition])
+        positions = self._consumer.positions(self._replays)
+        arrived = []
+        for partition, replay in self._replays.items():
+            position = positions.get(partition, replay.logged.position)
+            if position > replay.logged.position:
+                self._load(replay, batches.get(partition, []), position)
+            if replay.logged.position >= replay.changelog.end:
+                arrived.append(replay)
+        for replay in arrived:
+            self._arrive(replay)
+
+    def _load(self, replay: _Replay[T], entries: list[ChangelogEntry], position: int) -> None:
+        logged, changelog = replay.logged, replay.changelog
+        # All that was there when the end was asked is in it now: it is as good as of then.
+        since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
+        self._reached()
+        logged.store.replay(entries, Checkpoint(position, changelog.topic_id, since_ms))
+        logged.position = position
+        replay.moved_s = self._host.monotonic_s()
+        replay.records += len(entries)
+        self.records += len(entries)
+        self._tell("on_batch_restored", logged, position, len(entries))
+
+    def _arrive(self, replay: _Replay[T]) -> None:
+        logged, job = replay.logged, replay.job
+        self._leave(replay)
+        age_ms = self._host.now_ms() - replay.since_ms if replay.since_ms else 0
+        if is_over(age_ms, replay.changelog.tombstones_ms):
+            took = f"the restore took longer than {logged.changelog} keeps deletions"
+            if not replay.from_scratch:
+                self._empty(job, logged, took)
+                job.asked.append(logged)
+                return
+            log.warning("%s (delete.retention.ms): some may have been missed", took)
+        logged.store.caught_up()
+        self._tell("on_restore_end", logged, replay.records)
+        self._finish(job)
+
+    def _ask_again(self, replay: _Replay[T]) -> None:
+        self._leave(replay)
+        replay.job.asked.append(replay.logged)
+
+    def _leave(self, replay: _Replay[T]) -> None:
+        partition = replay.logged.changelog
+        del self._replays[partition]
+        replay.job.behind.discard(partition)
+        self._consumer.remove([partition])
+
+    def _finish(self, job: _Job[T]) -> None:
+        if not (job.asked or job.behind):
+            del self._jobs[job.task.name]
+            self._ready.append(job.task)
+            self._arrived.set()
+
+    def _give_back(self, names: Collection[str], given: list[T]) -> None:
+        for name in names:
+            job = self._jobs.pop(name, None)
+            if job is None:
+                continue
+            given.append(job.task)
+            for replay in [self._replays[partition] for partition in job.behind]:
+                self._leave(replay)
+                replay.logged.store.caught_up()
+                self._tell("on_restore_suspended", replay.logged, replay.records)
+        for task in [task for task in self._ready if task.name in names]:
+            self._ready.remove(task)
+            given.append(task)
+
+    def _report(self) -> None:
+        """Say how far it is, every few seconds, and what is waited for. Raises StreamsError where
+        nothing has moved for too long."""
+        now_s = self._host.monotonic_s()
+        self.progress = tuple(replay.progress(now_s) for replay in self._replays.values())
+        if now_s < self._report_at or not self._replays:
+            return
+        self._report_at = now_s + _REPORT_EVERY_S
+        still_s = now_s - max(replay.moved_s for replay in self._replays.values())
+        for store in self.progress:
+            log.info("%s", store)
+        if still_s > self._timeout_s:
+            where = ", ".join(f"{s.changelog} at {s.position} of {s.end}" for s in self.progress)
+            raise StreamsError(f"a restore has stood still for {still_s:.0f} s: {where}")
+        if still_s > _STILL_S:
+            waiting = ", ".join(str(each.changelog) for each in self.progress)
+            log.info("waiting for an open transaction to end, or for the broker, on %s", waiting)
+
+    def _tell(self, event: str, logged: LoggedStore, *what: Any) -> None:
+        try:
+            getattr(self._listener, event)(logged.changelog, logged.store.name, *what)
+        except Exception:
+            log.exception("the restore listener's %s", event)

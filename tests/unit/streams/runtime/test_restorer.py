@@ -1,0 +1,479 @@
+"""Restore: what is missing and no more, by position; tasks back as each is ready; taken back."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from state.key_value import KeyValueStore
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+from streams import StreamsError, serdes
+from streams.errors import OutcomeUnknown
+from streams.positions import Partition
+from streams.runtime.host import ThreadHost
+from streams.runtime.progress import RestoreListener
+from streams.runtime.restorer import Restorer
+from streams.runtime.stores import open_store
+from streams.runtime.task import LoggedStore
+from streams.topology.nodes import StoreSpec
+from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script
+from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction
+
+CHANGELOG = Partition("a-c-changelog", 0)
+OTHER = Partition("a-d-changelog", 0)
+
+
+@dataclass
+class Waiting:
+    """A task as the restorer sees it."""
+
+    name: str
+    stores: dict[str, LoggedStore]
+    required: dict[Partition, int] = field(default_factory=dict)
+
+
+class SteppedHost(ThreadHost):
+    """The clock is a test's, and what is spawned is a thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def monotonic_s(self) -> float:
+        return self._clock()
+
+    def now_ms(self) -> int:
+        return int(self._clock() * 1_000)
+
+
+class Told(RestoreListener):
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+
+    def on_restore_start(self, changelog: Partition, store: str, begin: int, end: int) -> None:
+        self.events.append(("start", store, begin, end))
+
+    def on_batch_restored(
+        self, changelog: Partition, store: str, position: int, records: int
+    ) -> None:
+        self.events.append(("batch", store, position, records))
+
+    def on_restore_end(self, changelog: Partition, store: str, records: int) -> None:
+        self.events.append(("end", store, records))
+
+    def on_restore_suspended(self, changelog: Partition, store: str, records: int) -> None:
+        self.events.append(("suspended", store, records))
+
+
+class Restoring:
+    """Changelogs in memory, and stores that are behind them. `batch` records come at a time."""
+
+    def __init__(self, *, batch: int = 10_000, beside: bool = False) -> None:
+        self.script = Script()
+        self.clock = Clock()
+        self.kafka = Kafka({"a-c-changelog": 1, "a-d-changelog": 1})
+        self.consumer = Slowly(self.kafka, self.script, self.clock, batch)
+        self.listener = Told()
+        self.restorer = Restorer[Waiting](
+            "restore-0",
+            self.consumer,
+            FakeAdmin(self.kafka, self.script),
+            SteppedHost(self.clock),
+            transactions=True,
+            timeout_ms=60_000,
+            beside=beside,
+            listener=self.listener,
+        )
+
+    def store(
+        self,
+        held: dict[str, str] | None = None,
+        position: int = 0,
+        changelog: Partition = CHANGELOG,
+        written_ms: int = 1_000_000,
+    ) -> LoggedStore:
+        """A store that holds this, as of `position`; None: one that was never written."""
+        disk = MemoryDisk()
+        topic_id = self.kafka.topic_ids[changelog.topic]
+        if held is not None:
+            changes = {k.encode(): struct.pack(">q", 0) + v.encode() for k, v in held.items()}
+            disk.write(changes, Checkpoint(position, topic_id, written_ms))
+        spec = StoreSpec(name=changelog.topic, key=serdes.string, value=serdes.string)
+        store = open_store(spec, disk)
+        return LoggedStore(store, changelog, "", position=0)
+
+    def task(self, *stores: LoggedStore, name: str = "0_0", **required: int) -> Waiting:
+        named = {logged.store.name: logged for logged in stores}
+        return Waiting(name, named, {Partition("a-c-changelog", 0): n for n in required.values()})
+
+    def restore(self, *stores: LoggedStore) -> int:
+        """Catch these up as one task; how many records that took."""
+        before = self.restorer.records
+        task = self.task(*stores)
+        self.restorer.begin([task])
+        assert self.until_ready() == [task]
+        return self.restorer.records - before
+
+    def until_ready(self, each_turn: Callable[[], object] = lambda: None) -> list[Waiting]:
+        for _ in range(1_000):
+            if ready := self.restorer.ready():
+                return ready
+            each_turn()
+        raise AssertionError("the restore hangs")
+
+    def turns(self, count: int) -> None:
+        """So many batches, after which no task is ready."""
+        for _ in range(count):
+            assert self.restorer.ready() == []
+
+
+class Slowly(FakeConsumer):
+    """Gives so many records at a time."""
+
+    def __init__(self, kafka: Kafka, script: Script, clock: Clock, batch: int) -> None:
+        super().__init__(kafka, script, clock, "restore")
+        self.batch = batch
+
+    def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        return super().take(min(records_max, self.batch), timeout_s)
+
+
+def held(logged: LoggedStore) -> dict[str, str]:
+    assert isinstance(logged.store, KeyValueStore)
+    return dict(logged.store.all())
+
+
+def checkpoint(logged: LoggedStore) -> tuple[int, str]:
+    found = logged.store.checkpoint()
+    assert found is not None
+    return found.position, found.topic_id
+
+
+def test_a_new_store_is_built_from_the_whole_changelog() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("a", "3"), ("b", None))
+    logged = world.store()
+    assert world.restore(logged) == 4
+    assert held(logged) == {"a": "3"}
+    assert logged.position == 4
+    assert checkpoint(logged) == (4, world.kafka.topic_ids[CHANGELOG.topic])
+
+
+def test_only_what_the_checkpoint_has_not_seen_is_read() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store({"a": "1", "b": "2"}, position=2)
+    assert world.restore(logged) == 1
+    assert [message.offset() for message in world.consumer.taken] == [2]
+    assert held(logged) == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_store_that_is_at_the_end_reads_nothing() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    assert world.restore(world.store({"a": "1"}, position=1)) == 0
+    assert world.script.only("restore.add", "restore.take") == []
+
+
+def test_a_task_without_stores_is_ready_at_once_and_asks_nothing() -> None:
+    world = Restoring()
+    world.restorer.begin([world.task()])
+    assert [task.name for task in world.restorer.ready()] == ["0_0"]
+    assert world.script.calls == []
+
+
+def test_markers_and_aborted_records_at_the_end_hang_nothing() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    aborted = Transaction()
+    world.kafka.append(CHANGELOG, Entry(b"a", b"wrong", 0, aborted))
+    world.kafka.end(aborted, committed=False)
+    logged = world.store({"a": "1"}, position=1)
+    assert world.restore(logged) == 0
+    assert (logged.position, held(logged)) == (3, {"a": "1"})
+    # It does not read them a second time.
+    assert checkpoint(logged)[0] == 3
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_open_transaction_is_waited_for_and_its_end_decides(
+    committed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    transaction = Transaction()
+    world.kafka.append(CHANGELOG, Entry(b"a", b"2", 0, transaction))
+    logged = world.store()
+    task = world.task(logged)
+    world.restorer.begin([task])
+    world.turns(3)
+    assert logged.position == 1, "what is before the open transaction is there"
+    world.clock.advance(6)
+    world.turns(1)
+    assert f"waiting for an open transaction to end, or for the broker, on {CHANGELOG}" in (
+        caplog.text
+    )
+    world.kafka.end(transaction, committed=committed)
+    assert world.until_ready() == [task]
+    assert world.restorer.records == (2 if committed else 1)
+    assert held(logged) == {"a": "2" if committed else "1"}
+
+
+def test_a_restore_that_stands_still_for_too_long_is_given_up_and_says_where() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.kafka.append(CHANGELOG, Entry(b"a", b"2", 0, Transaction()))
+    world.restorer.begin([world.task(world.store())])
+    with pytest.raises(StreamsError, match=r"stood still for \d+ s: a-c-changelog\[0\] at 1 of 2"):
+        world.until_ready(lambda: world.clock.advance(1))
+    assert world.clock.now_s > 1_060
+
+
+def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
+    world = Restoring(batch=2)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store()
+    task = world.task(logged)
+    world.restorer.begin([task])
+    world.turns(1)
+    assert world.restorer.withdraw(["0_0", "elsewhere"]) == [task]
+    assert held(logged) == {"a": "1", "b": "2"}
+    assert checkpoint(logged)[0] == 2
+    assert world.consumer.assigned == set()
+    world.turns(5)
+    world.consumer.taken.clear()
+    assert world.restore(logged) == 1
+    assert [message.offset() for message in world.consumer.taken] == [2]
+
+
+def test_a_task_taken_back_before_anything_was_asked_or_when_it_is_ready_is_given_once() -> None:
+    world = Restoring()
+    first, second = world.task(world.store()), world.task(name="0_1")
+    world.restorer.begin([first, second])
+    assert world.restorer.withdraw(["0_0", "0_1"]) == [first, second]
+    assert world.restorer.withdraw(["0_0", "0_1"]) == []
+    world.turns(3)
+
+
+def test_the_consumer_has_nothing_assigned_after_a_restore() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.restore(world.store())
+    assert world.consumer.assigned == set()
+
+
+def test_several_stores_are_caught_up_at_once_each_to_its_own_end() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("a", "2"))
+    world.kafka.load(OTHER, ("x", "9"))
+    first, second = world.store(), world.store(changelog=OTHER)
+    assert world.restore(first, second) == 3
+    assert (held(first), held(second)) == ({"a": "2"}, {"x": "9"})
+    assert (first.position, second.position) == (2, 1)
+    assert world.script.calls.count("restore.add") == 1
+
+
+def test_a_task_with_little_to_replay_does_not_wait_for_a_big_one() -> None:
+    world = Restoring(batch=2)
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(100)])
+    world.kafka.load(OTHER, ("x", "9"))
+    small = world.task(world.store({}, 0, OTHER), name="0_1")
+    big = world.task(world.store({}, 98))
+    world.kafka.load(CHANGELOG, ("a", "more"))
+    world.restorer.begin([small, big])
+    assert world.until_ready() != [small, big]
+    assert "restore.remove" in world.script.calls
+    assert len(world.until_ready()) == 1
+
+
+def test_a_task_begun_while_another_is_on_its_way_joins_it() -> None:
+    world = Restoring(batch=1)
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(5)])
+    world.kafka.load(OTHER, ("x", "9"))
+    world.restorer.begin([world.task(world.store())])
+    world.turns(2)
+    world.restorer.begin([world.task(world.store(changelog=OTHER), name="0_1")])
+    names = [task.name for _ in range(2) for task in world.until_ready()]
+    assert sorted(names) == ["0_0", "0_1"]
+
+
+def test_a_store_that_is_open_catches_up_from_where_it_is_after_a_rollback() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store()
+    world.restore(logged)
+    logged.position = 77  # of what was produced and then rolled back
+    world.kafka.load(CHANGELOG, ("a", "2"))
+    assert world.restore(logged) == 1
+    assert (held(logged), logged.position) == ({"a": "2"}, 2)
+
+
+def test_offsets_are_asked_again_while_the_broker_is_away() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.script.fail("admin.latest", OutcomeUnknown("no answer"))
+    world.script.fail("admin.topic_ids", OutcomeUnknown("no answer"))
+    world.restorer.begin([task := world.task(logged := world.store())])
+    assert world.until_ready(lambda: world.clock.advance(0.1)) == [task]
+    assert held(logged) == {"a": "1"}
+
+
+def test_a_broker_that_stays_away_is_given_up_on() -> None:
+    world = Restoring()
+    for attempt in range(1, 500):
+        world.script.fail("admin.latest", OutcomeUnknown("no answer"), at=attempt)
+    world.restorer.begin([world.task(world.store())])
+    with pytest.raises(StreamsError, match="no answer for 60 s"):
+        world.until_ready(lambda: world.clock.advance(0.5))
+
+
+def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("cut", "0"), ("cut", "0"), ("a", "1"))
+    world.kafka.load(OTHER, ("x", "8"), ("x", "9"))
+    world.kafka.starts[CHANGELOG] = 2
+    lying = world.store({"a": "stale", "cut": "stale"}, position=1)
+    true = world.store({"x": "8"}, position=1, changelog=OTHER)
+    assert world.restore(lying, true) == 2
+    assert (held(lying), held(true)) == ({"a": "1"}, {"x": "9"})
+    assert "store 'a-c-changelog' of task 0_0 is rebuilt from its changelog: it is at 1" in (
+        caplog.text
+    )
+    assert caplog.text.count("rebuilt") == 1
+
+
+def test_a_changelog_that_lost_what_the_offsets_rest_on_is_refused_and_nothing_is_emptied() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store({"a": "1", "b": "2"}, position=2)
+    world.restorer.begin([world.task(logged, required=2)])
+    with pytest.raises(StreamsError, match=r"ends at 1, and .* when it stood at 2"):
+        world.until_ready()
+    assert held(logged) == {"a": "1", "b": "2"}
+    assert checkpoint(logged)[0] == 2
+
+
+def test_a_changelog_that_is_cut_under_a_restore_means_a_new_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring(batch=1)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store()
+    world.restorer.begin([world.task(logged)])
+    world.turns(1)
+    world.kafka.starts[CHANGELOG] = 2
+    world.until_ready()
+    assert held(logged) == {"c": "3"}
+    assert f"it is at 1 and {CHANGELOG} has 2 to 3" in caplog.text
+
+
+def age_of(logged: LoggedStore) -> int:
+    found = logged.store.checkpoint()
+    assert found is not None
+    return found.written_ms
+
+
+def test_a_store_on_its_way_is_as_old_as_when_it_set_out_and_new_when_it_arrives() -> None:
+    """A tombstone ahead of it may be as old as that."""
+    world = Restoring(batch=1)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store({"a": "1"}, position=1, written_ms=900_000)
+    world.restorer.begin([task := world.task(logged)])
+    asked_ms = int(world.clock() * 1_000)
+    world.turns(1)
+    assert age_of(logged) == 900_000
+    world.clock.advance(100)
+    assert world.until_ready() == [task]
+    assert age_of(logged) == asked_ms
+
+
+def test_a_store_that_took_longer_than_deletions_are_kept_is_rebuilt_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring(batch=1)
+    world.kafka.settings[CHANGELOG.topic] = {"delete.retention.ms": "10000"}
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store({"a": "1", "gone": "0"}, position=1, written_ms=999_000)
+    world.restorer.begin([task := world.task(logged)])
+    world.turns(1)
+    world.clock.advance(11)
+    assert world.until_ready(lambda: world.clock.advance(11)) == [task]
+    assert held(logged) == {"a": "1", "b": "2", "c": "3"}
+    assert caplog.text.count("is rebuilt") == 1
+    assert "some may have been missed" in caplog.text
+
+
+def test_a_store_whose_time_nobody_noted_catches_up_and_has_one_from_then_on() -> None:
+    world = Restoring()
+    world.clock.now_s = 1e9
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    logged = world.store({"a": "1"}, position=1, written_ms=0)
+    assert world.restore(logged) == 2
+    assert age_of(logged) == 1_000_000_000_000
+
+
+def test_progress_is_a_snapshot_and_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    world = Restoring(batch=2)
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(6)])
+    world.restorer.begin([world.task(world.store({}, position=1))])
+    world.turns(1)
+    world.clock.advance(10)
+    world.turns(1)
+    (progress,) = world.restorer.progress
+    assert (progress.task, progress.store) == ("0_0", "a-c-changelog")
+    assert (progress.records, progress.records_left) == (4, 1)
+    assert progress.rate == pytest.approx(0.4)
+    assert progress.seconds_left == pytest.approx(2.5)
+    assert "4 records replayed, at most 1 left, 0 a second, 2 s to go" in caplog.text
+    world.until_ready()
+    assert world.listener.events == [
+        ("start", "a-c-changelog", 1, 6),
+        ("batch", "a-c-changelog", 3, 2),
+        ("batch", "a-c-changelog", 5, 2),
+        ("batch", "a-c-changelog", 6, 1),
+        ("end", "a-c-changelog", 5),
+    ]
+    assert world.restorer.progress == ()
+
+
+def test_a_listener_that_fails_is_logged_and_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    del world.listener.events
+    assert world.restore(world.store()) == 1
+    assert "the restore listener's on_restore_start" in caplog.text
+
+
+def test_beside_the_stream_thread_a_task_is_waited_for_and_taken_back() -> None:
+    world = Restoring(batch=1, beside=True)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    world.kafka.append(OTHER, Entry(b"x", b"9", 0, Transaction()))
+    quick = world.task(world.store())
+    stuck = world.task(world.store(changelog=OTHER), name="0_1")
+    world.restorer.begin([quick, stuck])
+    assert world.restorer.ready(wait_s=10) == [quick]
+    assert world.restorer.withdraw(["0_1"]) == [stuck]
+    world.restorer.close()
+    assert not any(thread.name == "restore-0" for thread in threading.enumerate())
+
+
+def test_what_goes_wrong_beside_is_raised_where_tasks_are_asked_for() -> None:
+    world = Restoring(beside=True)
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.script.fail("restore.take", StreamsError("no"))
+    world.restorer.begin([task := world.task(world.store())])
+    with pytest.raises(StreamsError, match="no"):
+        world.restorer.ready(wait_s=10)
+    assert world.restorer.withdraw(["0_0"]) == [task]
+    world.restorer.close()
