@@ -6,6 +6,7 @@ from streams.app import App
 from streams.config import StreamsConfig
 from streams.dsl.materialized import Store
 from streams.errors import ConfigError, SerdeError, StreamsError, TopologyError
+from streams.handling import ErrorContext, dead_letter
 from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
@@ -13,6 +14,7 @@ from streams.processor.record import Record
 __all__ = [
     "App",
     "ConfigError",
+    "ErrorContext",
     "Processor",
     "ProcessorContext",
     "Record",
@@ -23,5 +25,6 @@ __all__ = [
     "StreamsError",
     "TopologyError",
     "Windowed",
+    "dead_letter",
     "serdes",
 ]

@@ -20,6 +20,7 @@ from pydantic_settings import (
 )
 
 from streams.errors import ConfigError
+from streams.handling import Handlers, parse_handler
 
 EMBEDDED = "embedded"
 
@@ -77,6 +78,14 @@ class StreamsConfig(BaseSettings):
     max_poll_records: int = 1_000
     """Records taken from the consumer at a time: the most that are processed between two looks
     at the commit interval and the group."""
+    deserialization_handler: Any = "fail"
+    """What to do about a record that can't be read: `fail`, `skip` or `dead_letter:<topic>`; in
+    Python also `dead_letter("topic")`, or a function of an `ErrorContext` that returns one."""
+    processing_handler: Any = "fail"
+    """The same, where a function or a processor raises."""
+    production_handler: Any = "fail"
+    """The same, where a record can't be written: a serde refuses it, it is too large, its topic
+    does not exist. What the broker refuses later fails its transaction."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
 
@@ -90,6 +99,17 @@ class StreamsConfig(BaseSettings):
         if self.commit_interval_ms is not None:
             return self.commit_interval_ms
         return 100 if self.exactly_once else 30_000
+
+    @property
+    def handlers(self) -> Handlers:
+        return Handlers(
+            self.deserialization_handler, self.processing_handler, self.production_handler
+        )
+
+    @field_validator("deserialization_handler", "processing_handler", "production_handler")
+    @classmethod
+    def _a_handler(cls, given: Any) -> Any:
+        return parse_handler(given)
 
     @field_validator("state_dir")
     @classmethod

@@ -68,7 +68,8 @@ class RunningApp:
         clients = Clients(topology.application_id, config, servers)
         clients.check_settings()
         admin = clients.admin()
-        check_inputs(topology, admin.partition_counts_at_start(_BROKER_WAIT_S), servers)
+        counts = admin.partition_counts_at_start(_BROKER_WAIT_S)
+        check_inputs(topology, counts, servers, config.handlers.topics())
         check_sizes(topology, admin.metadata_bytes_max())
         try:
             directory = StateDirectory(config.state_dir, topology.application_id)

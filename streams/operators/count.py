@@ -15,14 +15,18 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 def count(store_name: str, *, caching: bool) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
         store: KeyValueStore[Any, int] = at.context.store(store_name)
         update = store.update
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 return
-            entry = update(key)
+            try:
+                entry = update(key)
+            except Exception as error:
+                failed(error, key, value)
+                return
             entry.value = 1 if entry.value is None else entry.value + 1
             if timestamp_ms > entry.timestamp_ms:
                 entry.timestamp_ms = timestamp_ms

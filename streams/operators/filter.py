@@ -10,10 +10,15 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 def keep(predicate: Callable[[Any, Any], object]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            if predicate(key, value):
+            try:
+                kept = predicate(key, value)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            if kept:
                 downstream(key, value, timestamp_ms)
 
         return process
@@ -23,10 +28,15 @@ def keep(predicate: Callable[[Any, Any], object]) -> Operator:
 
 def drop(predicate: Callable[[Any, Any], object]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            if not predicate(key, value):
+            try:
+                dropped = predicate(key, value)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            if not dropped:
                 downstream(key, value, timestamp_ms)
 
         return process

@@ -10,11 +10,15 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            key, value = mapper(key, value)
-            downstream(key, value, timestamp_ms)
+            try:
+                new_key, new_value = mapper(key, value)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            downstream(new_key, new_value, timestamp_ms)
 
         return process
 
@@ -23,10 +27,15 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 
 def map_values(mapper: Callable[[Any], Any]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            downstream(key, mapper(value), timestamp_ms)
+            try:
+                new_value = mapper(value)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            downstream(key, new_value, timestamp_ms)
 
         return process
 
@@ -35,10 +44,15 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
 
 def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            downstream(mapper(key, value), value, timestamp_ms)
+            try:
+                new_key = mapper(key, value)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            downstream(new_key, value, timestamp_ms)
 
         return process
 

@@ -10,10 +10,14 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 def look(action: Callable[[Any, Any], object]) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream = at.downstream
+        downstream, failed = at.downstream, at.failed
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            action(key, value)
+            try:
+                action(key, value)
+            except Exception as error:
+                failed(error, key, value)
+                return
             downstream(key, value, timestamp_ms)
 
         return process

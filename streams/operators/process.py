@@ -19,14 +19,17 @@ Factory = Callable[[], Processor[Any, Any, Any, Any]]
 
 def process_records(factory: Factory, stores: Collection[str]) -> Operator:
     def bind(at: Binding) -> Emit:
-        context = at.context
+        context, failed = at.context, at.failed
         processor = factory()
         _attach(processor, ProcessorContext(at, stores), at)
         process = processor.process
 
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
             context.record_ms = timestamp_ms
-            process(Record.of(key, value, timestamp_ms, context.message))
+            try:
+                process(Record.of(key, value, timestamp_ms, context.message))
+            except Exception as error:
+                failed(error, key, value)
 
         return receive
 
@@ -35,7 +38,7 @@ def process_records(factory: Factory, stores: Collection[str]) -> Operator:
 
 def process_values(factory: Factory, stores: Collection[str]) -> Operator:
     def bind(at: Binding) -> Emit:
-        context = at.context
+        context, failed = at.context, at.failed
         processor = factory()
         own: FixedKeyContext[Any, Any] = FixedKeyContext(at, stores)
         _attach(processor, own, at)
@@ -44,7 +47,10 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
             context.record_ms = timestamp_ms
             own.key = key
-            process(Record.of(key, value, timestamp_ms, context.message))
+            try:
+                process(Record.of(key, value, timestamp_ms, context.message))
+            except Exception as error:
+                failed(error, key, value)
 
         return receive
 

@@ -73,9 +73,14 @@ class ProcessorContext(Generic[K2, V2]):
             raise ValueError(f"clock={clock!r} is neither 'stream' nor 'wall'")
         task = self._task
 
+        failed = self._at.failed
+
         def punctuate(now_ms: int) -> None:
             task.record_ms = now_ms
-            callback(now_ms)
+            try:
+                callback(now_ms)
+            except Exception as error:
+                failed(error, None, None)
 
         return task.schedule(interval_ms, punctuate, clock)
 

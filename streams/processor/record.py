@@ -117,29 +117,29 @@ class Rewritten:
     """The message being processed with the headers that a processor gave it, for what comes after
     that processor: a sink writes the headers of `context.message`."""
 
-    __slots__ = ("_headers", "_message")
+    __slots__ = ("_headers", "message")
 
     def __init__(self, message: Any, headers: Headers) -> None:
-        self._message = message
+        self.message = message
         self._headers = list(headers)
 
     def headers(self) -> list[tuple[str, bytes | None]]:
         return self._headers
 
     def topic(self) -> str | None:
-        return None if self._message is None else self._message.topic()
+        return None if self.message is None else self.message.topic()
 
     def partition(self) -> int:
-        return -1 if self._message is None else self._message.partition()
+        return -1 if self.message is None else self.message.partition()
 
     def offset(self) -> int:
-        return -1 if self._message is None else self._message.offset()
+        return -1 if self.message is None else self.message.offset()
 
     def key(self) -> bytes | None:
-        return None if self._message is None else self._message.key()
+        return None if self.message is None else self.message.key()
 
     def value(self) -> bytes | None:
-        return None if self._message is None else self._message.value()
+        return None if self.message is None else self.message.value()
 
     def timestamp(self) -> tuple[int, int]:
-        return (0, -1) if self._message is None else self._message.timestamp()
+        return (0, -1) if self.message is None else self.message.timestamp()

@@ -14,6 +14,8 @@ from streams.membership.offsets import offsets_of_group
 from streams.runtime.assignment import Planner
 from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
+from streams.runtime.counters import Counters
+from streams.runtime.failures import Failures
 from streams.runtime.host import Event, Host
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
@@ -59,6 +61,7 @@ def stream_loop(
     topology, config, clients = worker.topology, worker.config, worker.clients
     instance = f"{topology.application_id}-{worker.id}-{number}"
     admin = clients.admin()
+    counters = Counters()
     member = ClassicMember(
         topology.application_id,
         instance,
@@ -97,6 +100,12 @@ def stream_loop(
                 admin,
                 worker.host,
                 committed_offsets=member.committed_offsets,
+                failures=Failures(
+                    config.handlers,
+                    counters=counters,
+                    monotonic_s=worker.host.monotonic_s,
+                    topics=lambda: admin.partition_counts().keys(),
+                ),
             ),
             producers=Producers(
                 clients.producer,
@@ -112,5 +121,6 @@ def stream_loop(
             changed=changed,
             reached=reached,
             committed=_purge(worker, admin).committed,
+            counters=counters,
         )
     )

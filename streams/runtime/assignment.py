@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
@@ -19,11 +19,19 @@ def task_id(subtopology: Subtopology, partition: int) -> str:
     return f"{subtopology.number}_{partition}"
 
 
-def check_inputs(topology: Topology, counts: Mapping[str, int], servers: str) -> None:
-    """Raises ConfigError naming the input and output topics that don't exist."""
+def check_inputs(
+    topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
+) -> None:
+    """Raises ConfigError naming the input, output and dead-letter topics that don't exist."""
     missing = [topic for topic in topology.input_topics if topic not in counts]
     sinks = {s.topic for sub in topology.subtopologies for s in sub.sinks if not s.internal}
     missing += sorted(sinks - counts.keys() - set(missing))
+    lost = sorted(set(dead_letters) - counts.keys())
+    if lost:
+        raise ConfigError(
+            f"dead-letter topic {', '.join(map(repr, lost))} does not exist on {servers}: create "
+            "it (`millrace create-topics`), or correct the handler that names it"
+        )
     if missing:
         raise ConfigError(
             f"topic {', '.join(map(repr, missing))} does not exist on {servers}: create it "

@@ -20,7 +20,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from state.errors import StateError
@@ -35,6 +35,7 @@ from streams.runtime.clients import (
     recovery_from_produce,
 )
 from streams.runtime.commit import Committer, Offsets, Step
+from streams.runtime.counters import Counters
 from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
@@ -48,21 +49,6 @@ _BACK_OFF_S = 0.2
 _QUIET_S = 5.0
 """Tasks that ran so long and had nothing to commit are not in trouble."""
 _NO_TASKS = Assigned((), ())
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a thread has done."""
-
-    records: int = 0
-    commits: int = 0
-    rebalances: int = 0
-    restored_records: int = 0
-    recoveries: int = 0
-    """All of them; by kind below."""
-    outcomes_unknown: int = 0
-    tasks_migrated: int = 0
-    tasks_corrupted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +73,7 @@ class Parts:
     reached: Callable[[Step], None]
     committed: Callable[[Offsets], None] = lambda offsets: None
     """Is told the offsets of each commit."""
+    counters: Counters = field(default_factory=Counters)
 
 
 class StreamLoop:
@@ -94,7 +81,7 @@ class StreamLoop:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self.counters = Counters()
+        self.counters = parts.counters
         self.tasks: dict[str, Task] = {}
         self._assigned: Assigned | None = None
         self._routes: dict[str, dict[int, tuple[Task, Callable[[Any], None]]]] = {}

@@ -23,6 +23,7 @@ from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
 from streams.runtime.clients import Admin
+from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.stores import open_store
@@ -48,6 +49,7 @@ class Opener:
         host: Host,
         *,
         committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        failures: Failures = FAILING,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -55,6 +57,7 @@ class Opener:
         self._admin = admin
         self._host = host
         self._committed_offsets = committed_offsets
+        self._failures = failures
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -85,7 +88,14 @@ class Opener:
                 return None
             opened.pop_all()
         self._waiting.discard(name)
-        return Task(name, subtopology, partitions=partitions, stores=stores, lock=lock)
+        return Task(
+            name,
+            subtopology,
+            partitions=partitions,
+            stores=stores,
+            lock=lock,
+            failures=self._failures,
+        )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:
         """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose

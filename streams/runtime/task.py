@@ -35,8 +35,10 @@ from typing import Any
 from state.directory import Lock
 from state.store import Checkpoint, StateStore
 from streams.errors import OutcomeUnknown, StreamsError
+from streams.handling import Stage
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
+from streams.runtime.failures import FAILING, Failures
 from streams.runtime.offsets import encode_metadata
 from streams.topology.build import Subtopology
 from streams.topology.compile import Receive, compile_subtopology
@@ -80,6 +82,7 @@ class TaskContext:
 
     COMMIT = "the results of a commit"
     __slots__ = (
+        "_failures",
         "_stores",
         "closers",
         "flushers",
@@ -93,8 +96,13 @@ class TaskContext:
     )
 
     def __init__(
-        self, task_name: str, producer: DataProducer, stores: Mapping[str, LoggedStore]
+        self,
+        task_name: str,
+        producer: DataProducer,
+        stores: Mapping[str, LoggedStore],
+        failures: Failures,
     ) -> None:
+        self._failures = failures
         self.task_name = task_name
         self.produce = producer.produce
         self.make_room = producer.make_room
@@ -123,6 +131,25 @@ class TaskContext:
     def commit(self) -> None:
         """The next commit interval will do."""
 
+    @property
+    def skips_processing(self) -> bool:
+        return self._failures.skips_processing
+
+    def failed(
+        self,
+        stage: Stage,
+        step: str,
+        error: Exception,
+        refusal: StreamsError | None = None,
+        *,
+        key: Any = None,
+        value: Any = None,
+        target: str | None = None,
+    ) -> None:
+        self._failures.failed(
+            self, stage, step, error, refusal, key=key, value=value, target=target
+        )
+
     def origin(self) -> str:
         message = self.message
         if message is None:
@@ -141,6 +168,7 @@ class Task:
         partitions: list[Partition],
         stores: dict[str, LoggedStore],
         lock: Lock,
+        failures: Failures = FAILING,
     ) -> None:
         self.name = name
         self.partitions = partitions
@@ -154,6 +182,7 @@ class Task:
         self.receivers: dict[str, Receive] = {}
         self._subtopology = subtopology
         self._context: TaskContext | None = None
+        self._failures = failures
         self._lock = lock
         self._undelivered: list[str] = []
 
@@ -172,7 +201,7 @@ class Task:
     def start(self, producer: DataProducer) -> None:
         """Bind the steps: from now on records may be processed."""
         self._step("start")
-        self._context = TaskContext(self.name, producer, self.stores)
+        self._context = TaskContext(self.name, producer, self.stores, self._failures)
         self.receivers = compile_subtopology(self._subtopology, self._context)
 
     def suspend(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from streams.handling import Stage
 from streams.operators.sink import write_topic
 from streams.operators.source import read_topic
 from streams.topology.build import Subtopology
@@ -12,6 +13,7 @@ from streams.topology.nodes import (
     Binding,
     Context,
     Emit,
+    Failed,
     Node,
     ProcessorNode,
     SinkNode,
@@ -43,6 +45,7 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
                     context=context,
                     downstream=downstream,
                     children={child.name: emits[child] for child in children[node]},
+                    failed=_failed_at(node.name, context),
                 )
                 emits[node] = node.operator(binding)
             case SinkNode():
@@ -57,6 +60,13 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
         for node in subtopology.nodes
         if isinstance(node, SourceNode)
     }
+
+
+def _failed_at(step: str, context: Context) -> Failed:
+    def failed(error: Exception, key: Any, value: Any) -> None:
+        context.failed(Stage.PROCESSING, step, error, key=key, value=value)
+
+    return failed
 
 
 def _fan_out(emits: Sequence[Emit]) -> Emit:

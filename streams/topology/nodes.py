@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from streams.errors import TopologyError
+from streams.errors import StreamsError, TopologyError
+from streams.handling import Stage
 from streams.serdes import Serde
 
 Emit = Callable[[Any, Any, int], None]
@@ -63,9 +64,35 @@ class Context(Protocol):
         """Ask for a commit as soon as the record being processed is done."""
         ...
 
+    @property
+    def skips_processing(self) -> bool:
+        """Whether processing may go on after a step has failed."""
+        ...
+
+    def failed(
+        self,
+        stage: Stage,
+        step: str,
+        error: Exception,
+        refusal: StreamsError | None = None,
+        *,
+        key: Any = None,
+        value: Any = None,
+        target: str | None = None,
+    ) -> None:
+        """A step has raised `error`: returns if the record is to be skipped; otherwise raises
+        `refusal`, or an error that names the step and the record."""
+        ...
+
     def origin(self) -> str:
         """Topic, partition and offset of the record being processed, for messages."""
         ...
+
+
+Failed = Callable[[Exception, Any, Any], None]
+"""What a step calls where a user's function has raised: error, key, value. It returns if the record
+is to be skipped. A step guards the user's function and not what comes after it, which guards
+itself: so what one branch skips the others still get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +105,7 @@ class Binding:
     """All that comes after it."""
     children: Mapping[str, Emit]
     """What comes directly after it, each by its name."""
+    failed: Failed
 
 
 Operator = Callable[[Binding], Emit]

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from state.memory import MemoryDisk
-from streams import App
+from streams import App, StreamsError
+from streams.handling import Handler, Handlers, Stage
+from streams.runtime.counters import Counters
+from streams.runtime.failures import Failures
 from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
 
@@ -44,7 +47,17 @@ class FakeMessage:
 class BoundTask:
     """A task's context that keeps what is produced, and can have a full queue."""
 
-    def __init__(self, app: App, number: int = 0) -> None:
+    def __init__(self, app: App, number: int = 0, **handlers: Handler) -> None:
+        self.counters = Counters()
+        self.clock_s = 0.0
+        self.failures = Failures(
+            Handlers(**handlers),
+            counters=self.counters,
+            monotonic_s=lambda: self.clock_s,
+            topics=lambda: {"dead"},
+        )
+        self.refused: dict[str, Exception] = {}
+        """What producing to a topic raises."""
         self.produced: list[tuple[Any, ...]] = []
         self.message: Any = None
         self.flushers: list[Callable[[], None]] = []
@@ -68,6 +81,8 @@ class BoundTask:
         if self.full:
             self.full -= 1
             raise BufferError
+        if topic in self.refused:
+            raise self.refused[topic]
         _, _, timestamp_ms, headers = rest
         self.produced.append((topic, key, value, timestamp_ms, headers))
 
@@ -80,6 +95,23 @@ class BoundTask:
         entry = (interval_ms, clock, callback)
         self.scheduled.append(entry)
         return lambda: self.scheduled.remove(entry)
+
+    @property
+    def skips_processing(self) -> bool:
+        return self.failures.skips_processing
+
+    def failed(
+        self,
+        stage: Stage,
+        step: str,
+        error: Exception,
+        refusal: StreamsError | None = None,
+        *,
+        key: Any = None,
+        value: Any = None,
+        target: str | None = None,
+    ) -> None:
+        self.failures.failed(self, stage, step, error, refusal, key=key, value=value, target=target)
 
     def commit(self) -> None:
         self.commits_asked += 1

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.errors import Refused
-from streams import App, SerdeError, Store, serdes
+from streams import App, SerdeError, Store, StreamsError, serdes
 from tests.unit.streams.bound import BoundTask
 
 
@@ -136,5 +135,8 @@ def test_a_key_that_the_store_cannot_take_names_the_store() -> None:
     app = App("a")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by_key(key=serdes.bytes).count(store="c")  # type: ignore[arg-type]
-    with pytest.raises(Refused, match="store 'c' can't take key 'k'"):
+    with pytest.raises(
+        StreamsError,
+        match=r"step 'KSTREAM-AGGREGATE.* can't process in\[0\]@7: store 'c' can't take key 'k'",
+    ):
         BoundTask(app).pipe("k", "v")

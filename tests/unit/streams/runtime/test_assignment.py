@@ -144,6 +144,11 @@ def test_topics_that_are_missing_at_the_start_are_all_named_with_the_broker() ->
         check_inputs(words(), {"other": 1}, "here:9092")
 
 
+def test_a_dead_letter_topic_that_is_missing_at_the_start_is_named() -> None:
+    with pytest.raises(ConfigError, match="dead-letter topic 'dead' does not exist on here:9092"):
+        check_inputs(words(), {"lines": 1, "out": 1}, "here:9092", ["dead", "out"])
+
+
 def test_internal_topics_may_be_missing_at_the_start() -> None:
     check_inputs(words(), {"lines": 1, "out": 1}, "here:9092")
 

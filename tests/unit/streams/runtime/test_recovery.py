@@ -264,7 +264,7 @@ LINE = failing.__code__.co_firstlineno + 1
 @pytest.mark.parametrize(
     ("topology", "where"),
     [
-        (mapping(failing), r"record in\[0\]@0"),
+        (mapping(failing), r"in\[0\]@0"),
         (counting(then=failing), "the results of a commit"),
     ],
     ids=["record", "commit"],
@@ -274,7 +274,9 @@ def test_an_error_of_a_users_function_names_the_record_and_the_line(
 ) -> None:
     world = World(topology, tmp_path)
     world.load("1")
-    with pytest.raises(StreamsError, match=rf"{where} .*ZeroDivisionError.*failing.*:{LINE}"):
+    with pytest.raises(
+        StreamsError, match=rf"can't process {where}: ZeroDivisionError.*failing.*:{LINE}"
+    ):
         world.run_until(world.consumed)
     assert world.kafka.committed("out") == []
 

@@ -1,0 +1,120 @@
+"""What to do about a record that fails: fail, skip it, or write it to a dead-letter topic.
+
+Kafka Streams' three handlers (KIP-161, KIP-210, KIP-1033) with its dead letters (KIP-1034). Each is
+`"fail"`, `"skip"`, `dead_letter("topic")`, or a function of an `ErrorContext` that returns one of
+these. In a file of settings a dead letter is `"dead_letter:topic"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+
+class Stage(StrEnum):
+    """Where a record can fail."""
+
+    DESERIALIZATION = "deserialization"
+    """The source's serdes can't read it."""
+    PROCESSING = "processing"
+    """A function or a processor of the user raised."""
+    PRODUCTION = "production"
+    """A sink's serdes can't write it, or the producer refuses it."""
+
+
+class DeadLetter:
+    """The answer: write the record as it was read to `topic`, with what was wrong, and go on."""
+
+    __slots__ = ("topic",)
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeadLetter) and other.topic == self.topic
+
+    def __hash__(self) -> int:
+        return hash(self.topic)
+
+    def __repr__(self) -> str:
+        return f"dead_letter({self.topic!r})"
+
+
+def dead_letter(topic: str) -> DeadLetter:
+    """Write what fails to `topic`, which must exist, and go on. Raises ValueError for no name."""
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"a dead-letter topic is a name, not {topic!r}")
+    return DeadLetter(topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorContext:
+    """What failed, and where.
+
+    The record as it was read is in `topic`, `partition`, `offset`, `timestamp_ms`, `headers`,
+    `source_key` and `source_value` (bytes). Where none was being processed (a punctuation, what a
+    commit brings) `topic` is None, `partition` and `offset` are -1, and the bytes are None.
+    """
+
+    stage: Stage
+    error: Exception
+    step: str
+    task_id: str
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...]
+    source_key: bytes | None
+    source_value: bytes | None
+    key: Any = None
+    """As the step was handed it; None where it could not be read."""
+    value: Any = None
+    target: str | None = None
+    """Production: the topic that it should have gone to."""
+
+
+Response = Literal["fail", "skip"] | DeadLetter
+Handler = Response | Callable[[ErrorContext], Response]
+
+_PREFIX = "dead_letter:"
+
+
+def parse_handler(given: Any) -> Handler:
+    """A handler from what a setting says. Raises ValueError for what is none."""
+    match given:
+        case "fail" | "skip" | DeadLetter():
+            return given
+        case str() if given.startswith(_PREFIX):
+            return dead_letter(given.removeprefix(_PREFIX).strip())
+        case _ if callable(given):
+            return given  # type: ignore[no-any-return]
+    raise ValueError(
+        f"{given!r} is neither 'fail' nor 'skip' nor 'dead_letter:<topic>' "
+        "(in Python also dead_letter('topic') or a function of an ErrorContext)"
+    )
+
+
+class Handlers(NamedTuple):
+    """The handlers of an application, one a stage."""
+
+    deserialization: Handler = "fail"
+    processing: Handler = "fail"
+    production: Handler = "fail"
+
+    def of(self, stage: Stage) -> Handler:
+        match stage:
+            case Stage.DESERIALIZATION:
+                return self.deserialization
+            case Stage.PROCESSING:
+                return self.processing
+            case Stage.PRODUCTION:
+                return self.production
+
+    def topics(self) -> Iterator[str]:
+        """The dead-letter topics that are known before anything fails."""
+        for handler in self:
+            if isinstance(handler, DeadLetter):
+                yield handler.topic

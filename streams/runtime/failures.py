@@ -1,0 +1,216 @@
+"""Failures: what a thread does about a record that fails, as the application's handlers say.
+
+A step calls `failed` where a serde, a user's function or the producer raised, and only there: what
+does not fail pays nothing. `failed` returns if the record is to be skipped, and raises otherwise.
+A dead letter goes through the task's own producer, so it is in the transaction that moves past the
+record: there is exactly one of it, however often the processing is repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+
+from state.errors import Refused, StateError
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated, UserError
+from streams.handling import DeadLetter, ErrorContext, Handlers, Response, Stage
+from streams.processor.record import Rewritten
+from streams.runtime.clients import recovery_from_produce
+from streams.runtime.counters import Counters
+from streams.topology.nodes import Context
+
+log = logging.getLogger(__name__)
+
+_LOG_EVERY_S = 10.0
+
+NAMED = (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown, MemoryError)
+"""Errors that say themselves what happens next: no handler is asked about them."""
+
+
+class Failures:
+    """The handlers at work in one thread. `topics` says which topics there are."""
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        *,
+        counters: Counters,
+        monotonic_s: Callable[[], float],
+        topics: Callable[[], Collection[str]],
+    ) -> None:
+        self._handlers = handlers
+        self._counters = counters
+        self._monotonic_s = monotonic_s
+        self._topics = topics
+        self._known = set(handlers.topics())
+        self._quiet: dict[tuple[str, type], tuple[float, int]] = {}
+
+    @property
+    def skips_processing(self) -> bool:
+        """Whether processing may go on after a user's function has raised."""
+        return self._handlers.processing != "fail"
+
+    def failed(
+        self,
+        task: Context,
+        stage: Stage,
+        step: str,
+        error: Exception,
+        refusal: StreamsError | None = None,
+        *,
+        key: Any = None,
+        value: Any = None,
+        target: str | None = None,
+    ) -> None:
+        """Returns where the record is to be skipped. Otherwise raises `refusal`, or the error that
+        names the step and the record."""
+        if isinstance(error, NAMED) or _is_broken_store(error):
+            raise error
+        what = f"step {step!r} can't write {task.origin()} to topic {target!r}"
+        recovery = recovery_from_produce(error, what)
+        if recovery is not None:
+            if not isinstance(recovery, StreamsError):
+                raise recovery from error
+            refusal = recovery
+        handler = self._handlers.of(stage)
+        if handler == "fail":
+            raise refusal or _refusal(task, step, error) from error
+        where = _context(task, stage, step, error, key, value, target)
+        answer = self._ask(handler, where) if callable(handler) else handler
+        if answer == "fail":
+            raise refusal or _refusal(task, step, error) from error
+        if isinstance(answer, DeadLetter):
+            self._write(answer.topic, task, where)
+        self._counters.skipped_records += 1
+        self._say(where, answer)
+
+    def _ask(self, handler: Callable[[ErrorContext], Response], where: ErrorContext) -> Response:
+        try:
+            answer = handler(where)
+        except Exception as error:
+            raise StreamsError(
+                f"the {where.stage} handler itself failed on {_origin(where)}: {error!r}"
+            ) from error
+        if answer in ("fail", "skip") or isinstance(answer, DeadLetter):
+            return answer
+        raise StreamsError(
+            f"the {where.stage} handler answered {answer!r} on {_origin(where)}: it must return "
+            "'fail', 'skip' or dead_letter('topic')"
+        )
+
+    def _write(self, topic: str, task: Context, where: ErrorContext) -> None:
+        if topic not in self._known:
+            if topic not in self._topics():
+                raise StreamsError(
+                    f"dead-letter topic {topic!r}, which the {where.stage} handler named for "
+                    f"{_origin(where)}, does not exist: create it"
+                )
+            self._known.add(topic)
+        produce, timestamp_ms = task.produce, max(where.timestamp_ms, 0)
+        record = (where.source_value, where.source_key, -1, None, None, timestamp_ms)
+        headers = [*where.headers, *error_headers(where)]
+        try:
+            try:
+                produce(topic, *record, headers)
+            except BufferError:
+                task.make_room()
+                produce(topic, *record, headers)
+        except Exception as error:
+            what = f"the dead letter of {_origin(where)} can't be written to topic {topic!r}"
+            raise recovery_from_produce(error, what) or error from error
+        self._counters.dead_letters += 1
+
+    def _say(self, where: ErrorContext, answer: Response) -> None:
+        """At once for the first of its kind, then their number from time to time."""
+        kind = (where.step, type(where.error))
+        now_s = self._monotonic_s()
+        said_s, unsaid = self._quiet.get(kind, (-_LOG_EVERY_S, 0))
+        if now_s - said_s < _LOG_EVERY_S:
+            self._quiet[kind] = (said_s, unsaid + 1)
+            return
+        self._quiet[kind] = (now_s, 0)
+        log.warning(
+            "step %r: %s of %s failed: %s: %r%s",
+            where.step,
+            where.stage,
+            _origin(where),
+            "skipped" if answer == "skip" else answer,
+            where.error,
+            f" ({unsaid} more like it since the last message)" if unsaid else "",
+        )
+
+
+FAILING = Failures(Handlers(), counters=Counters(), monotonic_s=float, topics=tuple)
+"""Whatever fails ends the thread."""
+
+
+def error_headers(where: ErrorContext) -> list[tuple[str, bytes | None]]:
+    """Kafka Streams' headers of a dead letter (ExceptionHandlerUtils): strings, null if unknown."""
+    error = where.error
+    kind = type(error)
+    stack = "".join(traceback.format_exception(error))
+    texts = {
+        "exception": f"{kind.__module__}.{kind.__qualname__}",
+        "message": str(error),
+        "stacktrace": stack,
+        "topic": where.topic,
+        "partition": str(where.partition),
+        "offset": str(where.offset),
+    }
+    return [
+        (f"__streams.errors.{name}", None if text is None else text.encode(errors="replace"))
+        for name, text in texts.items()
+    ]
+
+
+def _is_broken_store(error: Exception) -> bool:
+    """A key or a value that a store's serde refuses is the record's fault; anything else of a store
+    is not."""
+    return isinstance(error, StateError) and not isinstance(error, Refused)
+
+
+def _refusal(task: Context, step: str, error: Exception) -> StreamsError:
+    reason = str(error)
+    if not isinstance(error, StateError):
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
+    return StreamsError(f"step {step!r} can't process {task.origin()}: {reason}")
+
+
+def _context(
+    task: Context,
+    stage: Stage,
+    step: str,
+    error: Exception,
+    key: Any,
+    value: Any,
+    target: str | None,
+) -> ErrorContext:
+    message = task.message
+    while isinstance(message, Rewritten):
+        message = message.message  # as it was read
+    read = message is not None
+    return ErrorContext(
+        stage=stage,
+        error=error,
+        step=step,
+        task_id=task.task_name,
+        topic=message.topic() if read else None,
+        partition=message.partition() if read else -1,
+        offset=message.offset() if read else -1,
+        timestamp_ms=message.timestamp()[1] if read else task.record_ms,
+        headers=tuple(message.headers() or ()) if read else (),
+        source_key=message.key() if read else None,
+        source_value=message.value() if read else None,
+        key=key,
+        value=value,
+        target=target,
+    )
+
+
+def _origin(where: ErrorContext) -> str:
+    if where.topic is None:
+        return f"a result of task {where.task_id}"
+    return f"{where.topic}[{where.partition}]@{where.offset}"
