@@ -56,6 +56,9 @@ T = TypeVar("T")
 
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 _BACK_OFF_S = 0.1
+_LAPSE_S = 5.0
+"""Join and sync are answered within the rebalance time-out: so much later nobody answers any more
+(AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE)."""
 
 Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
 """The leader's duty: what each member gets, given what each has."""
@@ -226,7 +229,7 @@ class ClassicMember:
         self._join_unanswered = True
         answer = connection.request(
             request,
-            timeout_s=self._timeouts.rebalance_ms / 1000 + 30,
+            timeout_s=self._timeouts.rebalance_ms / 1000 + _LAPSE_S,
             given_up=self._stopping,
         )
         self._join_unanswered = False
@@ -265,7 +268,7 @@ class ClassicMember:
                 protocol_name="stream",
                 assignments=assignments,
             ),
-            timeout_s=self._timeouts.rebalance_ms / 1000 + 30,
+            timeout_s=self._timeouts.rebalance_ms / 1000 + _LAPSE_S,
             given_up=self._stopping,
         )
         code = answer.error_code

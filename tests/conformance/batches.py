@@ -38,6 +38,7 @@ class Batch:
     size: int
     last_offset: int
     offsets: tuple[int, ...]  # of the records: a compaction leaves gaps
+    timestamps_ms: tuple[int, ...]
 
     @property
     def is_control(self) -> bool:
@@ -104,7 +105,7 @@ def _decode(data: bytes) -> Iterator[Batch]:
         attributes, last, first_ms, max_ms, pid, epoch, sequence, count = _BODY.unpack_from(body)
         assert attributes & 7 == 0, "compressed"
         found = tuple(_records(body, _BODY.size, count))
-        records = tuple(pair for _, pair in found)
+        records = tuple(pair for _, _, pair in found)
         assert last >= count - 1
         yield Batch(
             base_offset=base_offset,
@@ -118,7 +119,8 @@ def _decode(data: bytes) -> Iterator[Batch]:
             records=records,
             size=end - position,
             last_offset=base_offset + last,
-            offsets=tuple(base_offset + delta for delta, _ in found),
+            offsets=tuple(base_offset + delta for delta, _, _ in found),
+            timestamps_ms=tuple(first_ms + time_delta for _, time_delta, _ in found),
         )
         position = end
 
@@ -161,17 +163,17 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 def _records(
     body: bytes, position: int, count: int
-) -> Iterator[tuple[int, tuple[bytes | None, bytes | None]]]:
-    """(offset delta, (key, value)) of each."""
+) -> Iterator[tuple[int, int, tuple[bytes | None, bytes | None]]]:
+    """(offset delta, time delta, (key, value)) of each."""
     for _ in range(count):
         size, position = _read_varint(body, position)
         end = position + size
-        _, position = _read_varint(body, position + 1)  # after the attributes: time delta
+        time_delta, position = _read_varint(body, position + 1)  # after the attributes
         delta, position = _read_varint(body, position)
         pair: list[bytes | None] = []
         for _ in range(2):
             length, position = _read_varint(body, position)
             pair.append(None if length < 0 else body[position : position + length])
             position += max(length, 0)
-        yield delta, (pair[0], pair[1])
+        yield delta, time_delta, (pair[0], pair[1])
         position = end

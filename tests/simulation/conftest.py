@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _the_logger_s_level_stays() -> Iterator[None]:
-    logger = logging.getLogger("coordinator")
-    level = logger.level
+    levels = {name: logging.getLogger(name).level for name in ("coordinator", "streams")}
     yield
-    logger.setLevel(level)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)

@@ -64,7 +64,7 @@ class Request:
     fate: Fate
     late_ms: float
     may_be_late: bool
-    given: dict[str, Any]
+    given: Any
 
 
 class Connection:
@@ -90,7 +90,7 @@ class Connection:
         self,
         api_key: int,
         version: int,
-        given: dict[str, Any],
+        given: Any,
         *,
         may_be_late: bool = False,
         timeout_ms: float = REQUEST_TIMEOUT_MS,
@@ -104,7 +104,7 @@ class Connection:
         self,
         api_key: int,
         version: int,
-        given: dict[str, Any],
+        given: Any,
         *,
         may_be_late: bool = False,
         timeout_ms: float = REQUEST_TIMEOUT_MS,

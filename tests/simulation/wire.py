@@ -12,10 +12,8 @@ from kio.serial import entity_reader, entity_writer
 from coordinator.wire.codec import build, to_ms
 
 
-def encode(
-    api_key: int, version: int, client_id: str, correlation_id: int, given: dict[str, Any]
-) -> bytes:
-    """A frame without its length."""
+def encode(api_key: int, version: int, client_id: str, correlation_id: int, given: Any) -> bytes:
+    """A frame without its length. `given`: fields by name, or a request as kio makes it."""
     kind, write, is_flexible = _request(api_key, version)
     out = BytesIO()
     name = client_id.encode()
@@ -23,7 +21,7 @@ def encode(
     out.write(correlation_id.to_bytes(4, "big") + len(name).to_bytes(2, "big") + name)
     if is_flexible:
         out.write(b"\0")
-    write(out, build(kind, given))
+    write(out, build(kind, given) if isinstance(given, dict) else given)
     return out.getvalue()
 
 

@@ -1,0 +1,1 @@
+"""Histories of the runtime: workers, their clients and their stores, on a broker that crashes."""

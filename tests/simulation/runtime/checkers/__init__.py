@@ -1,0 +1,12 @@
+"""Laws of the runtime, one a file."""
+
+from __future__ import annotations
+
+from tests.simulation.runtime.checkers.checker import RuntimeChecker
+from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
+from tests.simulation.runtime.checkers.offsets import Offsets
+from tests.simulation.runtime.checkers.stores import Stores
+
+CHECKERS: tuple[type[RuntimeChecker], ...] = (ExactlyOnce, Offsets, Stores)
+
+__all__ = ["CHECKERS", "ExactlyOnce", "Offsets", "RuntimeChecker", "Stores"]

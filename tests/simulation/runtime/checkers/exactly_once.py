@@ -1,0 +1,84 @@
+"""Every input is reflected exactly once in the committed output, in the order of its key."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import orjson
+
+from tests.simulation.runtime.checkers.checker import RuntimeChecker
+from tests.simulation.runtime.topologies import OUTPUT, group_of
+
+
+class ExactlyOnce(RuntimeChecker):
+    name: ClassVar[str] = "exactly_once"
+
+    def ended(self) -> None:
+        match self.world.runtime.kind:
+            case "copy":
+                self._check_copies()
+            case "count":
+                self._check_counts()
+            case _:
+                self._check_lists()
+
+    def _check_copies(self) -> None:
+        found: dict[str, list[str]] = {key: [] for key in self.world.given}
+        for records in self.world.committed(OUTPUT).values():
+            for _, key, value in records:
+                found[key].append(value.decode())
+        for key, given in self.world.given.items():
+            if found[key] != given:
+                self.violated(f"of {key} came out {difference(found[key], given)}")
+
+    def _check_counts(self) -> None:
+        """They grow, to the number of all."""
+        counts: dict[str, int] = {}
+        for records in self.world.committed(OUTPUT).values():
+            for offset, key, value in records:
+                count = int.from_bytes(value, "big")
+                if count <= counts.get(key, 0):
+                    self.violated(f"at {offset} {key} is {count}, after {counts.get(key, 0)}")
+                counts[key] = count
+        wanted = {key: len(given) for key, given in self.world.given.items() if given}
+        if counts != wanted:
+            self.violated(f"counted were {counts}, and given {wanted}")
+
+    def _check_lists(self) -> None:
+        """Each list is of the values that its key was given, in order, and longer than the last."""
+        longest: dict[str, list[str]] = {}
+        for records in self.world.committed(OUTPUT).values():
+            for offset, key, value in records:
+                seen = orjson.loads(value)
+                before = longest.get(key, [])
+                if seen[: len(before)] != before or len(seen) <= len(before):
+                    self.violated(
+                        f"at {offset} of {OUTPUT} {key} is {seen[-5:]} ({len(seen)}), "
+                        f"after {before[-5:]} ({len(before)})"
+                    )
+                longest[key] = seen
+        found: dict[str, list[str]] = {key: [] for key in self.world.given}
+        for group, seen in longest.items():
+            for value in seen:
+                key = value.partition("|")[0]
+                if self.world.runtime.kind == "regroup" and group_of(value) != group:
+                    self.violated(f"{value} is in {group}")
+                found[key].append(value)
+        for key, given in self.world.given.items():
+            # By group the order is that of the group, whose numbers grow.
+            wanted = sorted(given, key=group_of) if self.world.runtime.kind == "regroup" else given
+            by_group = sorted(found[key], key=group_of)
+            values = by_group if self.world.runtime.kind == "regroup" else found[key]
+            if values != wanted:
+                self.violated(f"of {key} there is {difference(values, wanted)}")
+
+
+def difference(found: list[str], wanted: list[str]) -> str:
+    """Where two lists part."""
+    at = next(
+        (i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b),
+        min(len(found), len(wanted)),
+    )
+    return (
+        f"{found[at : at + 3]} where {wanted[at : at + 3]} should be ({len(found)}/{len(wanted)})"
+    )

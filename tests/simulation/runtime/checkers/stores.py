@@ -1,0 +1,66 @@
+"""A store is what its changelog says up to its checkpoint: committed records, all of them, and
+nothing else. It never goes back, and is never emptied without a reason.
+
+What a store holds is noted at each write, and judged at the end, when it is known what of the
+changelog was committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from tests.simulation.runtime.checkers.checker import RuntimeChecker
+from tests.simulation.runtime.machine import Database
+from tests.simulation.runtime.topologies import CHANGELOG
+from tests.simulation.truth import Truth
+
+
+class Snapshot(NamedTuple):
+    at_ms: float
+    who: str
+    position: int
+    data: dict[bytes, bytes]
+
+
+class Stores(RuntimeChecker):
+    name: ClassVar[str] = "stores"
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self._snapshots: dict[Path, list[Snapshot]] = {}
+
+    def written(self, database: Database) -> None:
+        assert database.checkpoint is not None
+        assert database.owner is not None
+        snapshots = self._snapshots.setdefault(database.path, [])
+        position = database.checkpoint.position
+        if snapshots and position < snapshots[-1].position:
+            self.violated(f"{database.path} goes back from {snapshots[-1].position} to {position}")
+        elapsed_ms = self.world.loop.elapsed_ms
+        snapshots.append(Snapshot(elapsed_ms, database.owner.name, position, dict(database.data)))
+
+    def cleared(self, database: Database) -> None:
+        if not database.is_corrupt:
+            self.violated(f"{database.path} is emptied, and nothing was wrong with it")
+        self._snapshots.pop(database.path, None)
+
+    def ended(self) -> None:
+        for path, snapshots in self._snapshots.items():
+            number = int(path.parent.name.split("_")[1])
+            truth = self.world.truths[CHANGELOG, number]
+            for snapshot in snapshots:
+                self._check(path, snapshot, truth)
+
+    def _check(self, path: Path, snapshot: Snapshot, truth: Truth) -> None:
+        replayed: dict[bytes, bytes] = {}
+        for entry in truth.committed(snapshot.position):
+            replayed[entry.key or b""] = entry.value
+        found = {key: value[8:] for key, value in snapshot.data.items()}
+        if found != replayed:
+            keys = [k for k in {**found, **replayed} if found.get(k) != replayed.get(k)]
+            shown = {k: (found.get(k, b"")[-30:], replayed.get(k, b"")[-30:]) for k in keys[:2]}
+            self.violated(
+                f"{path} of {snapshot.who} at {snapshot.at_ms:.0f} ms is not {CHANGELOG} up to "
+                f"{snapshot.position}; found and replayed: {shown}"
+            )

@@ -1,0 +1,157 @@
+"""confluent-kafka's AdminClient: questions and wishes whose answers are waited for by a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine, Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, TopicCollection, TopicPartition
+
+from coordinator.errors import Code
+from tests.simulation.runtime.clients.client import RETRIABLE, Client, Failed, raised
+from tests.simulation.runtime.process import Process
+
+LIST_OFFSETS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 2, 19, 21, 32
+SPECIAL = {"EarliestSpec": -2, "LatestSpec": -1, "MaxTimestampSpec": -3}
+UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+class Answer:
+    """A future of one thing that was asked for."""
+
+    def __init__(self, process: Process, work: Coroutine[Any, Any, Any]) -> None:
+        self._process = process
+        self._task = process.begin(work)
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self._process.wait_for(self._task, timeout):
+            self._task.cancel()
+            raise raised(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        try:
+            return self._task.result()
+        except Failed as error:
+            raise raised(int(error.code), error.code.name) from None
+
+
+class SimAdminClient:
+    """See the module."""
+
+    def __init__(self, process: Process, settings: dict[str, Any]) -> None:
+        self._client = Client(process, str(settings["client.id"]))
+        self._process = process
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        topics = None if topic is None else [topic]
+        found = self._begin(self._client.metadata(topics)).result(timeout)
+        return SimpleNamespace(
+            topics={
+                name: SimpleNamespace(
+                    topic=name,
+                    error=None,
+                    partitions={part.partition_index: part for part in each.partitions},
+                )
+                for name, each in found.items()
+            }
+        )
+
+    def describe_topics(self, topics: TopicCollection, **_: Any) -> dict[str, Answer]:
+        return {name: self._begin(self._describe(name)) for name in topics.topic_names}
+
+    def create_topics(self, topics: Iterable[Any], **_: Any) -> dict[str, Answer]:
+        return {each.topic: self._begin(self._create(each)) for each in topics}
+
+    def list_offsets(
+        self,
+        specs: Mapping[TopicPartition, Any],
+        isolation_level: Any = IsolationLevel.READ_UNCOMMITTED,
+        **_: Any,
+    ) -> dict[TopicPartition, Answer]:
+        isolation = 1 if isolation_level == IsolationLevel.READ_COMMITTED else 0
+        return {
+            asked: self._begin(self._offset(asked, spec, isolation))
+            for asked, spec in specs.items()
+        }
+
+    def delete_records(
+        self, partitions: Collection[TopicPartition], **_: Any
+    ) -> dict[TopicPartition, Answer]:
+        return {each: self._begin(self._delete_records(each)) for each in partitions}
+
+    def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Answer]:
+        return {each: self._begin(self._configs(each)) for each in resources}
+
+    def poll(self, timeout: float = 0) -> int:
+        self._process.breathe()
+        return 0
+
+    def _begin(self, work: Coroutine[Any, Any, Any]) -> Answer:
+        self._process.breathe()
+        return Answer(self._process, work)
+
+    async def _describe(self, name: str) -> Any:
+        found = await self._client.metadata([name])
+        if name not in found:
+            raise Failed(Code.UNKNOWN_TOPIC_OR_PARTITION)
+        return SimpleNamespace(name=name, topic_id=found[name].topic_id)
+
+    async def _create(self, topic: Any) -> None:
+        wanted = {
+            "name": topic.topic,
+            "num_partitions": topic.num_partitions,
+            "replication_factor": topic.replication_factor,
+            "assignments": (),
+            "configs": [{"name": n, "value": str(v)} for n, v in (topic.config or {}).items()],
+        }
+        given = {"topics": [wanted], "timeout": 1_000, "validate_only": False}
+        await self._client.ask(CREATE_TOPICS, 4, given, lambda answer: answer.topics[0].error_code)
+
+    async def _offset(self, asked: TopicPartition, spec: Any, isolation: int) -> Any:
+        name = type(spec).__name__
+        timestamp = SPECIAL[name] if name in SPECIAL else spec.timestamp  # noqa: SIM401  lacks it
+        partition = {"partition_index": asked.partition, "timestamp": timestamp}
+        given = {
+            "replica_id": -1,
+            "isolation_level": isolation,
+            "topics": [{"name": asked.topic, "partitions": [partition]}],
+        }
+        answer = await self._client.ask(
+            LIST_OFFSETS,
+            7,
+            given,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+            retries=UNKNOWN,
+        )
+        found = answer.topics[0].partitions[0]
+        return SimpleNamespace(offset=found.offset, timestamp=found.timestamp)
+
+    async def _delete_records(self, asked: TopicPartition) -> Any:
+        partition = {"partition_index": asked.partition, "offset": asked.offset}
+        given = {
+            "topics": [{"name": asked.topic, "partitions": [partition]}],
+            "timeout": 1_000,
+        }
+        answer = await self._client.ask(
+            DELETE_RECORDS,
+            2,
+            given,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+            retries=UNKNOWN,
+        )
+        return SimpleNamespace(low_watermark=answer.topics[0].partitions[0].low_watermark)
+
+    async def _configs(self, resource: Any) -> dict[str, Any]:
+        kind = getattr(resource.restype, "value", resource.restype)
+        wanted = {"resource_type": kind, "resource_name": resource.name, "configuration_keys": None}
+        given = {
+            "resources": [wanted],
+            "include_synonyms": False,
+            "include_documentation": False,
+        }
+        answer = await self._client.ask(
+            DESCRIBE_CONFIGS, 1, given, lambda answer: answer.results[0].error_code, retries=UNKNOWN
+        )
+        return {
+            each.name: SimpleNamespace(name=each.name, value=each.value)
+            for each in answer.results[0].configs
+        }

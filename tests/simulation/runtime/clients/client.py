@@ -1,0 +1,104 @@
+"""What all clients share: a process, a connection, and requests that are sent until answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from coordinator.errors import Code
+from tests.simulation.loop import Unanswered
+from tests.simulation.runtime.process import Process
+
+METADATA = 3
+RETRY_MS = 100
+
+RETRIABLE = frozenset(
+    {
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.LEADER_NOT_AVAILABLE,
+        Code.NOT_LEADER_OR_FOLLOWER,
+        Code.REQUEST_TIMED_OUT,
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+        Code.NOT_ENOUGH_REPLICAS,
+        Code.CONCURRENT_TRANSACTIONS,
+        Code.KAFKA_STORAGE_ERROR,
+        Code.FENCED_LEADER_EPOCH,
+        Code.UNKNOWN_LEADER_EPOCH,
+    }
+)
+
+
+class Failed(Exception):
+    """A request was refused for good, with this code."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+def raised(code: int, what: str, **flags: bool) -> KafkaException:
+    return KafkaException(KafkaError(code, what, **flags))
+
+
+class Client:
+    """One client of a process: `ask` from a coroutine, `block` from a thread."""
+
+    def __init__(self, process: Process, client_id: str) -> None:
+        self.process = process
+        self.connection = process.connect(f"{process.name} {client_id}")
+
+    async def once(
+        self,
+        api_key: int,
+        version: int,
+        given: Any,
+        *,
+        may_be_late: bool = False,
+        timeout_ms: float = 1_000,
+    ) -> Any:
+        """The answer. Raises Unanswered."""
+        return await self.process.asked(
+            self.connection.send(
+                api_key, version, given, may_be_late=may_be_late, timeout_ms=timeout_ms
+            )
+        )
+
+    async def ask(
+        self,
+        api_key: int,
+        version: int,
+        given: Any,
+        code_of: Callable[[Any], int],
+        *,
+        retries: frozenset[Code] = RETRIABLE,
+        retry_ms: float = RETRY_MS,
+        may_be_late: bool = False,
+    ) -> Any:
+        """The answer without an error, however long that takes. Raises Failed."""
+        while True:
+            try:
+                answer = await self.once(api_key, version, given, may_be_late=may_be_late)
+            except Unanswered:
+                pass
+            else:
+                code = Code(code_of(answer))
+                if code is Code.NONE:
+                    return answer
+                if code not in retries:
+                    raise Failed(code)
+            await self.process.sleep_ms(retry_ms)
+
+    async def metadata(self, topics: list[str] | None = None) -> dict[str, Any]:
+        """Topics that exist, by name, as Metadata has them."""
+        wanted = None if topics is None else [{"topic_id": None, "name": t} for t in topics]
+        given = {
+            "topics": wanted,
+            "allow_auto_topic_creation": False,
+            "include_topic_authorized_operations": False,
+        }
+        answer = await self.ask(METADATA, 12, given, lambda _: 0)
+        return {str(t.name): t for t in answer.topics if t.error_code == 0}

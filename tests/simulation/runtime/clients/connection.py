@@ -1,0 +1,64 @@
+"""The membership's connection in a simulation: kio's requests over the world's network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.membership.connection import Connection, ConnectionLost
+from tests.simulation.loop import Unanswered
+from tests.simulation.runtime.clients.client import Client
+from tests.simulation.runtime.process import Process
+
+VERSIONS = {8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5}
+"""Of the requests of a membership, the highest that both brokers have."""
+WAKE_UP_S = 0.1
+
+
+class SimConnection(Connection):
+    """One at a time; given up by `given_up`, or after a time."""
+
+    def __init__(self, process: Process, lock: Any, timeout_s: float) -> None:
+        process.breathe()
+        if not process.world.is_listening:
+            raise ConnectionLost("nobody listens")
+        self._process = process
+        self._sim = Client(process, "member")
+        self._lock = lock
+        self._timeout_s = timeout_s
+        self._is_closed = False
+
+    def version(self, api_key: int, wanted: int) -> int:
+        return min(wanted, VERSIONS[api_key])
+
+    def request(
+        self,
+        request: Any,
+        *,
+        timeout_s: float | None = None,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        loop = self._process.world.loop
+        with self._lock:
+            if self._is_closed:
+                raise ConnectionLost("closed")
+            limit_ms = (self._timeout_s if timeout_s is None else timeout_s) * 1_000
+            deadline_ms = loop.elapsed_ms + limit_ms
+            task = self._process.begin(
+                self._sim.once(
+                    request.__api_key__, request.__version__, request, timeout_ms=limit_ms
+                )
+            )
+            while not self._process.wait_for(task, WAKE_UP_S):
+                if given_up() or loop.elapsed_ms > deadline_ms:
+                    self.close()
+                    raise ConnectionLost("given up, or no answer in time")
+            try:
+                return task.result()
+            except Unanswered as error:
+                self.close()
+                raise ConnectionLost(str(error)) from error
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._sim.connection.cut()

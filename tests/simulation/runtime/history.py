@@ -1,0 +1,156 @@
+"""Histories of the runtime: what happens to workers and broker, and that all of it comes right."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from random import Random
+
+from tests.simulation.history import Bug, History, no_bug
+from tests.simulation.runtime.checkers import CHECKERS, RuntimeChecker
+from tests.simulation.runtime.installed import installed
+from tests.simulation.runtime.process import Blockade, Process
+from tests.simulation.runtime.scenario import (
+    Action,
+    Cut,
+    Feed,
+    Freeze,
+    Kill,
+    Leave,
+    RuntimeScenario,
+    Start,
+    Wait,
+)
+from tests.simulation.runtime.topologies import INPUT, REPARTITION
+from tests.simulation.runtime.world import RuntimeWorld
+from tests.simulation.steps import suffer
+from tests.simulation.world import Violation
+
+PROGRESS_MS = 60_000.0
+"""At most so long after the last fault all input is processed."""
+REST_MS = 5_000.0
+LOOK_MS = 200.0
+
+
+class RuntimeHistory(History):
+    """One run of a scenario."""
+
+    world: RuntimeWorld
+
+    def __init__(
+        self,
+        scenario: RuntimeScenario,
+        bug: Bug = no_bug,
+        checkers: Sequence[type[RuntimeChecker]] = CHECKERS,
+    ) -> None:
+        world = RuntimeWorld(scenario.setting, scenario.seed)
+        super().__init__(world, bug)
+        self.scenario = scenario
+        world.listeners = [checker(world) for checker in checkers]
+        world.checkers = list(world.listeners)
+
+    def run(self) -> Violation | None:
+        logging.getLogger("streams").setLevel(logging.CRITICAL + 1)
+        with installed(self.world):
+            return super().run()
+
+    def _run(self) -> None:
+        world = self.world
+        with world.looking():
+            world.start_broker()
+        self._advance(10)
+        for worker in world.workers:
+            worker.start()
+        for step in self.scenario.steps:
+            self._advance(step.gap_ms)
+            self._take(step.action)
+        self._heal()
+        self._settle()
+        if world.loop.failures:
+            raise Violation("broker", world.loop.failures[0])
+        for checker in world.checkers:
+            checker.ended()
+
+    def _leave(self) -> None:
+        self.world.end()
+        super()._leave()
+
+    def _take(self, action: Action) -> None:
+        world = self.world
+        match action:
+            case Feed(count, seed):
+                world.feed(count, Random(seed))
+            case Kill(number, at, times, in_write, back_after_ms):
+                worker = world.workers[number]
+                worker.back_after_ms = back_after_ms
+                if at is not None:
+                    worker.dies_at = at, times
+                elif in_write >= 0 and worker.process is not None:
+                    worker.process.dies_in_write = in_write
+                else:
+                    worker.kill()
+            case Start(number):
+                world.workers[number].start()
+            case Leave(number):
+                world.workers[number].stop()
+            case Freeze(number, for_ms):
+                if (process := world.workers[number].process) is not None:
+                    process.freeze(for_ms)
+            case Cut(number, what, for_ms):
+                if (process := world.workers[number].process) is not None:
+                    process.blockade = what
+                    world.loop.after_ms(for_ms, _lift, process)
+            case Wait(for_ms):
+                self._advance(for_ms)
+            case fault:
+                suffer(world, fault)
+
+    def _heal(self) -> None:
+        """Nothing goes wrong any more; what is down comes back, once it has come to its end."""
+        world = self.world
+        world.disk.heal()
+        world.trouble = 0.0
+        for worker in world.workers:
+            worker.dies_at = None
+            if worker.process is not None:
+                worker.process.trouble = 0.0
+                worker.process.dies_in_write = -1
+                worker.process.blockade = Blockade.NOTHING
+                worker.process.thaw()
+        world.feed(4, Random(world.seed))
+
+    def _settle(self) -> None:
+        world = self.world
+        deadline_ms = world.loop.elapsed_ms + PROGRESS_MS
+        while not self._is_done():
+            if world.loop.elapsed_ms > deadline_ms:
+                raise Violation("progress", f"after {PROGRESS_MS:.0f} ms: {self._left()}")
+            for worker in world.workers:
+                if worker.failures:
+                    raise Violation("progress", f"worker {worker.number}: {worker.failures[0]}")
+                worker.start()
+            self._advance(LOOK_MS)
+        self._advance(REST_MS)
+
+    def _is_done(self) -> bool:
+        return self.world.is_listening and self.world.is_fed and not self._left()
+
+    def _left(self) -> dict[str, tuple[int, int]]:
+        """Of what is read: what is committed, and the end."""
+        world = self.world
+        if not world.is_listening:
+            return {"broker": (0, 0)}
+        left = {}
+        for place, truth in world.truths.items():
+            if place[0] in (INPUT, REPARTITION):
+                offset, _ = world.committed_offset(*place)
+                last = max(
+                    (e.offset for e in truth.entries if e.committed is not False), default=-1
+                )
+                if offset <= last:
+                    left[f"{place[0]}[{place[1]}]"] = offset, truth.end_offset
+        return left
+
+
+def _lift(process: Process) -> None:
+    process.blockade = Blockade.NOTHING

@@ -1,0 +1,63 @@
+"""The product's clients and disks replaced by those of a world, for as long as a history runs.
+
+The seam is confluent-kafka's surface and the disk's contract: what the runtime makes of them is the
+product's own. Whoever makes a client or a disk gets one of the process whose thread is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import streams.runtime.clients.admin
+import streams.runtime.clients.consumer
+import streams.runtime.clients.factory
+import streams.runtime.clients.producer
+import streams.runtime.opening
+from tests.simulation.bugs import replaced
+from tests.simulation.runtime.clients.admin import SimAdminClient
+from tests.simulation.runtime.clients.consumer import SimConsumer
+from tests.simulation.runtime.clients.producer import SimProducer
+from tests.simulation.runtime.machine import SimDisk
+from tests.simulation.runtime.world import RuntimeWorld
+
+MADE_IN = {
+    "Producer": (streams.runtime.clients.producer, streams.runtime.clients.factory),
+    "Consumer": (streams.runtime.clients.consumer,),
+    "AdminClient": (streams.runtime.clients.admin,),
+}
+
+
+@contextmanager
+def installed(world: RuntimeWorld) -> Iterator[None]:
+    """See the module."""
+
+    def client(kind: Any) -> Any:
+        def make(settings: dict[str, Any], logger: Any = None) -> Any:
+            return kind(world.running().process, settings)
+
+        return make
+
+    kinds: dict[str, Any] = {
+        "Producer": SimProducer,
+        "Consumer": SimConsumer,
+        "AdminClient": SimAdminClient,
+    }
+
+    def disk(path: Path, *_: Any, **__: Any) -> SimDisk:
+        process = world.running().process
+        return SimDisk(process, world.machine_of(process), path)
+
+    with ExitStack() as stack:
+        for name, modules in MADE_IN.items():
+            for module in modules:
+                stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
+        stack.enter_context(replaced(streams.runtime.opening, "RocksDisk", partial(_instead, disk)))
+        yield
+
+
+def _instead(replacement: Any, original: Any) -> Any:
+    return replacement

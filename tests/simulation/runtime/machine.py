@@ -1,0 +1,190 @@
+"""A machine of a simulation: the state directory that outlives the workers on it.
+
+What a store's `write` has done survives the end of its process, and of a write that the process
+dies in a part, without the checkpoint. What was loaded in bulk survives from `loaded` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from state.directory import Lock, StateDirectory
+from state.errors import DirectoryLocked
+from state.store import Checkpoint
+from tests.simulation.runtime.process import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.runtime.world import RuntimeWorld
+
+
+@dataclass(slots=True, eq=False)
+class Database:
+    """A store's data, beyond the life of a process. `owner`: who has it open."""
+
+    path: Path
+    data: dict[bytes, bytes] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    owner: Process | None = None
+    is_corrupt: bool = False
+
+    @property
+    def task(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def is_open(self) -> bool:
+        return self.owner is not None and not self.owner.is_dead
+
+
+class Machine:
+    """Its databases, by path, and who holds which task."""
+
+    def __init__(self, world: RuntimeWorld, number: int) -> None:
+        self.world = world
+        self.path = Path(f"/machine-{number}")
+        self.databases: dict[Path, Database] = {}
+        self.holders: dict[str, Process] = {}
+
+    def database(self, path: Path) -> Database:
+        return self.databases.setdefault(path, Database(path))
+
+
+class SimDirectory(StateDirectory):
+    """The state directory as one process sees it."""
+
+    def __init__(self, process: Process, machine: Machine) -> None:
+        self.path = machine.path
+        self._process = process
+        self._machine = machine
+
+    def lock_task(self, task: str) -> Lock:
+        self._process.breathe()
+        holder = self._machine.holders.get(task)
+        if holder is not None and not holder.is_dead:
+            raise DirectoryLocked(f"{task} is in use by {holder.name}")
+        self._machine.holders[task] = self._process
+        return SimLock(self._process, self._machine, task)
+
+
+class SimLock(Lock):
+    def __init__(self, process: Process, machine: Machine, task: str) -> None:
+        self._let_go: Callable[[], object] | None = lambda: machine.holders.pop(task, None)
+        self._process = process
+
+    def release(self) -> None:
+        self._process.check_alive()
+        let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
+
+
+class SimDisk:
+    """A `state.store.Disk` of one process. `listen` is told of each write, and of each `clear`."""
+
+    def __init__(self, process: Process, machine: Machine, path: Path) -> None:
+        process.breathe()
+        database = machine.database(path)
+        if database.is_open:
+            raise DirectoryLocked(f"{path} is open elsewhere")
+        database.owner = process
+        self.database = database
+        self._process = process
+        self._world = machine.world
+        self._loaded: dict[bytes, bytes | None] = {}  # not durable yet
+        self._loaded_to: Checkpoint | None = None
+        process.at_death(self._died)
+
+    def _died(self) -> None:
+        """Of what was loaded and not made durable some may survive, the checkpoint with it."""
+        if self._loaded_to is not None and self._process.random.random() < 0.5:
+            self._apply(self._loaded)
+            self.database.checkpoint = self._loaded_to
+
+    def get(self, key: bytes) -> bytes | None:
+        self._check()
+        if key in self._loaded:
+            return self._loaded[key]
+        return self.database.data.get(key)
+
+    def range(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self._check()
+        self._settle()
+        inside = [
+            entry
+            for entry in self.database.data.items()
+            if (first is None or entry[0] >= first) and (last is None or entry[0] < last)
+        ]
+        yield from sorted(inside, reverse=reverse)
+
+    def approximate_count(self) -> int:
+        return len(self.database.data)
+
+    def checkpoint(self) -> Checkpoint | None:
+        self._check()
+        return self._loaded_to or self.database.checkpoint
+
+    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+        self._check()
+        self._settle()
+        process = self._process
+        process.breathe()
+        if process.dies_in_write >= 0:
+            keys = list(changes)[: process.dies_in_write]
+            self._apply({key: changes[key] for key in keys})
+            process.kill()
+        self._apply(changes)
+        self.database.checkpoint = checkpoint
+        self._world.written(self.database)
+
+    def delete_range(self, first: bytes, last: bytes) -> None:
+        self._check()
+        self._settle()
+        self._apply(dict.fromkeys(k for k in self.database.data if first <= k < last))
+
+    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+        self._check()
+        self._loaded |= dict(changes)
+        self._loaded_to = checkpoint
+        self._process.breathe()
+
+    def loaded(self) -> None:
+        self._check()
+        self._process.breathe()
+        self._settle()
+
+    def clear(self) -> None:
+        self._process.breathe()
+        self._world.cleared(self.database)
+        self._loaded, self._loaded_to = {}, None
+        self.database.data.clear()
+        self.database.checkpoint = None
+        self.database.is_corrupt = False
+
+    def close(self) -> None:
+        self._process.breathe()
+        self._settle()
+        self.database.owner = None
+
+    def _settle(self) -> None:
+        if self._loaded_to is not None:
+            self._apply(self._loaded)
+            self.database.checkpoint = self._loaded_to
+            self._loaded, self._loaded_to = {}, None
+            self._world.written(self.database)
+
+    def _apply(self, changes: Mapping[bytes, bytes | None]) -> None:
+        for key, value in changes.items():
+            if value is None:
+                self.database.data.pop(key, None)
+            else:
+                self.database.data[key] = value
+
+    def _check(self) -> None:
+        self._process.check_alive()
+        if self.database.is_corrupt:
+            raise self._world.corrupt(self.database)

@@ -1,0 +1,121 @@
+"""What the workers of a simulation run. Input values are `<key>|<number>`, the numbers of a key 1,
+2, 3 and so on, so that what came out can be told from what should have.
+
+    copy       each value as it is
+    count      how many values a key has, by the product's own operator
+    collect    the list of all values of a key, changed in place, at each record or once a commit
+    regroup    the same by another key, through a repartition topic
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams import serdes
+from streams.operators.count import count
+from streams.serdes import Serde
+from streams.topology.build import Topology, build
+from streams.topology.nodes import (
+    Binding,
+    Emit,
+    Graph,
+    Node,
+    Operator,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+)
+
+APPLICATION = "app"
+INPUT, OUTPUT = "in", "out"
+STORE = "seen"
+CHANGELOG = f"{APPLICATION}-{STORE}-changelog"
+REPARTITION = f"{APPLICATION}-{STORE}-repartition"
+GROUPS = 3
+
+
+def group_of(value: str) -> str:
+    """The key that a value is regrouped by: a third of the numbers of each key."""
+    return f"g{int(value.partition('|')[2]) % GROUPS}"
+
+
+def collect(*, caching: bool) -> Operator:
+    """A value is a list, and it is the same list that is changed again and again."""
+
+    def bind(at: Binding) -> Emit:
+        store = at.context.store(STORE)
+        downstream = at.downstream
+        changed: dict[str, int] = {}
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            seen = store.get(key)
+            if seen is None:
+                seen = []
+            seen.append(value)
+            store.put(key, seen, timestamp_ms)
+            if caching:
+                changed[key] = timestamp_ms
+            else:
+                downstream(key, seen, timestamp_ms)
+
+        def flush() -> None:
+            for key, timestamp_ms in changed.items():
+                downstream(key, store.get(key), timestamp_ms)
+            changed.clear()
+
+        if caching:
+            at.context.flushers.append(flush)
+        return process
+
+    return bind
+
+
+def regroup(at: Binding) -> Emit:
+    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        at.downstream(group_of(value), value, timestamp_ms)
+
+    return process
+
+
+def topology(kind: str, *, caching: bool, persistent: bool) -> Topology:
+    """One of the module's kinds."""
+    graph = Graph()
+    last: Node = SourceNode(name="source", topic=INPUT, key=serdes.string, value=serdes.string)
+    graph.add(last)
+    value: Serde[Any] = serdes.string
+    if kind == "regroup":
+        last = _repartitioned(graph, last)
+    if kind != "copy":
+        value = serdes.int64 if kind == "count" else serdes.json
+        operator = count(STORE, caching=caching) if kind == "count" else collect(caching=caching)
+        store = StoreSpec(
+            name=STORE, key=serdes.string, value=value, persistent=persistent, caching=caching
+        )
+        graph.declare(store, store)
+        last = ProcessorNode(name="aggregate", parents=(last,), operator=operator, stores=(STORE,))
+        graph.add(last)
+    graph.add(SinkNode(name="sink", parents=(last,), topic=OUTPUT, key=serdes.string, value=value))
+    return build(APPLICATION, graph)
+
+
+def _repartitioned(graph: Graph, source: Node) -> Node:
+    rekeyed = ProcessorNode(name="regroup", parents=(source,), operator=regroup)
+    sink = SinkNode(
+        name="repartition-sink",
+        parents=(rekeyed,),
+        topic=REPARTITION,
+        key=serdes.string,
+        value=serdes.string,
+        internal=True,
+    )
+    again = SourceNode(
+        name="repartition-source",
+        topic=REPARTITION,
+        key=serdes.string,
+        value=serdes.string,
+        internal=True,
+    )
+    for node in (rekeyed, sink, again):
+        graph.add(node)
+    return again

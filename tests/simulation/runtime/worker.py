@@ -1,0 +1,121 @@
+"""A worker: the product's stream threads in a simulated process, started again after each end."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from streams.errors import UserError
+from streams.runtime.assembly import Worker, stream_loop
+from streams.runtime.clients import Clients
+from streams.runtime.commit import Step
+from streams.runtime.loop import StreamLoop
+from tests.simulation.runtime.clients.connection import SimConnection
+from tests.simulation.runtime.host import SimHost
+from tests.simulation.runtime.machine import Machine, SimDirectory
+from tests.simulation.runtime.process import Process
+from tests.simulation.runtime.topologies import APPLICATION
+
+if TYPE_CHECKING:
+    from tests.simulation.runtime.world import RuntimeWorld
+
+DIAL_TIMEOUT_S = 1.0
+
+
+class SimWorker:
+    """One worker slot on a machine. `process` is its present life, or the last."""
+
+    def __init__(self, world: RuntimeWorld, number: int, machine: Machine) -> None:
+        self.world = world
+        self.number = number
+        self.machine = machine
+        self.id = str(UUID(int=number + 1))
+        self.lives = 0
+        self.process: Process | None = None
+        self.loops: list[StreamLoop] = []
+        """Of all lives."""
+        self.failures: list[UserError] = []
+        self.dies_at: tuple[Step, int] | None = None
+        """kill -9 when it reaches this step, the so-manieth time."""
+        self.back_after_ms = -1
+        """When it is killed, it is started again after so long; -1: when somebody does it."""
+        self._stop: Any = None
+
+    @property
+    def is_alive(self) -> bool:
+        process = self.process
+        return process is not None and not process.is_dead and process.is_running
+
+    def start(self) -> None:
+        """Another life, if there is none."""
+        if self.is_alive:
+            return
+        self.lives += 1
+        world = self.world
+        name = f"worker-{self.number}#{self.lives}"
+        random = Random(f"{world.seed} {name}")
+        process = self.process = Process(world, name, random, world.trouble)
+        self._stop = SimHost(process).event()
+        process.at_death(self._died)
+        process.spawn("main", self._main)
+
+    def _died(self) -> None:
+        if self.back_after_ms >= 0:
+            self.world.loop.after_ms(self.back_after_ms, self._start_again)
+
+    def _start_again(self) -> None:
+        if not self.world.is_over:
+            self.start()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+
+    def stop(self) -> None:
+        """As SIGTERM does it."""
+        if self.is_alive:
+            self._stop.set()
+
+    def _main(self) -> None:
+        world, process = self.world, self.process
+        assert process is not None
+        host = SimHost(process)
+        config = world.config
+        worker = Worker(
+            id=self.id,
+            topology=world.topology(),
+            config=config,
+            clients=Clients(APPLICATION, config, "broker:9092"),
+            directory=SimDirectory(process, self.machine),
+            host=host,
+            dial=lambda _: SimConnection(process, host.lock(), DIAL_TIMEOUT_S),
+            stop=self._stop,
+        )
+        loops = [
+            stream_loop(worker, number, changed=lambda _: None, reached=self._reached)
+            for number in range(config.num_stream_threads)
+        ]
+        self.loops += loops
+        for number, loop in enumerate(loops):
+            process.spawn(f"stream-{number}", partial(self._run, loop))
+
+    def _run(self, loop: StreamLoop) -> None:
+        try:
+            loop.run()
+        except UserError as error:
+            self.world.log("failed", self.process and self.process.name, error)
+            self.failures.append(error)
+            self._stop.set()
+
+    def _reached(self, step: Step) -> None:
+        process = self.process
+        assert process is not None
+        process.breathe()
+        self.world.log(process.name, step.name)
+        if self.dies_at is not None and self.dies_at[0] is step:
+            count = self.dies_at[1] - 1
+            self.dies_at = (step, count) if count > 0 else None
+            if count <= 0:
+                process.kill()

@@ -1,0 +1,185 @@
+"""The world of the runtime: machines with workers on them, somebody who writes the input, and the
+broker of the simulation with its real coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from coordinator.log.partition import Partition
+from streams.config import StreamsConfig
+from streams.topology.build import Topology
+from tests.simulation.runtime.clients.producer import SimProducer
+from tests.simulation.runtime.machine import Database, Machine
+from tests.simulation.runtime.process import Process
+from tests.simulation.runtime.threads import SimThread
+from tests.simulation.runtime.topologies import APPLICATION, INPUT, OUTPUT, topology
+from tests.simulation.runtime.worker import SimWorker
+from tests.simulation.truth import Truth
+from tests.simulation.world import Setting, Violation, World
+
+if TYPE_CHECKING:
+    from tests.simulation.runtime.checkers.checker import RuntimeChecker
+
+PARTITIONS = 2
+KEYS = 4
+SPINS_MAX = 50_000
+BROKER = {
+    "auto_create_topics_enable": False,
+    "group_min_session_timeout_ms": 500,
+    "group_initial_rebalance_delay_ms": 50,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeSetting:
+    """What is the same for all of a history."""
+
+    world: Setting
+    kind: str = "collect"
+    caching: bool = True
+    persistent: bool = True
+    workers: int = 2
+    threads: int = 1
+    together: bool = False  # all workers on one machine
+    guarantee: str = "exactly_once_v2"
+    commit_interval_ms: int = 100
+    session_timeout_ms: int = 1_500
+    preemption: float = 0.02  # the probability that another thread gets its turn at a call
+
+
+class RuntimeWorld(World):
+    """See the module. `current` is the thread that runs now; None: the loop itself."""
+
+    def __init__(self, setting: RuntimeSetting, seed: int) -> None:
+        topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
+        super().__init__(setting.world, seed, topics, {}, BROKER)
+        self.runtime = setting
+        self.seed = seed
+        self.trouble = setting.world.trouble
+        self.preemption = setting.preemption
+        self.current: SimThread | None = None
+        self.listeners: list[RuntimeChecker] = []
+        self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}
+        """What was written to the input, by key, in order."""
+        machines = 1 if setting.together else setting.workers
+        self.machines = [Machine(self, number) for number in range(machines)]
+        self.workers = [
+            SimWorker(self, number, self.machines[number % machines])
+            for number in range(setting.workers)
+        ]
+        self.config = StreamsConfig(
+            bootstrap_servers="broker:9092",
+            processing_guarantee=setting.guarantee,
+            commit_interval_ms=setting.commit_interval_ms,
+            num_stream_threads=setting.threads,
+            transaction_timeout_ms=setting.world.transaction_timeout_ms,
+            session_timeout_ms=setting.session_timeout_ms,
+            heartbeat_interval_ms=300,
+            max_poll_interval_ms=4_000,
+            request_timeout_ms=1_500,
+            task_timeout_ms=300_000,
+            max_poll_records=20,
+            producer={"linger.ms": 5},
+        )
+        self.is_over = False
+        self._spins = 0
+        self._spun_at_ms = -1.0
+        self._feeder = Process(self, "feeder", Random(f"{seed} feeder"), 0.0)
+        self._feed = SimProducer(self._feeder, {"client.id": "feed"})
+
+    def topology(self) -> Topology:
+        setting = self.runtime
+        return topology(setting.kind, caching=setting.caching, persistent=setting.persistent)
+
+    # Threads
+
+    def running(self) -> SimThread:
+        """The thread that runs now, and is about to wait."""
+        assert self.current is not None, "the loop of a simulation can't wait"
+        return self.current
+
+    def breathed(self) -> None:
+        """A thread that asks again and again, and never waits, goes nowhere."""
+        if self.loop.elapsed_ms != self._spun_at_ms:
+            self._spins, self._spun_at_ms = 0, self.loop.elapsed_ms
+        self._spins += 1
+        if self._spins > SPINS_MAX:
+            raise Violation("progress", f"{self.current and self.current.name} never waits")
+
+    # Workers and their machines
+
+    def machine_of(self, process: Process) -> Machine:
+        return next(worker.machine for worker in self.workers if worker.process is process)
+
+    def worker_of(self, process: Process) -> SimWorker:
+        return next(worker for worker in self.workers if worker.process is process)
+
+    @property
+    def databases(self) -> list[Database]:
+        return [each for machine in self.machines for each in machine.databases.values()]
+
+    def written(self, database: Database) -> None:
+        for listener in self.listeners:
+            listener.written(database)
+
+    def cleared(self, database: Database) -> None:
+        self.log("cleared", database.path)
+        for listener in self.listeners:
+            listener.cleared(database)
+
+    def corrupt(self, database: Database) -> Exception:
+        """What the product's disk raises for a database that can't be read."""
+        return OSError(f"corrupt: {database.path}")
+
+    # Input and output
+
+    def feed(self, count: int, random: Random) -> None:
+        """So many records more, of any keys."""
+        for _ in range(count):
+            number = random.randrange(KEYS)
+            given = self.given[f"k{number}"]
+            given.append(f"k{number}|{len(given) + 1}")
+            self._feed.produce(
+                INPUT, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
+            )
+
+    @property
+    def is_fed(self) -> bool:
+        return not len(self._feed)
+
+    def committed_offset(self, topic: str, number: int) -> tuple[int, str]:
+        """Of the application's group; -1 if there is none."""
+        [found] = self.broker.coordinators.groups.offsets.fetch(
+            APPLICATION, [(topic, number, None)], require_stable=False
+        )
+        return found.offset, found.metadata
+
+    def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
+        for topic in self.broker.topics:
+            if not topic.is_internal:
+                for index, partition in enumerate(topic.partitions):
+                    self.truths.setdefault((topic.name, index), Truth())
+                    yield (topic.name, index), partition
+
+    def committed(self, topic: str) -> dict[int, list[tuple[int, str, Any]]]:
+        """Offset, key and value of all committed records, by partition."""
+        return {
+            place[1]: [
+                (each.offset, (each.key or b"").decode(), each.value)
+                for each in truth.committed(truth.end_offset)
+            ]
+            for place, truth in sorted(self.truths.items())
+            if place[0] == topic
+        }
+
+    def end(self) -> None:
+        """Nothing of this world goes on: all threads end."""
+        self.is_over = True
+        for worker in self.workers:
+            if worker.process is not None:
+                worker.process.thaw()
+                worker.process.kill()
+        self._feeder.kill()
