@@ -13,3 +13,16 @@ class Refused(StateError):
 
 class DirectoryLocked(StateError):
     """Another process holds the directory. It will be free when that process closes it or dies."""
+
+
+class Corrupt(StateError):
+    """A store's database can't be read: it is to be cleared, and rebuilt from the changelog.
+
+    `store` is its name, `path` its directory, `reason` what RocksDB said.
+    """
+
+    def __init__(self, store: str, path: object, reason: str) -> None:
+        super().__init__(f"store {store!r} in {path} is damaged: {reason}")
+        self.store = store
+        self.path = path
+        self.reason = reason

@@ -28,7 +28,12 @@ class Checkpoint:
 
 
 class Disk(Protocol):
-    """Where committed state is kept: bytes to bytes, and a checkpoint that moves with the data."""
+    """Where committed state is kept: bytes to bytes, and a checkpoint that moves with the data.
+
+    Any call may raise StateError: the machine is in trouble, and nothing is wiped; or Corrupt: what
+    is on disk can't be read, and `clear` makes it empty. A disk whose database can't even be opened
+    is there all the same: each call raises Corrupt, but `clear` and `close`.
+    """
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -62,7 +67,13 @@ class Disk(Protocol):
 
     def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
         """`write` in bulk, for a restore: the last of several changes of a key wins. It is durable
-        after `loaded`; a crash before that may take back whole calls, the checkpoint with them."""
+        after `loaded`; a crash before that may take back whole calls, the checkpoint with them.
+
+        One call costs some 20 us beside its changes: from 1 000 changes on a larger call is no
+        faster. They are taken as they come (pass a generator, copy nothing). `checkpoint` goes on
+        answering with what is durable, which moves at intervals, and at `loaded`. A restore that
+        loads little goes through the log and makes `loaded` free.
+        """
         ...
 
     def loaded(self) -> None:

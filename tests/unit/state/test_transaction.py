@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -234,38 +234,3 @@ def test_a_store_that_is_reopened_has_what_was_committed_and_no_more(tmp_path: P
     assert reopened.get("a") == 1
     assert reopened.checkpoint() == Checkpoint(7, "topic")
     reopened.close()
-
-
-def test_a_crash_between_batches_leaves_the_old_checkpoint(tmp_path: Path) -> None:
-    class Crash(Exception):
-        pass
-
-    def changes(count: int) -> dict[bytes, bytes | None]:
-        return {b"%06d" % n: b"x" * 9 for n in range(count)}
-
-    class FailsOnSecondWrite:
-        def __init__(self, write: Callable[[Any], None]) -> None:
-            self._write = write
-            self._left = 1
-
-        def __call__(self, batch: Any) -> None:
-            if not self._left:
-                raise Crash
-            self._left -= 1
-            self._write(batch)
-
-    disk = RocksDisk(tmp_path / "db")
-    disk.write(changes(1), Checkpoint(1, "topic"))
-    database = disk._database
-
-    class Database:
-        write = staticmethod(FailsOnSecondWrite(database.write))
-
-    disk._database = Database()
-    with pytest.raises(Crash):
-        disk.write(changes(12_000), Checkpoint(12_000, "topic"))
-    disk._database = database
-    assert disk.checkpoint() == Checkpoint(1, "topic")
-    disk.write(changes(12_000), Checkpoint(12_000, "topic"))
-    assert disk.checkpoint() == Checkpoint(12_000, "topic")
-    disk.close()

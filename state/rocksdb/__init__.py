@@ -1,0 +1,13 @@
+"""A store's disk on RocksDB: the only package that imports rocksdict.
+
+disk      one database: reads, writes in bounded batches, bulk load, its end
+ranges    iterators that their database owns
+options   how a database is set up, and what a store's own tuning may not change
+memory    one budget for all databases of a process
+failures  what a RocksDB error means: damaged, locked, or a machine in trouble
+"""
+
+from state.rocksdb.disk import RocksDisk
+from state.rocksdb.memory import MemoryBudget, MemoryUse
+
+__all__ = ["MemoryBudget", "MemoryUse", "RocksDisk"]

@@ -1,0 +1,369 @@
+"""One RocksDB database: a store's disk.
+
+Data are in the default column family. The checkpoint is in the column family `offsets`, as KIP-1035
+has it: the changelog position as int64, big-endian, beside the changelog's topic id and the time of
+the write. It goes through the write-ahead log, in the batch that carries the last of its data or,
+where the data went past the log, after they have been flushed: it can't be ahead of them.
+
+Theory of operation. A disk is in one of these phases:
+
+    LOGGED     what was written is in the log: nothing is lost by `kill -9`
+    BULK       what was loaded is in the write buffers only, its checkpoint in this object: a crash
+               goes back to the last checkpoint in the log
+    DAMAGED    RocksDB could not open it: every call but `clear` and `close` raises Corrupt
+    CLOSED     every call but `clear` and `close` raises StateError
+
+    phase      operation             next      what becomes true
+    LOGGED     write                 LOGGED    the changes, then the checkpoint, are in the log
+    LOGGED     load, little          LOGGED    the same: for little, the log is cheaper than a flush
+    LOGGED     load, more            BULK      the changes are in the buffers
+    BULK       load                  BULK      the same; at intervals they are flushed, and the
+                                               checkpoint after them is in the log
+    BULK       loaded, write, close  LOGGED    the changes are flushed, the checkpoint is in the log
+    any        clear                 LOGGED    there is an empty database
+    any        close                 CLOSED    no handle of it is left: another may open it
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rocksdict import Rdict, WriteBatch, WriteOptions
+
+from state.errors import Corrupt, StateError
+from state.rocksdb import failures
+from state.rocksdb.memory import MemoryBudget
+from state.rocksdb.options import BULK, NORMAL, Tune, data_options, offsets_options
+from state.rocksdb.ranges import Cursor, Unusable, walk
+from state.store import Checkpoint
+
+log = logging.getLogger(__name__)
+
+_POSITION = b"position"
+_TOPIC_ID = b"topic-id"
+_WRITTEN_MS = b"written-ms"
+_STREAM_TIME_MS = b"stream-time"
+
+_BATCH_BYTES_MAX = 128 << 10
+"""rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
+milliseconds, after which other threads get their turn."""
+_BATCH_STEP = 64
+"""How many keys are put into a batch between two looks at its size."""
+_BULK_FROM_BYTES = 4 << 20
+"""What a restore loads before it leaves the log out."""
+_BULK_DURABLE_BYTES = 128 << 20
+"""What a restore loads between two checkpoints: the most that it does again after a crash."""
+_STALL_STEP_S = 0.01
+_STALL_REPORT_S = 5.0
+_STALL_MAX_S = 120.0
+_OWN_BUDGET_BYTES = 32 << 20
+
+Changes = Iterable[tuple[bytes, bytes | None]]
+
+
+class RocksDisk:
+    """One RocksDB database in a directory of its own.
+
+    `store` names it in messages. `budget` bounds its memory together with that of every other disk
+    that has the same; without one it has 32 MiB to itself. `tune` may change its options. `wait`
+    waits so many seconds while RocksDB takes no writes (it compacts, or flushes); without it
+    RocksDB waits itself, and keeps all threads of Python waiting. `part_written` is called between
+    the batches of one `write` or `load`: a test ends the process there.
+
+    Raises DirectoryLocked if another handle has it open, StateError if it can't be opened or `tune`
+    asks for what a store can't do. A damaged one can be made, to be cleared.
+    """
+
+    _database: Any
+    _data: Any
+    _offsets: Any
+    _offsets_handle: Any
+    _get: Callable[[bytes], bytes | None]
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        store: str | None = None,
+        budget: MemoryBudget | None = None,
+        tune: Tune | None = None,
+        wait: Callable[[float], object] | None = None,
+        part_written: Callable[[], object] | None = None,
+    ) -> None:
+        self._path = path
+        self._store = store or path.name
+        self._budget = budget or MemoryBudget(_OWN_BUDGET_BYTES)
+        self._tune = tune
+        self._wait = wait
+        self._part_written = part_written
+        self._cursors: set[Cursor] = set()
+        self._bulk = False
+        self._loaded_bytes = 0
+        self._undurable: Checkpoint | None = None
+        self._undurable_bytes = 0
+        self._logged = _write_options(logged=True, may_wait=wait is not None)
+        self._unlogged = _write_options(logged=False, may_wait=wait is not None)
+        self._unusable(self._closed)
+        self._open()
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            return self._get(key)  # raw mode: bytes in, bytes out
+        except Exception as error:
+            raise self._not_read(error) from error
+
+    def range(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return walk(self._iterate, self._cursors, first, last, reverse, self._not_read)
+
+    def approximate_count(self) -> int:
+        return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def checkpoint(self) -> Checkpoint | None:
+        get = self._offsets.get
+        try:
+            position = get(_POSITION)
+            if position is None:
+                return None
+            topic_id, written, stream_time = get(_TOPIC_ID), get(_WRITTEN_MS), get(_STREAM_TIME_MS)
+        except Exception as error:
+            raise self._not_read(error) from error
+        return Checkpoint(
+            _integer(position),
+            topic_id.decode(),
+            _integer(written) if written else 0,
+            _integer(stream_time) if stream_time else -1,
+        )
+
+    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+        # What the log has may not rest on what it has not.
+        self.loaded()
+        self._write(changes.items(), checkpoint, self._logged)
+
+    def delete_range(self, first: bytes, last: bytes) -> None:
+        try:
+            self._data.delete_range(first, last, self._unlogged if self._bulk else self._logged)
+        except Exception as error:
+            raise self._failed("be written", error) from error
+
+    def load(self, changes: Changes, checkpoint: Checkpoint) -> None:
+        if self._loaded_bytes < _BULK_FROM_BYTES:
+            self._loaded_bytes += self._write(changes, checkpoint, self._logged)
+            return
+        if not self._bulk:
+            self._bulk = True
+            self._compact_for(BULK)
+        self._undurable_bytes += self._write(changes, None, self._unlogged)
+        self._undurable = checkpoint
+        if self._undurable_bytes >= _BULK_DURABLE_BYTES:
+            self._make_durable()
+
+    def loaded(self) -> None:
+        self._loaded_bytes = 0
+        if self._bulk:
+            self._make_durable()
+            self._bulk = False
+            self._compact_for(NORMAL)
+
+    def clear(self) -> None:
+        self._bulk, self._loaded_bytes = False, 0
+        self._undurable, self._undurable_bytes = None, 0
+        self._release()
+        try:
+            # First of all the file without which nothing that is left could pass for a database.
+            (self._path / "CURRENT").unlink(missing_ok=True)
+            shutil.rmtree(self._path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise self._failed("be cleared", error) from error
+        self._open()
+
+    def close(self) -> None:
+        try:
+            self.loaded()
+        finally:
+            self._release()
+
+    def _open(self) -> None:
+        options = data_options(self._store, self._budget, self._tune)
+        families = {"default": options, "offsets": offsets_options(self._budget)}
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            if (reason := failures.torn(self._path)) is not None:
+                raise Corrupt(self._store, self._path, reason)
+            self._database = Rdict(str(self._path), options, column_families=families)
+            self._data = self._database.get_column_family("default")
+            self._offsets = self._database.get_column_family("offsets")
+            self._offsets_handle = self._database.get_column_family_handle("offsets")
+        except Exception as error:
+            failed = failures.failure(self._store, self._path, "be opened", error)
+            if not isinstance(failed, Corrupt):
+                raise failed from error
+            damage = failed
+            self._release()
+            self._unusable(lambda: damage)
+            return
+        self._get = self._data.get
+
+    def _make_durable(self) -> None:
+        """Flush what was loaded past the log, then log the checkpoint after it."""
+        try:
+            self._data.flush()
+        except Exception as error:
+            raise self._failed("be flushed", error) from error
+        if self._undurable is not None:
+            self._write((), self._undurable, self._logged)
+        self._undurable, self._undurable_bytes = None, 0
+
+    def _compact_for(self, purpose: dict[str, str]) -> None:
+        try:
+            self._data.set_options(purpose)
+        except Exception as error:
+            raise self._failed("be set up", error) from error
+
+    def _write(self, changes: Changes, checkpoint: Checkpoint | None, options: Any) -> int:
+        """The changes in bounded batches, the checkpoint in the last. Returns the bytes written."""
+        entries = iter(changes)
+        written = 0
+        following = list(islice(entries, _BATCH_STEP))
+        while True:
+            batch, kept = WriteBatch(raw_mode=True), following
+            _fill(batch, following)
+            following = list(islice(entries, _BATCH_STEP))
+            while following and batch.size_in_bytes() < _BATCH_BYTES_MAX:
+                _fill(batch, following)
+                kept += following
+                following = list(islice(entries, _BATCH_STEP))
+            written += batch.size_in_bytes()
+            self._put(batch, kept, None if following else checkpoint, options)
+            if not following:
+                return written
+            if self._part_written is not None:
+                self._part_written()
+
+    def _put(
+        self,
+        batch: Any,
+        entries: list[tuple[bytes, bytes | None]],
+        checkpoint: Checkpoint | None,
+        options: Any,
+    ) -> None:
+        """Write one batch; where RocksDB takes none, wait outside of it and write it again."""
+        write = self._database.write
+        stalled_s = 0.0
+        while True:
+            if checkpoint is not None:
+                self._put_checkpoint(batch, checkpoint)
+            size = batch.size_in_bytes()
+            try:
+                write(batch, options)
+                return
+            except Exception as error:
+                if not failures.is_stall(error):
+                    raise self._failed("be written", error) from error
+            stalled_s = self._wait_out_stall(size, stalled_s)
+            batch = WriteBatch(raw_mode=True)  # the other is used up
+            _fill(batch, entries)
+
+    def _put_checkpoint(self, batch: Any, checkpoint: Checkpoint) -> None:
+        handle = self._offsets_handle
+        batch.put(_POSITION, _stored(checkpoint.position), handle)
+        batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), handle)
+        batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), handle)
+        if checkpoint.stream_time_ms >= 0:
+            batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), handle)
+
+    def _wait_out_stall(self, size: int, stalled_s: float) -> float:
+        """Wait a while for RocksDB to take `size` bytes; how long that is in all, in seconds.
+
+        Raises StateError after two minutes: its threads are dead, or the disk is.
+        """
+        assert self._wait is not None
+        figure = self._database.property_int_value
+        rate = figure("rocksdb.actual-delayed-write-rate") or 0
+        # RocksDB counts a refused write as written: it has caught up after twice its time.
+        step_s = min(max(2 * size / rate if rate else 0.0, _STALL_STEP_S), 1.0)
+        self._wait(step_s)
+        after_s = stalled_s + step_s
+        state = (
+            f"store {self._store!r} in {self._path}: RocksDB has taken no write for "
+            f"{after_s:.0f} s, with {figure('rocksdb.num-immutable-mem-table')} buffers to flush "
+            f"and {figure('rocksdb.estimate-pending-compaction-bytes')} bytes to compact"
+        )
+        if after_s >= _STALL_MAX_S:
+            raise StateError(f"{state}: is the disk too slow, or full?")
+        if int(after_s / _STALL_REPORT_S) > int(stalled_s / _STALL_REPORT_S):
+            log.warning("%s", state)
+        return after_s
+
+    def _release(self) -> None:
+        """Let go of every handle: each keeps the database, and RocksDB's lock, alive."""
+        data, offsets, database = self._data, self._offsets, self._database
+        self._unusable(self._closed)
+        for cursor in self._cursors:
+            cursor.at = Unusable(self._closed)
+        self._cursors.clear()
+        # rocksdict flushes at each close, so the data go first.
+        failed: Exception | None = None
+        for handle in (data, offsets, database):
+            if isinstance(handle, Unusable):
+                continue
+            try:
+                handle.close()
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            log.warning("closing %s", self._failed("be flushed", failed))
+
+    def _unusable(self, error: Callable[[], StateError]) -> None:
+        nothing = Unusable(error)
+        self._database = self._data = nothing
+        self._offsets = self._offsets_handle = nothing
+        self._get = nothing.ask
+
+    def _closed(self) -> StateError:
+        return StateError(f"store {self._store!r} in {self._path} is closed")
+
+    def _iterate(self, bounds: Any) -> Any:
+        try:
+            return self._data.iter(bounds)
+        except Exception as error:
+            raise self._not_read(error) from error
+
+    def _not_read(self, error: Exception) -> StateError:
+        return self._failed("be read", error)
+
+    def _failed(self, doing: str, error: Exception) -> StateError:
+        return failures.failure(self._store, self._path, doing, error)
+
+
+def _fill(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
+    put, delete = batch.put, batch.delete
+    for key, value in entries:
+        if value is None:
+            delete(key)
+        else:
+            put(key, value)
+
+
+def _write_options(*, logged: bool, may_wait: bool) -> Any:
+    """With the write-ahead log or without. Where we can wait, RocksDB shall not."""
+    options: Any = WriteOptions()  # its stubs take the settings for methods
+    options.disable_wal = not logged
+    options.no_slowdown = may_wait
+    return options
+
+
+def _integer(stored: bytes) -> int:
+    return int.from_bytes(stored, "big", signed=True)
+
+
+def _stored(integer: int) -> bytes:
+    return integer.to_bytes(8, "big", signed=True)

@@ -1,0 +1,40 @@
+"""What an error of RocksDB means. rocksdict hands over the text of RocksDB's Status, nothing else.
+
+text                                    means
+IO error: ... lock ...                  another handle has the database open: DirectoryLocked
+Corruption: ...                         the data can't be trusted: Corrupt
+IO error: ... No such file ...          a file of the database is gone: Corrupt
+Result incomplete: Write stall          nothing is wrong: wait, and write again
+IO error: ... No space left ..., other  the machine, or a newer version's database: StateError,
+                                        and nothing is wiped
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from state.errors import Corrupt, DirectoryLocked, StateError
+
+
+def is_stall(error: Exception) -> bool:
+    """RocksDB takes no writes right now, and was asked not to wait."""
+    return "Write stall" in str(error)
+
+
+def failure(store: str, path: Path, doing: str, error: Exception) -> StateError:
+    """The error to raise for one that RocksDB raised while `doing` something."""
+    if isinstance(error, StateError):
+        return error
+    text = str(error)
+    if text.startswith("IO error") and ("While lock file" in text or "lock hold by" in text):
+        return DirectoryLocked(f"{path} is open elsewhere: {text}")
+    if text.startswith("Corruption") or "No such file or directory" in text:
+        return Corrupt(store, path, text)
+    return StateError(f"store {store!r} in {path} can't {doing}: {text}")
+
+
+def torn(path: Path) -> str | None:
+    """Why a directory can't be the database that it was, where RocksDB would make a new one."""
+    if (path / "CURRENT").exists() or next(path.glob("*.sst"), None) is None:
+        return None
+    return "it has data files and no CURRENT, the file that says which of them count"

@@ -1,0 +1,40 @@
+"""One memory budget for all databases of a process, however many stores it runs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rocksdict import Cache, WriteBufferManager
+
+_SMALLEST_BYTES = 8 << 20
+
+
+class MemoryUse(NamedTuple):
+    """Bytes in use: all of it, and the write buffers' part."""
+
+    total_bytes: int
+    write_buffer_bytes: int
+
+
+class MemoryBudget:
+    """What the blocks that were read and the write buffers of all databases take together.
+
+    Write buffers are charged to the block cache and get at most half of it: what is being written,
+    a restore included, drives blocks out instead of coming on top of them. Beyond its half a
+    database that writes flushes its buffer early. Index and filter blocks are in the cache too, so
+    nothing grows with the size of a store. The bound is soft by what flushes hold for a moment.
+
+    Raises ValueError under 8 MiB: databases would flush at every write.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        if max_bytes < _SMALLEST_BYTES:
+            raise ValueError(f"at least {_SMALLEST_BYTES} bytes for RocksDB, not {max_bytes}")
+        self.max_bytes = max_bytes
+        self.cache: Any = Cache(max_bytes)
+        self.write_buffers: Any = WriteBufferManager.new_write_buffer_manager_with_cache(
+            max_bytes // 2, False, self.cache
+        )
+
+    def used(self) -> MemoryUse:
+        return MemoryUse(self.cache.get_usage(), self.write_buffers.get_usage())

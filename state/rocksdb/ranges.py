@@ -1,0 +1,82 @@
+"""Iterators over a database, which their database owns.
+
+RocksDB's lock on a directory stays for as long as one iterator lives, so a disk lets all of them
+go when it closes, half used or not. One that is used after that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rocksdict import ReadOptions
+
+from state.errors import StateError
+
+
+class Unusable:
+    """Stands where a database or an iterator was: whatever is asked of it raises `error()`."""
+
+    def __init__(self, error: Callable[[], StateError]) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error()
+
+    def ask(self, key: bytes) -> bytes | None:
+        raise self._error()
+
+
+class Cursor:
+    """Where a range is. `at` is RocksDB's iterator until it is released."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+
+
+def walk(
+    iterate: Callable[[ReadOptions], Any],
+    cursors: set[Cursor],
+    first: bytes | None,
+    last: bytes | None,
+    reverse: bool,
+    failed: Callable[[Exception], StateError],
+) -> Iterator[tuple[bytes, bytes]]:
+    """Entries from `first` up to, and without, `last`; a generator, so nothing is held before its
+    first step.
+
+    `last` is RocksDB's own bound: it doesn't look at what is deleted beyond it. The iterator only
+    borrows the bytes, which live as long as this frame does. rocksdict 0.3.29 has no lower bound:
+    `set_iterate_lower_bound` sets the upper one.
+    """
+    bounds = ReadOptions()
+    if last is not None:
+        bounds.set_iterate_upper_bound(last)
+    cursor = Cursor(iterate(bounds))
+    cursors.add(cursor)
+    try:
+        # Asked of the cursor each time: a bound method kept here would keep the lock.
+        if reverse:
+            cursor.at.seek_to_last()
+            while (key := cursor.at.key()) is not None:
+                if first is not None and key < first:
+                    return
+                yield key, cursor.at.value()
+                cursor.at.prev()
+        else:
+            if first is None:
+                cursor.at.seek_to_first()
+            else:
+                cursor.at.seek(first)
+            while (key := cursor.at.key()) is not None:
+                yield key, cursor.at.value()
+                cursor.at.next()
+        try:
+            cursor.at.status()  # the end may be a block that can't be read
+        except Exception as error:
+            raise failed(error) from error
+    finally:
+        cursors.discard(cursor)
+        cursor.at = None  # before `last` goes

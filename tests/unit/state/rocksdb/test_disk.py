@@ -1,0 +1,282 @@
+"""A database: bounded batches, the checkpoint behind its data, bulk load, and a clean end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from state.errors import DirectoryLocked, StateError
+from state.rocksdb import RocksDisk
+from state.store import Checkpoint
+from tests.unit.state.rocksdb.killed import run_until_killed
+
+
+def records(first: int, last: int) -> dict[bytes, bytes | None]:
+    return {b"%09d" % n: b"v" * 100 for n in range(first, last)}
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[RocksDisk]:
+    disk = RocksDisk(tmp_path / "db")
+    yield disk
+    disk.close()
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_what_was_written_is_read_with_its_checkpoint(disk: RocksDisk) -> None:
+    assert disk.checkpoint() is None
+    disk.write({b"a": b"1", b"b": b"2", b"c": None}, Checkpoint(7, "topic", 1_000))
+    disk.write({b"b": None}, Checkpoint(9, "topic", 2_000, stream_time_ms=70))
+    assert (disk.get(b"a"), disk.get(b"b"), disk.get(b"c")) == (b"1", None, None)
+    assert disk.checkpoint() == Checkpoint(9, "topic", 2_000, 70)
+
+
+def test_the_checkpoint_alone_moves_where_nothing_changed(disk: RocksDisk) -> None:
+    disk.write({}, Checkpoint(3, "topic"))
+    disk.load((), Checkpoint(4, "topic"))
+    assert disk.checkpoint() == Checkpoint(4, "topic")
+
+
+def test_a_range_of_keys_is_deleted_without_its_end(disk: RocksDisk) -> None:
+    disk.write(records(0, 10), Checkpoint(10, "topic"))
+    disk.delete_range(b"%09d" % 2, b"%09d" % 8)
+    assert [key for key, _ in disk.range(None, None)] == [b"%09d" % n for n in (0, 1, 8, 9)]
+
+
+def test_a_crash_between_two_batches_leaves_the_old_checkpoint(tmp_path: Path) -> None:
+    def killed() -> None:
+        raise Killed
+
+    disk = RocksDisk(tmp_path / "db", part_written=killed)
+    disk.write(records(0, 1), Checkpoint(1, "topic"))
+    with pytest.raises(Killed):
+        disk.write(records(0, 12_000), Checkpoint(12_000, "topic"))
+    assert disk.checkpoint() == Checkpoint(1, "topic")
+    assert 1 < sum(1 for _ in disk.range(None, None)) < 12_000
+    disk.close()
+
+
+def test_kill_9_in_the_middle_of_a_write_leaves_a_prefix_and_the_old_checkpoint(
+    tmp_path: Path,
+) -> None:
+    run_until_killed(
+        tmp_path / "db",
+        """
+        parts = []
+        def part():
+            parts.append(1)
+            if len(parts) == 3:
+                die()
+        disk = RocksDisk(path, part_written=part)
+        disk.write(records(0, 1), Checkpoint(1, "topic"))
+        disk.write(records(1, 12_000), Checkpoint(12_000, "topic"))
+        """,
+    )
+    disk = RocksDisk(tmp_path / "db")
+    kept = [int(key) for key, _ in disk.range(None, None)]
+    assert disk.checkpoint() == Checkpoint(1, "topic")
+    assert kept == list(range(len(kept)))
+    assert 1_000 < len(kept) < 12_000
+    disk.close()
+
+
+def test_kill_9_after_a_write_loses_nothing(tmp_path: Path) -> None:
+    run_until_killed(
+        tmp_path / "db",
+        """
+        disk = RocksDisk(path)
+        disk.write(records(0, 12_000), Checkpoint(12_000, "topic", 5))
+        die()
+        """,
+    )
+    disk = RocksDisk(tmp_path / "db")
+    assert sum(1 for _ in disk.range(None, None)) == 12_000
+    assert disk.checkpoint() == Checkpoint(12_000, "topic", 5)
+    disk.close()
+
+
+# The first 40 000 records go through the log. Some of the rest are flushed when they fill a buffer,
+# the last are not: these are the records that a checkpoint must not be ahead of.
+LOAD = """
+disk = RocksDisk(path{arguments})
+for first in range(0, {count}, 10_000):
+    disk.load(records(first, first + 10_000).items(), Checkpoint(first + 10_000, "topic"))
+"""
+
+
+@pytest.mark.parametrize("count", [20_000, 100_000, 300_000])
+def test_kill_9_in_the_middle_of_a_bulk_load_never_leaves_a_checkpoint_ahead_of_its_data(
+    tmp_path: Path, count: int
+) -> None:
+    run_until_killed(tmp_path / "db", LOAD.format(count=count, arguments="") + "die()")
+    disk = RocksDisk(tmp_path / "db")
+    checkpoint = disk.checkpoint()
+    assert checkpoint is not None
+    missing = [n for n in range(checkpoint.position) if disk.get(b"%09d" % n) is None]
+    assert missing == []
+    disk.load(records(checkpoint.position, count).items(), Checkpoint(count, "topic"))
+    disk.close()
+    reopened = RocksDisk(tmp_path / "db")
+    assert sum(1 for _ in reopened.range(None, None)) == count
+    assert reopened.checkpoint() == Checkpoint(count, "topic")
+    reopened.close()
+
+
+@pytest.mark.parametrize("end", ["disk.loaded()", "disk.close()", "disk.write({}, c)"])
+def test_a_bulk_load_is_durable_once_it_has_ended(tmp_path: Path, end: str) -> None:
+    body = LOAD.format(count=100_000, arguments="") + f'c = Checkpoint(100_000, "topic")\n{end}\n'
+    run_until_killed(tmp_path / "db", body + "die()")
+    disk = RocksDisk(tmp_path / "db")
+    assert disk.checkpoint() == Checkpoint(100_000, "topic")
+    assert sum(1 for _ in disk.range(None, None)) == 100_000
+    disk.close()
+
+
+def test_a_long_bulk_load_is_not_done_again_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("state.rocksdb.disk._BULK_DURABLE_BYTES", 2 << 20)
+    disk = RocksDisk(tmp_path / "db")
+    for first in range(0, 100_000, 10_000):
+        disk.load(records(first, first + 10_000).items(), Checkpoint(first + 10_000, "topic"))
+    checkpoint = disk.checkpoint()
+    assert checkpoint is not None
+    assert checkpoint.position >= 60_000
+    disk.close()
+
+
+class Weighing:
+    """A database that notes the size of each batch, in bytes."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self.sizes: list[int] = []
+
+    def write(self, batch: Any, options: Any) -> None:
+        self.sizes.append(batch.size_in_bytes())
+        self._database.write(batch, options)
+
+
+@pytest.mark.parametrize(("count", "value_bytes"), [(50_000, 1), (5_000, 100), (50, 100_000)])
+def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
+    tmp_path: Path, count: int, value_bytes: int
+) -> None:
+    disk = RocksDisk(tmp_path / "db")
+    disk._database = weighing = Weighing(disk._database)
+    value = b"v" * value_bytes
+    disk.write({b"%09d" % n: value for n in range(count)}, Checkpoint(1, "topic"))
+    disk._database = weighing._database
+    step = 64 * (value_bytes + 20)
+    assert max(weighing.sizes) < 128 * 1024 + step + 100
+    assert sum(weighing.sizes) > count * (value_bytes + 9)
+    disk.close()
+
+
+class Stalled:
+    """A database that refuses so many writes as RocksDB does while it compacts or flushes."""
+
+    def __init__(self, database: Any, refusals: int) -> None:
+        self._database = database
+        self._refusals = refusals
+
+    def write(self, batch: Any, options: Any) -> None:
+        assert options.no_slowdown
+        self._refusals -= 1
+        if self._refusals >= 0:
+            raise Exception("Result incomplete: Write stall")
+        self._database.write(batch, options)
+
+    def property_int_value(self, name: str) -> int:
+        return 1_000_000 if name == "rocksdb.actual-delayed-write-rate" else 3
+
+
+def test_a_stalled_database_is_waited_for_outside_of_it(tmp_path: Path) -> None:
+    waited: list[float] = []
+    disk = RocksDisk(tmp_path / "db", wait=waited.append)
+    database = disk._database
+    disk._database = Stalled(database, 3)
+    disk.write(records(0, 500), Checkpoint(500, "topic"))
+    disk._database = database
+    # 500 entries of 109 bytes and some, twice the time that they take at 1 000 000 bytes a second.
+    assert waited == [pytest.approx(0.12, abs=0.02)] * 3
+    assert sum(1 for _ in disk.range(None, None)) == 500
+    assert disk.checkpoint() == Checkpoint(500, "topic")
+    disk.close()
+
+
+def test_a_database_that_stays_stalled_is_reported_and_given_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    waited: list[float] = []
+    disk = RocksDisk(tmp_path / "db", store="counts", wait=waited.append)
+    database = disk._database
+    disk._database = Stalled(database, 1_000_000)
+    with pytest.raises(StateError, match=r"store 'counts' in .* taken no write for 120 s.*full\?"):
+        disk.write(records(0, 500), Checkpoint(500, "topic"))
+    disk._database = database
+    assert sum(waited) == pytest.approx(120, abs=2)
+    assert 20 <= len(caplog.records) <= 24
+    disk.close()
+
+
+def test_writes_that_outrun_the_flushes_all_arrive(tmp_path: Path) -> None:
+    def tiny(options: Any) -> None:
+        options.set_write_buffer_size(64 << 10)
+        options.set_max_write_buffer_number(2)
+
+    waits = threading.Event()
+    disk = RocksDisk(tmp_path / "db", wait=waits.wait, tune=tiny)
+    for first in range(0, 40_000, 10_000):
+        disk.write(records(first, first + 10_000), Checkpoint(first + 10_000, "topic"))
+    assert sum(1 for _ in disk.range(None, None)) == 40_000
+    assert disk.checkpoint() == Checkpoint(40_000, "topic")
+    disk.close()
+
+
+def test_a_database_that_is_open_elsewhere_is_locked(tmp_path: Path) -> None:
+    disk = RocksDisk(tmp_path / "db")
+    with pytest.raises(DirectoryLocked, match="is open elsewhere"):
+        RocksDisk(tmp_path / "db")
+    disk.close()
+    RocksDisk(tmp_path / "db").close()
+
+
+def test_a_closed_disk_says_so_and_closes_again(tmp_path: Path) -> None:
+    disk = RocksDisk(tmp_path / "db", store="counts")
+    disk.close()
+    disk.close()
+    calls = [
+        lambda: disk.get(b"a"),
+        lambda: list(disk.range(None, None)),
+        disk.checkpoint,
+        lambda: disk.write({b"a": b"1"}, Checkpoint(1, "topic")),
+        lambda: disk.load([(b"a", b"1")], Checkpoint(1, "topic")),
+        lambda: disk.delete_range(b"a", b"b"),
+        disk.approximate_count,
+    ]
+    for call in calls:
+        with pytest.raises(StateError, match=r"store 'counts' in .* is closed"):
+            call()
+
+
+def test_clear_forgets_everything(tmp_path: Path) -> None:
+    disk = RocksDisk(tmp_path / "db")
+    disk.write(records(0, 100), Checkpoint(100, "topic"))
+    assert disk.approximate_count() == 100
+    half_used = disk.range(None, None)
+    next(half_used)
+    disk.clear()
+    assert disk.checkpoint() is None
+    assert list(disk.range(None, None)) == []
+    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    assert disk.get(b"a") == b"1"
+    with pytest.raises(StateError, match="is closed"):
+        next(half_used)
+    disk.close()

@@ -1,0 +1,250 @@
+"""Damage is told from a machine in trouble: the one is cleared and rebuilt, the other is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from state.errors import Corrupt, StateError
+from state.rocksdb import RocksDisk
+from state.rocksdb.failures import failure, is_stall
+from state.store import Checkpoint
+from tests.unit.state.rocksdb.killed import run_until_killed
+
+
+def make(path: Path) -> None:
+    """A closed database with one data file."""
+    disk = RocksDisk(path)
+    disk.write({b"%06d" % n: b"v" * 100 for n in range(10_000)}, Checkpoint(10_000, "topic"))
+    disk.close()
+
+
+def truncate(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.truncate(file.stat().st_size // 2)
+
+
+def overwrite(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.write(b"\xa5" * file.stat().st_size)
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def largest(path: Path, pattern: str) -> Path:
+    return max(path.glob(pattern), key=lambda file: file.stat().st_size)
+
+
+def read_all(disk: RocksDisk) -> None:
+    disk.checkpoint()
+    disk.get(b"005000")
+    list(disk.range(None, None))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        (pattern, damage)
+        for pattern in ("*.sst", "MANIFEST-*", "CURRENT")
+        for damage in (truncate, overwrite, empty, remove)
+        if (pattern, damage) != ("MANIFEST-*", truncate)
+    ],
+)
+def test_a_damaged_database_is_seen_and_cleared(
+    tmp_path: Path, pattern: str, damage: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "db"
+    make(path)
+    damage(largest(path, pattern))
+    disk = RocksDisk(path, store="counts")
+    with pytest.raises(Corrupt) as raised:
+        read_all(disk)
+    assert raised.value.store == "counts"
+    assert str(path) in str(raised.value)
+    assert raised.value.reason
+    disk.clear()
+    assert disk.checkpoint() is None
+    assert list(disk.range(None, None)) == []
+    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    disk.close()
+    reopened = RocksDisk(path)
+    assert (reopened.get(b"a"), reopened.checkpoint()) == (b"1", Checkpoint(1, "topic"))
+    reopened.close()
+
+
+def test_a_cut_manifest_is_an_older_database_whose_checkpoint_is_as_old(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    make(path)
+    truncate(largest(path, "MANIFEST-*"))
+    disk = RocksDisk(path)
+    assert disk.checkpoint() is None
+    assert list(disk.range(None, None)) == []
+    disk.close()
+
+
+def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    make(path)
+    file = largest(path, "*.sst")
+    with file.open("r+b") as opened:
+        opened.seek(file.stat().st_size // 4)
+        byte = opened.read(1)
+        opened.seek(-1, 1)
+        opened.write(bytes([byte[0] ^ 1]))
+    disk = RocksDisk(path)
+    assert disk.get(b"000000") is not None
+    for reverse in (False, True):
+        with pytest.raises(Corrupt, match="checksum"):
+            list(disk.range(None, None, reverse=reverse))
+    with pytest.raises(Corrupt, match="checksum"):
+        [disk.get(b"%06d" % n) for n in range(10_000)]
+    disk.close()
+
+
+def test_every_call_on_a_damaged_database_says_so_but_clear_and_close(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    make(path)
+    empty(path / "CURRENT")
+    disk = RocksDisk(path)
+    calls: list[Callable[[], object]] = [
+        lambda: disk.get(b"a"),
+        lambda: list(disk.range(None, None)),
+        disk.checkpoint,
+        lambda: disk.write({b"a": b"1"}, Checkpoint(1, "topic")),
+        lambda: disk.load([(b"a", b"1")], Checkpoint(1, "topic")),
+        lambda: disk.delete_range(b"a", b"b"),
+        disk.approximate_count,
+    ]
+    for call in calls:
+        with pytest.raises(Corrupt):
+            call()
+    disk.close()
+
+
+def test_a_log_that_was_cut_by_a_power_loss_is_a_suffix_lost_and_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    run_until_killed(
+        path,
+        """
+        disk = RocksDisk(path)
+        for first in range(0, 10_000, 1_000):
+            disk.write(records(first, first + 1_000), Checkpoint(first + 1_000, "topic"))
+        die()
+        """,
+    )
+    truncate(largest(path, "*.log"))
+    disk = RocksDisk(path)
+    checkpoint = disk.checkpoint()
+    assert checkpoint is not None
+    assert 0 < checkpoint.position < 10_000
+    assert all(disk.get(b"%09d" % n) is not None for n in range(checkpoint.position))
+    disk.close()
+
+
+def test_kill_9_while_a_database_is_first_made_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    path.mkdir()
+    (path / "MANIFEST-000001").write_bytes(b"half")
+    (path / "LOCK").touch()
+    disk = RocksDisk(path)
+    assert disk.checkpoint() is None
+    disk.close()
+
+
+def test_what_kill_9_leaves_of_a_database_that_was_being_cleared_is_never_taken_for_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "db"
+    run_until_killed(
+        path,
+        """
+        import shutil
+        from state.rocksdb import disk as module
+        disk = RocksDisk(path)
+        disk.write(records(0, 10_000), Checkpoint(10_000, "topic"))
+        disk.close()
+        disk = RocksDisk(path)
+        shutil.rmtree = lambda path: die()
+        disk.clear()
+        """,
+    )
+    disk = RocksDisk(path)
+    with pytest.raises(Corrupt, match="no CURRENT"):
+        disk.checkpoint()
+    disk.clear()
+    assert disk.checkpoint() is None
+    disk.close()
+
+
+def test_a_full_disk_is_no_damage_and_nothing_is_wiped(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    make(path)
+    code = """
+import resource, sys
+from pathlib import Path
+from state.errors import Corrupt, StateError
+from state.rocksdb import RocksDisk
+from state.store import Checkpoint
+disk = RocksDisk(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+import os
+for write in (disk.write, lambda c, at: disk.load(c.items(), at)):
+    try:
+        for first in range(10_000, 100_000, 1_000):
+            changes = {b"%06d" % n: os.urandom(100) for n in range(first, first + 1_000)}
+            write(changes, Checkpoint(first + 1_000, "topic"))
+    except Corrupt:
+        sys.exit("corrupt")
+    except StateError as error:
+        print(error)
+try:
+    disk.close()
+except StateError as error:
+    print(error)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "can't be written" in ended.stdout
+    assert "File too large" in ended.stdout
+    disk = RocksDisk(path)
+    checkpoint = disk.checkpoint()
+    assert checkpoint is not None
+    assert checkpoint.position >= 10_000
+    assert [n for n in range(checkpoint.position) if disk.get(b"%06d" % n) is None] == []
+    disk.close()
+
+
+def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match="Not a directory"):
+        RocksDisk(tmp_path / "file" / "db")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Corruption: block checksum mismatch", Corrupt),
+        ("IO error: No such file or directory: While open a file: 000012.sst", Corrupt),
+        ("IO error: No space left on device: While appending to file", StateError),
+        ("IO error: Input/output error: while reading", StateError),
+        ("IO error: Too many open files", StateError),
+        ("Invalid argument: Column families not opened: later", StateError),
+    ],
+)
+def test_the_text_of_an_error_tells_what_it_means(text: str, kind: type[StateError]) -> None:
+    error = failure("counts", Path("db"), "be read", Exception(text))
+    assert type(error) is kind
+    assert text in str(error)
+    assert not is_stall(Exception(text))
