@@ -82,6 +82,7 @@ class RuntimeWorld(World):
             request_timeout_ms=1_500,
             task_timeout_ms=300_000,
             max_poll_records=20,
+            repartition_purge_interval_ms=700,
             producer={"linger.ms": 5},
         )
         self.is_over = False

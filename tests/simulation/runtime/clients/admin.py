@@ -9,10 +9,10 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, TopicCollection, TopicPartition
 
 from coordinator.errors import Code
-from tests.simulation.runtime.clients.client import RETRIABLE, Client, Failed, raised
+from tests.simulation.runtime.clients.client import RETRIABLE, Client, Failed, as_metadata, raised
 from tests.simulation.runtime.process import Process
 
-LIST_OFFSETS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 2, 19, 21, 32
+LIST_OFFSETS, LIST_GROUPS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 2, 16, 19, 21, 32
 SPECIAL = {"EarliestSpec": -2, "LatestSpec": -1, "MaxTimestampSpec": -3}
 UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -43,17 +43,10 @@ class SimAdminClient:
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         topics = None if topic is None else [topic]
-        found = self._begin(self._client.metadata(topics)).result(timeout)
-        return SimpleNamespace(
-            topics={
-                name: SimpleNamespace(
-                    topic=name,
-                    error=None,
-                    partitions={part.partition_index: part for part in each.partitions},
-                )
-                for name, each in found.items()
-            }
-        )
+        return as_metadata(self._begin(self._client.metadata(topics)).result(timeout))
+
+    def list_consumer_groups(self, **_: Any) -> Answer:
+        return self._begin(self._groups())
 
     def describe_topics(self, topics: TopicCollection, **_: Any) -> dict[str, Answer]:
         return {name: self._begin(self._describe(name)) for name in topics.topic_names}
@@ -88,6 +81,13 @@ class SimAdminClient:
     def _begin(self, work: Coroutine[Any, Any, Any]) -> Answer:
         self._process.breathe()
         return Answer(self._process, work)
+
+    async def _groups(self) -> Any:
+        answer = await self._client.ask(
+            LIST_GROUPS, 4, {"states_filter": ()}, lambda answer: answer.error_code
+        )
+        valid = [SimpleNamespace(group_id=str(group.group_id)) for group in answer.groups]
+        return SimpleNamespace(valid=valid, errors=[])
 
     async def _describe(self, name: str) -> Any:
         found = await self._client.metadata([name])

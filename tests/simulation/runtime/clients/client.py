@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -38,6 +39,19 @@ class Failed(Exception):
     def __init__(self, code: Code) -> None:
         super().__init__(code.name)
         self.code = code
+
+
+def as_metadata(found: dict[str, Any]) -> Any:
+    """As confluent-kafka's `list_topics` gives it."""
+    topics = {
+        name: SimpleNamespace(
+            topic=name,
+            error=None,
+            partitions={part.partition_index: part for part in each.partitions},
+        )
+        for name, each in found.items()
+    }
+    return SimpleNamespace(topics=topics, brokers={1: SimpleNamespace(id=1)})
 
 
 def raised(code: int, what: str, **flags: bool) -> KafkaException:

@@ -15,7 +15,13 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from coordinator.errors import Code
 from tests.conformance.batches import Batch, decode
 from tests.simulation.loop import Unanswered
-from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client
+from tests.simulation.runtime.clients.client import (
+    RETRIABLE,
+    RETRY_MS,
+    Client,
+    as_metadata,
+    raised,
+)
 from tests.simulation.runtime.process import Process
 
 FETCH = 1
@@ -73,6 +79,14 @@ class SimConsumer:
         self._process.breathe()
         for each in partitions:
             del self._assigned[each.topic, each.partition]
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        self._process.breathe()
+        work = self._client.metadata(None if topic is None else [topic])
+        task = self._process.call(work, None if timeout < 0 else timeout)
+        if task is None:
+            raise raised(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        return as_metadata(task.result())
 
     def assignment(self) -> list[TopicPartition]:
         return [TopicPartition(*place) for place in self._assigned]
