@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple
+
+from typing_extensions import TypeVar
 
 from streams.durations import Duration, duration_ms
 from streams.errors import StreamsError
 from streams.processor.record import Record, Rewritten
 from streams.topology.nodes import Binding, Emit
 
-K2 = TypeVar("K2")
-V2 = TypeVar("V2")
+K2 = TypeVar("K2", default=Any)
+V2 = TypeVar("V2", default=Any)
 
 
 class RecordMetadata(NamedTuple):

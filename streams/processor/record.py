@@ -7,10 +7,12 @@ timestamp is looked up in the message that it came with, and only if somebody as
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-K = TypeVar("K")
-V = TypeVar("V")
+from typing_extensions import TypeVar
+
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 

@@ -45,6 +45,7 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
                     context=context,
                     downstream=downstream,
                     children={child.name: emits[child] for child in children[node]},
+                    only_sinks_follow=all(isinstance(c, SinkNode) for c in children[node]),
                     failed=_failed_at(node.name, context),
                 )
                 emits[node] = node.operator(binding)

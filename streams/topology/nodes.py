@@ -105,6 +105,8 @@ class Binding:
     """All that comes after it."""
     children: Mapping[str, Emit]
     """What comes directly after it, each by its name."""
+    only_sinks_follow: bool
+    """What comes after it reads values and keeps none."""
     failed: Failed
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from state.memory import MemoryDisk
+from state.store import Checkpoint
 from streams import App, StreamsError
 from streams.handling import Handler, Handlers, Stage
 from streams.runtime.counters import Counters
@@ -131,6 +132,12 @@ class BoundTask:
         self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms)
         self._receivers[name](self.message)
         self.message = None
+
+    def commit_stores(self) -> None:
+        """As the runtime does when Kafka has committed."""
+        for store in self.stores.values():
+            store.drain()
+            store.commit(Checkpoint(0, "id"))
 
     def close(self) -> None:
         for close in self.closers:

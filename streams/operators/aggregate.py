@@ -1,0 +1,135 @@
+"""Aggregate: each key's records folded into one value, kept in a store.
+
+Records without a key or without a value are passed over, and a fold that returns None deletes the
+key, as in Kafka Streams (KStreamAggregate, KStreamReduce). With caching the result of a key goes
+downstream once a commit, with the value it has then; without, at each record. A result's timestamp
+is the largest of the records in it.
+
+The store keeps the aggregate as an object and serialises it at the commit. A fold may change it in
+place, so the object is the store's alone: it goes in a rollback, and where somebody else could
+change it or would see it change, a copy is made through bytes:
+- what goes downstream, unless nothing but sinks follows, which only serialise it;
+- an input value that became the aggregate as it is: other branches have it too;
+- what a fold is handed where a failed one may be skipped: it may have failed half-way through.
+Numbers, text and the like need no copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from state.key_value import KeyValueStore
+from state.transaction import Entry
+from streams.serdes import Serde
+from streams.topology.nodes import Binding, Emit, Operator
+
+Fold = Callable[[Any, Any, Any], Any]
+"""Key, value, and the aggregate so far or None -> the next aggregate."""
+
+_CANNOT_CHANGE = frozenset({int, float, complex, bool, str, bytes, Decimal, date, datetime, UUID})
+
+
+def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Fold:
+    def fold(key: Any, value: Any, old: Any) -> Any:
+        return aggregator(key, value, initializer() if old is None else old)
+
+    return fold
+
+
+def reducing(reducer: Callable[[Any, Any], Any]) -> Fold:
+    """The first value of a key is its aggregate."""
+
+    def fold(key: Any, value: Any, old: Any) -> Any:
+        return value if old is None else reducer(old, value)
+
+    return fold
+
+
+def aggregate(store_name: str, serde: Serde[Any], fold: Fold, *, caching: bool) -> Operator:
+    copied = _copier(serde)
+
+    def bind(at: Binding) -> Emit:
+        downstream, failed = at.downstream, at.failed
+        store: KeyValueStore[Any, Any] = at.context.store(store_name)
+        emitted = _as_it_is if at.only_sinks_follow else copied
+        advance = (_beside if at.context.skips_processing else _in_place)(store, fold, copied)
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            if key is None or value is None:
+                return
+            try:
+                entry = advance(key, value, timestamp_ms)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            if not caching:
+                downstream(key, emitted(entry.value), entry.timestamp_ms)
+
+        def flush() -> None:
+            for entry in store.dirty():
+                downstream(entry.key, emitted(entry.value), entry.timestamp_ms)
+
+        if caching:
+            at.context.flushers.append(flush)
+        return process
+
+    return bind
+
+
+Advance = Callable[[Any, Any, int], Entry[Any, Any]]
+"""Takes a record into the aggregate of its key."""
+
+
+def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any], Any]) -> Advance:
+    """Where a fold that fails ends the transaction: one look-up, and no copy."""
+    update = store.update
+
+    def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+        entry = update(key)
+        old = entry.value
+        new = fold(key, value, old)
+        entry.value = copied(new) if new is value else new
+        if old is None or timestamp_ms > entry.timestamp_ms:
+            entry.timestamp_ms = timestamp_ms
+        return entry
+
+    return advance
+
+
+def _beside(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any], Any]) -> Advance:
+    """Where a fold may fail and its record be skipped: it works on a copy, and a key whose first
+    record is skipped has not been written."""
+    find, update = store.entry, store.update
+
+    def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+        held = find(key)
+        old = None if held is None else held.value
+        new = fold(key, value, copied(old))
+        if new is value:
+            new = copied(new)
+        entry = update(key)
+        entry.value = new
+        if old is None or timestamp_ms > entry.timestamp_ms:
+            entry.timestamp_ms = timestamp_ms
+        return entry
+
+    return advance
+
+
+def _copier(serde: Serde[Any]) -> Callable[[Any], Any]:
+    serialize, deserialize = serde.serialize, serde.deserialize
+
+    def copied(value: Any) -> Any:
+        if value is None or type(value) in _CANNOT_CHANGE:
+            return value
+        return deserialize(serialize(value))
+
+    return copied
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
