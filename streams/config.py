@@ -61,6 +61,11 @@ class StreamsConfig(BaseSettings):
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: int = 1
     state_dir: Path = Path("~/.local/state/millrace")
+    state_cleanup_delay_ms: int = 600_000
+    """How long the directory of a task that runs elsewhere is kept."""
+    rocksdb_memory_max_bytes: int = 256 << 20
+    """What RocksDB takes for all stores of the process: blocks that were read and write buffers, of
+    a restore too. At least 8 MiB."""
     replication_factor: int = -1
     """Of internal topics; -1 takes the broker's default."""
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
@@ -145,6 +150,15 @@ class StreamsConfig(BaseSettings):
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.rocksdb_memory_max_bytes < 8 << 20:
+            raise ValueError(
+                f"rocksdb_memory_max_bytes must be at least {8 << 20}, "
+                f"not {self.rocksdb_memory_max_bytes}"
+            )
+        if self.state_cleanup_delay_ms < 0:
+            raise ValueError(
+                f"state_cleanup_delay_ms can't be negative: {self.state_cleanup_delay_ms}"
+            )
         if self.commit_every_ms < 0:
             raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
         if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
+from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.embedded import bootstrap_address
 from streams.errors import ConfigError, StreamsError, UserError
@@ -87,6 +88,7 @@ class RunningApp:
                 host=self._host,
                 dial=self._dial,
                 stop=self._stop,
+                memory=MemoryBudget(config.rocksdb_memory_max_bytes),
             )
             self._loops = [
                 stream_loop(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from state.directory import StateDirectory
+from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Dial
@@ -37,6 +38,8 @@ class Worker:
     host: Host
     dial: Dial
     stop: Event
+    memory: MemoryBudget | None = None
+    """Of RocksDB, for all stores of the process."""
 
 
 def _purge(worker: Worker, admin: Admin) -> Purge:
@@ -100,6 +103,8 @@ def stream_loop(
                 admin,
                 worker.host,
                 committed_offsets=member.committed_offsets,
+                memory=worker.memory,
+                storing=lambda: reached(Step.STORING),
                 failures=Failures(
                     config.handlers,
                     counters=counters,

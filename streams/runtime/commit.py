@@ -4,6 +4,7 @@
     PRODUCED       outputs and changelogs are delivered, uncommitted  the transaction is aborted
     OFFSETS_SENT   the inputs' offsets are in the transaction         the transaction is aborted
     COMMITTED      all of it is visible at once                       stores catch up by replay
+    STORING        some of a store's changes are on disk              the store catches up by replay
     STORED         the stores are on disk with their positions        nothing to do
 
 At least once the same steps run without a transaction: a crash after PRODUCED doubles what was
@@ -24,12 +25,14 @@ from streams.runtime.task import Task
 
 
 class Step(Enum):
-    """The points of a commit that have a name, in their order."""
+    """The points of a commit that have a name, in their order. STORING is between two batches of
+    one store's write: never reached by a small one, many times by a large one."""
 
     PROCESSED = auto()
     PRODUCED = auto()
     OFFSETS_SENT = auto()
     COMMITTED = auto()
+    STORING = auto()
     STORED = auto()
 
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
-from state.rocksdb import RocksDisk
+from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore
 from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, TaskMigrated
@@ -38,7 +38,11 @@ _PENDING_REPORT_S = 2.0
 
 
 class Opener:
-    """Opens tasks of one application for one thread."""
+    """Opens tasks of one application for one thread.
+
+    `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
+    own. `storing` is called in the middle of a store's write.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,8 @@ class Opener:
         *,
         committed_offsets: Callable[[list[Partition]], CommittedOffsets],
         failures: Failures = FAILING,
+        memory: MemoryBudget | None = None,
+        storing: Callable[[], object] | None = None,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -58,6 +64,8 @@ class Opener:
         self._host = host
         self._committed_offsets = committed_offsets
         self._failures = failures
+        self._memory = memory
+        self._storing = storing
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -135,8 +143,17 @@ class Opener:
             log.warning("task %s waits: %s", name, error)
 
     def _store(self, task: str, spec: StoreSpec) -> StateStore:
-        path = self._directory.store_path(task, spec.name)
-        return open_store(spec, RocksDisk(path) if spec.persistent else MemoryDisk())
+        if not spec.persistent:
+            return open_store(spec, MemoryDisk())
+        disk = RocksDisk(
+            self._directory.store_path(task, spec.name),
+            store=spec.name,
+            budget=self._memory,
+            tune=spec.rocksdb,
+            wait=self._host.event().wait,
+            part_written=self._storing,
+        )
+        return open_store(spec, disk)
 
     def _positions(
         self, partitions: list[Partition], committed: Mapping[Partition, Committed]

@@ -240,4 +240,4 @@ def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
-    assert world.steps == list(Step)
+    assert world.steps == [step for step in Step if step is not Step.STORING]
