@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from streams.errors import ConfigError
 from streams.handling import Handlers, parse_handler
+from streams.resets import NOWHERE, reset
 
 EMBEDDED = "embedded"
 
@@ -68,8 +69,12 @@ class StreamsConfig(BaseSettings):
     a restore too. At least 8 MiB."""
     replication_factor: int = -1
     """Of internal topics; -1 takes the broker's default."""
-    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    """Where to start on an input partition for which nothing has been committed."""
+    auto_offset_reset: str = "earliest"
+    """Where to start on an input partition for which nothing has been committed: `earliest`,
+    `latest`, `none` (the thread stops) or `by_duration:PT24H` (see `streams.resets`)."""
+    offset_out_of_range: str = "fail"
+    """Where to go on when an input's offset is outside of its topic: `fail` (the thread stops),
+    `earliest`, `latest` or `by_duration:PT24H`. The log and the counters say what was skipped."""
     transaction_timeout_ms: int = 10_000
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
@@ -131,6 +136,12 @@ class StreamsConfig(BaseSettings):
                     f"{server!r} is not host:port (or 'embedded' for a broker of ours)"
                 )
         return servers
+
+    @field_validator("auto_offset_reset", "offset_out_of_range")
+    @classmethod
+    def _resets(cls, text: str, info: ValidationInfo) -> str:
+        reset(text, nowhere=NOWHERE[info.field_name or ""])
+        return text
 
     @field_validator("consumer", "producer")
     @classmethod

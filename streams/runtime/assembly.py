@@ -22,6 +22,7 @@ from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
 from streams.runtime.purge import Purge
+from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
 
@@ -80,6 +81,13 @@ def stream_loop(
         stopping=worker.stop.is_set,
         host=worker.host,
     )
+    resetting = Resetting(
+        admin,
+        worker.host,
+        auto_offset_reset=config.auto_offset_reset,
+        offset_out_of_range=config.offset_out_of_range,
+        internal=topology.repartition_topics,
+    )
     return StreamLoop(
         Parts(
             name=f"thread {number}",
@@ -95,12 +103,12 @@ def stream_loop(
                 timeout_ms=config.task_timeout_ms,
                 beside=True,
             ),
+            resetting=resetting,
             admin=admin,
             opener=Opener(
                 topology,
-                config,
                 worker.directory,
-                admin,
+                resetting,
                 worker.host,
                 committed_offsets=member.committed_offsets,
                 memory=worker.memory,

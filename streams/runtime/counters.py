@@ -13,6 +13,9 @@ class Counters:
     commits: int = 0
     rebalances: int = 0
     restored_records: int = 0
+    offsets_out_of_range: int = 0
+    records_out_of_range: int = 0
+    """By `offset_out_of_range`: what was still to be read and never will be."""
     recoveries: int = 0
     """All of them; by kind below."""
     outcomes_unknown: int = 0

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +39,7 @@ from streams.runtime.counters import Counters
 from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task, TaskContext, TaskState
 
@@ -60,6 +61,7 @@ class Parts:
     member: ClassicMember
     consumer: DataConsumer
     restorer: Restorer[Task]
+    resetting: Resetting
     admin: Admin
     opener: Opener
     producers: Producers
@@ -136,8 +138,8 @@ class StreamLoop:
         messages = parts.consumer.take(
             parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
         )
-        for partition, position in parts.consumer.strayed().items():
-            raise StreamsError(f"{partition}: position {position} is outside the topic")
+        if strayed := parts.consumer.strayed():
+            self._go_on(strayed)
         if messages:
             self._process(messages)
         parts.producers.poll()
@@ -166,6 +168,17 @@ class StreamLoop:
             where = context.origin() if context is not None else self._parts.name
             raise _named(error, f"record {where}") from error
         self.counters.records += len(messages)
+
+    def _go_on(self, strayed: Mapping[Partition, int]) -> None:
+        """Positions turned out to be outside of their topics: what happens is a setting."""
+        positions = self._parts.resetting.go_on(strayed)
+        self._parts.consumer.remove(positions)
+        self._parts.consumer.add(positions)
+        for (topic, number), position in positions.items():
+            task, _ = self._routes[topic][number]
+            task.positions[Partition(topic, number)] = position
+        self.counters.offsets_out_of_range = self._parts.resetting.offsets_out_of_range
+        self.counters.records_out_of_range = self._parts.resetting.records_out_of_range
 
     def _commit(self) -> None:
         self._next_commit()

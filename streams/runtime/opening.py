@@ -17,15 +17,14 @@ from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore
-from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
-from streams.runtime.clients import Admin
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
 from streams.runtime.offsets import decode_metadata
+from streams.runtime.resetting import Resetting
 from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Topology
@@ -47,9 +46,8 @@ class Opener:
     def __init__(
         self,
         topology: Topology,
-        config: StreamsConfig,
         directory: StateDirectory,
-        admin: Admin,
+        resetting: Resetting,
         host: Host,
         *,
         committed_offsets: Callable[[list[Partition]], CommittedOffsets],
@@ -58,9 +56,8 @@ class Opener:
         storing: Callable[[], object] | None = None,
     ) -> None:
         self._topology = topology
-        self._config = config
         self._directory = directory
-        self._admin = admin
+        self._resetting = resetting
         self._host = host
         self._committed_offsets = committed_offsets
         self._failures = failures
@@ -117,7 +114,9 @@ class Opener:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
         self._say_pending(found.pending)
         stable = [task for task in tasks if self._pending.isdisjoint(task.partitions)]
-        positions = self._positions([p for task in stable for p in task.partitions], found.offsets)
+        fresh = [p for task in stable for p in task.partitions if p not in found.offsets]
+        positions = {p: each.offset for p, each in found.offsets.items()}
+        positions |= self._resetting.begin(fresh)
         for task in stable:
             mine = {p: found.offsets[p] for p in task.partitions if p in found.offsets}
             task.restore({p: positions[p] for p in task.partitions}, _required(task, mine))
@@ -154,18 +153,6 @@ class Opener:
             part_written=self._storing,
         )
         return open_store(spec, disk)
-
-    def _positions(
-        self, partitions: list[Partition], committed: Mapping[Partition, Committed]
-    ) -> dict[Partition, int]:
-        fresh = [p for p in partitions if p not in committed]
-        earliest = self._config.auto_offset_reset == "earliest"
-        # A repartition topic is ours: its records are never skipped.
-        internal = self._topology.repartition_topics
-        first = [p for p in fresh if earliest or p.topic in internal]
-        last = [p for p in fresh if p not in first]
-        positions = {p: committed[p].offset for p in partitions if p in committed}
-        return positions | self._admin.earliest(first) | self._admin.latest(last)
 
 
 def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:

@@ -120,30 +120,54 @@ class Admin:
         """The high watermark of each partition: above every record, of open transactions too."""
         return self._offsets(partitions, OffsetSpec.latest())
 
+    def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+        """The offset of the first record of each partition that has this timestamp or a later one;
+        the end where all records are older."""
+        asked = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
+        found = {p: answer.offset for p, answer in self._list_offsets(asked).items()}
+        older = [partition for partition, offset in found.items() if offset < 0]
+        if not older:
+            return found
+        # No record, or no answer (see `_offsets`)? To take the second for the first would skip all.
+        ends, starts = self.latest(older), self.earliest(older)
+        newest = self._list_offsets({p: OffsetSpec.max_timestamp() for p in older})
+        for partition, answer in newest.items():
+            is_empty = starts[partition] == ends[partition]
+            if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
+                raise OutcomeUnknown(f"offset of {partition} by time: no answer")
+        return found | ends
+
     def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        if not partitions:
+        found = self._list_offsets(dict.fromkeys(partitions, spec))
+        for partition, answer in found.items():
+            if answer.offset < 0:
+                # What librdkafka 2.16 answers, without an error, when it was cut off.
+                self._renew()
+                raise OutcomeUnknown(f"offset of {partition}: no answer")
+        return {partition: answer.offset for partition, answer in found.items()}
+
+    def _list_offsets(self, asked: Mapping[Partition, OffsetSpec]) -> dict[Partition, Any]:
+        if not asked:
             return {}
         answers = self._admin.list_offsets(
-            {TopicPartition(*p): spec for p in partitions},
+            {TopicPartition(*partition): spec for partition, spec in asked.items()},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
         )
         try:
             return {
-                Partition(asked.topic, asked.partition): self._offset(asked, answer)
-                for asked, answer in answers.items()
+                Partition(a.topic, a.partition): self._result(
+                    answer, f"offset of {a.topic}[{a.partition}]"
+                )
+                for a, answer in answers.items()
             }
         except OutcomeUnknown:
-            # librdkafka's admin asks with the leader epoch that it has once seen, and does not look
-            # again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does.
-            self._admin = AdminClient(self._settings, logger=log)
+            self._renew()
             raise
 
-    def _offset(self, asked: TopicPartition, answer: Any) -> int:
-        doing = f"offset of {asked.topic}[{asked.partition}]"
-        offset: int = self._result(answer, doing).offset
-        if offset < 0:  # what librdkafka 2.16 answers, without an error, when it was cut off
-            raise OutcomeUnknown(f"{doing}: no answer")
-        return offset
+    def _renew(self) -> None:
+        """librdkafka's admin asks with the leader epoch that it has once seen, and does not look
+        again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does."""
+        self._admin = AdminClient(self._settings, logger=log)
 
     def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
         try:

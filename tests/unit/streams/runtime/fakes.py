@@ -336,6 +336,10 @@ class FakeAdmin(Admin):
         with self._script.call("admin.earliest"):
             return {p: self._kafka.starts[p] for p in partitions}
 
+    def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+        with self._script.call("admin.since"):
+            return {p: self._kafka.since(p, timestamp_ms) for p in partitions}
+
     def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         with self._script.call("admin.latest"):
             return {p: self._kafka.high_watermark(p) for p in partitions}

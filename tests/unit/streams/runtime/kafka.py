@@ -132,6 +132,12 @@ class Kafka:
                 return offset
         return len(self.logs[partition])
 
+    def since(self, partition: Partition, timestamp_ms: int) -> int:
+        """The first offset that has this timestamp or a later one; the end where all are older."""
+        log = self.logs[partition]
+        offsets = range(self.starts[partition], len(log))
+        return next((o for o in offsets if log[o].timestamp_ms >= timestamp_ms), len(log))
+
     def read(self, partition: Partition, position: int) -> Iterator[Message]:
         """Committed records from `position` on."""
         log = self.logs[partition]

@@ -9,11 +9,11 @@ import pytest
 from state.directory import StateDirectory
 from state.errors import StateError
 from streams import App, Store, serdes
-from streams.config import StreamsConfig
-from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
 from streams.runtime.opening import Opener
+from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.topology.build import Topology
@@ -53,9 +53,14 @@ class Opening:
         admin, host = FakeAdmin(self.kafka, self.script), FakeHost(self.clock)
         self.opener = Opener(
             topology,
-            StreamsConfig(auto_offset_reset=reset),
             self.directory,
-            admin,
+            Resetting(
+                admin,
+                host,
+                auto_offset_reset=reset,
+                offset_out_of_range="fail",
+                internal=topology.repartition_topics,
+            ),
             host,
             committed_offsets=self.member.committed_offsets,
         )
@@ -154,7 +159,10 @@ def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path
     world.directory.lock_task("0_0").release()
 
 
-@pytest.mark.parametrize(("reset", "position"), [("earliest", 1), ("latest", 3)])
+@pytest.mark.parametrize(
+    ("reset", "position"),
+    [("earliest", 1), ("latest", 3), ("by_duration:999998", 2), ("by_duration:PT1S", 3)],
+)
 def test_an_input_without_a_committed_offset_begins_where_the_setting_says(
     tmp_path: Path, reset: str, position: int
 ) -> None:
@@ -164,7 +172,19 @@ def test_an_input_without_a_committed_offset_begins_where_the_setting_says(
     assert world.position() == position
 
 
-@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_an_input_without_a_committed_offset_is_refused_where_the_setting_says_so(
+    tmp_path: Path,
+) -> None:
+    world = Opening(counting(), tmp_path, "none")
+    task = world.create()
+    with pytest.raises(StreamsError, match=r"nothing is committed for in\[0\], and auto_offset"):
+        world.opener.locate([task])
+    task.close()
+    world.kafka.offsets[INPUT] = Committed(0, "")
+    assert world.position() == 0
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest", "none"])
 def test_a_repartition_topic_is_never_skipped(tmp_path: Path, reset: str) -> None:
     world = Opening(repartitioned(), tmp_path, reset)
     world.kafka.load(REPARTITION, ("a", "1"), ("a", "2"))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from state.directory import StateDirectory
 from streams import App, Store, serdes
-from streams.config import StreamsConfig
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
 from streams.runtime.commit import Step
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
@@ -68,6 +68,7 @@ class World:
         guarantee: str = "exactly_once_v2",
         commit_every_ms: int = 0,
         task_timeout_ms: int = 60_000,
+        offset_out_of_range: str = "fail",
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -83,7 +84,13 @@ class World:
         self.steps: list[Step] = []
         admin = FakeAdmin(self.kafka, self.script)
         host = FakeHost(self.clock)
-        config = StreamsConfig()
+        resetting = Resetting(
+            admin,
+            host,
+            auto_offset_reset="earliest",
+            offset_out_of_range=offset_out_of_range,
+            internal=topology.repartition_topics,
+        )
         self.loop = StreamLoop(
             Parts(
                 name="thread 0",
@@ -98,12 +105,12 @@ class World:
                     transactions=guarantee != "at_least_once",
                     timeout_ms=task_timeout_ms,
                 ),
+                resetting=resetting,
                 admin=admin,
                 opener=Opener(
                     topology,
-                    config,
                     self.directory,
-                    admin,
+                    resetting,
                     host,
                     committed_offsets=self.member.committed_offsets,
                 ),

@@ -1,0 +1,104 @@
+"""Where to read an input for which nothing is committed, or whose offset is outside of its topic.
+
+By the application's settings (`streams.resets`), and never silently: the log and the counters name
+what is passed over. Internal topics have no policy: a repartition topic that lost records which are
+still to be read has lost part of the result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from streams.errors import StreamsError
+from streams.positions import Partition
+from streams.resets import NOWHERE, Reset, Where, reset
+from streams.runtime.clients import Admin
+from streams.runtime.host import Host
+
+log = logging.getLogger(__name__)
+
+
+class Resetting:
+    """Finds positions by policy. `internal` are the repartition topics."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        host: Host,
+        *,
+        auto_offset_reset: str,
+        offset_out_of_range: str,
+        internal: Collection[str],
+    ) -> None:
+        self._admin = admin
+        self._host = host
+        self._uncommitted = reset(auto_offset_reset, nowhere=NOWHERE["auto_offset_reset"])
+        self._out_of_range = reset(offset_out_of_range, nowhere=NOWHERE["offset_out_of_range"])
+        self._internal = internal
+        self.offsets_out_of_range = 0
+        """How often an offset was outside of its topic."""
+        self.records_out_of_range = 0
+        """By that: offsets that were still to be read and never will be."""
+
+    def begin(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where to begin partitions for which nothing is committed. Raises StreamsError where
+        `auto_offset_reset` is `none`."""
+        # A repartition topic is ours: its records are never skipped.
+        internal = [p for p in partitions if p.topic in self._internal]
+        inputs = [p for p in partitions if p.topic not in self._internal]
+        if inputs and self._uncommitted.where is Where.NOWHERE:
+            raise StreamsError(
+                f"nothing is committed for {_listed(inputs)}, and auto_offset_reset=none: commit "
+                "an offset for the group, or let auto_offset_reset say where to begin"
+            )
+        return self._admin.earliest(internal) | self._at(self._uncommitted, inputs)
+
+    def go_on(self, strayed: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Where to go on with partitions that can't be read at these offsets. Raises StreamsError
+        where `offset_out_of_range` is `fail`, and for internal topics."""
+        partitions = list(strayed)
+        starts, ends = self._admin.earliest(partitions), self._admin.latest(partitions)
+        for partition, offset in strayed.items():
+            where = f"offset {offset} of {partition} is outside of what is there, "
+            where += f"{starts[partition]} to {ends[partition]}"
+            if partition.topic in self._internal:
+                raise StreamsError(
+                    f"{where}: records between two steps of this application are lost. Was the "
+                    "topic deleted, or its retention changed? Reset the application"
+                )
+            if self._out_of_range.where is Where.NOWHERE:
+                raise StreamsError(
+                    f"{where}, and offset_out_of_range=fail: bring the records back, commit "
+                    "another offset for the group, or let offset_out_of_range say where to go on"
+                )
+        found = self._at(self._out_of_range, partitions)
+        for partition, offset in strayed.items():
+            position = found[partition]
+            skipped = max(position - offset, 0)
+            self.offsets_out_of_range += 1
+            self.records_out_of_range += skipped
+            log.warning(
+                "offset %d of %s is outside of what is there, %d to %d: it goes on at %d "
+                "(offset_out_of_range=%s), %s",
+                *(offset, partition, starts[partition], ends[partition], position),
+                self._out_of_range.where.value,
+                f"{skipped} records are skipped"
+                if position >= offset
+                else f"the {ends[partition] - position} there are now may be read again",
+            )
+        return found
+
+    def _at(self, policy: Reset, partitions: list[Partition]) -> dict[Partition, int]:
+        match policy.where:
+            case Where.EARLIEST:
+                return self._admin.earliest(partitions)
+            case Where.LATEST:
+                return self._admin.latest(partitions)
+            case _:
+                since_ms = self._host.now_ms() - policy.duration_ms
+                return self._admin.since(partitions, since_ms)
+
+
+def _listed(partitions: Collection[Partition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))
