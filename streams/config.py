@@ -96,6 +96,14 @@ class StreamsConfig(BaseSettings):
     production_handler: Any = "fail"
     """The same, where a record can't be written: a serde refuses it, it is too large, its topic
     does not exist. What the broker refuses later fails its transaction."""
+    max_task_idle_ms: int = 0
+    """How long a task that reads several partitions waits for one without records: -1 not at all,
+    0 while there is something that it has not got yet, above 0 so much longer."""
+    buffered_records_per_partition: int = 1_000
+    """Of a task that reads several partitions: above it a partition is paused."""
+    statestore_uncommitted_max_bytes: int = 64 * 1024 * 1024
+    """How much memory uncommitted writes of a worker may take, about, before there is an early
+    commit; -1: any (KIP-892)."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
 
@@ -158,6 +166,7 @@ class StreamsConfig(BaseSettings):
             "max_poll_records",
             "task_timeout_ms",
             "repartition_purge_interval_ms",
+            "buffered_records_per_partition",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -170,6 +179,9 @@ class StreamsConfig(BaseSettings):
             raise ValueError(
                 f"state_cleanup_delay_ms can't be negative: {self.state_cleanup_delay_ms}"
             )
+        for name in ("max_task_idle_ms", "statestore_uncommitted_max_bytes"):
+            if getattr(self, name) < -1:
+                raise ValueError(f"{name} must be at least -1, not {getattr(self, name)}")
         if self.commit_every_ms < 0:
             raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
         if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:

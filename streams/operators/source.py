@@ -1,13 +1,19 @@
-"""Source: a message from the consumer becomes key, value and timestamp."""
+"""Source: a message from the consumer becomes key, value and timestamp, and moves stream time.
+
+A record with a negative timestamp is dropped and counted (Kafka Streams' RecordQueue).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from streams.errors import SerdeError
 from streams.handling import Stage
 from streams.topology.nodes import Context, Emit, SourceNode
+
+log = logging.getLogger(__name__)
 
 
 def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable[[Any], None]:
@@ -31,6 +37,13 @@ def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable
             )
             context.failed(Stage.DESERIALIZATION, node.name, error, refusal)
             return
-        downstream(key, value, message.timestamp()[1])
+        timestamp_ms = message.timestamp()[1]
+        if timestamp_ms > context.stream_time_ms:
+            context.stream_time_ms = timestamp_ms
+        elif timestamp_ms < 0:
+            context.dropped += 1
+            log.warning("%s is dropped: its timestamp is %d", context.origin(), timestamp_ms)
+            return
+        downstream(key, value, timestamp_ms)
 
     return receive

@@ -22,6 +22,7 @@ from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
 from streams.runtime.purge import Purge
+from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
@@ -130,6 +131,8 @@ def stream_loop(
             host=worker.host,
             commit_every_ms=config.commit_every_ms,
             records_max=config.max_poll_records,
+            order=Order(config.max_task_idle_ms, config.buffered_records_per_partition),
+            uncommitted_bytes_max=_share(config),
             task_timeout_ms=config.task_timeout_ms,
             changed=changed,
             reached=reached,
@@ -137,3 +140,9 @@ def stream_loop(
             counters=counters,
         )
     )
+
+
+def _share(config: StreamsConfig) -> int:
+    """What a thread may hold of the memory for uncommitted writes."""
+    given = config.statestore_uncommitted_max_bytes
+    return given // config.num_stream_threads if given >= 0 else given

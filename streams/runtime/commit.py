@@ -88,7 +88,7 @@ class Committer:
         self._reached(Step.PRODUCED)
         positions = self._consumer.positions(p for task in dirty for p in task.positions)
         for task in dirty:
-            task.positions.update((p, positions[p]) for p in task.positions if p in positions)
+            task.advance(positions)
         for producer, together in shared:
             if producer.transactional:
                 offsets = _offsets(together)

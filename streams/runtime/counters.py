@@ -1,4 +1,4 @@
-"""Counters of one stream thread."""
+"""What a stream thread has done, in numbers: for metrics, logs and tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Counters:
-    """What a thread has done."""
+    """All since the thread began."""
 
     records: int = 0
+    """Processed, those that were rolled back later included."""
+    dropped: int = 0
+    """Of these passed over since their timestamp was negative."""
+    punctuations: int = 0
     commits: int = 0
+    """With something in them."""
+    early_commits: int = 0
+    """Of these before the interval was over: a processor asked, or memory ran full."""
     rebalances: int = 0
     restored_records: int = 0
     offsets_out_of_range: int = 0

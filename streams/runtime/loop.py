@@ -17,31 +17,29 @@ up from where they are; the consumer goes on from the offsets.
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 from state.errors import StateError
-from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated, UserError
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.classic import ClassicMember, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
-from streams.runtime.clients import (
-    Admin,
-    DataConsumer,
-    group_metadata,
-    recovery_from_produce,
-)
+from streams.runtime.clients import Admin, DataConsumer, group_metadata
 from streams.runtime.commit import Committer, Offsets, Step
+from streams.runtime.context import COMMIT
 from streams.runtime.counters import Counters
+from streams.runtime.failures import NAMED
 from streams.runtime.host import Event, Host
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.queues import Order
+from streams.runtime.recovery import named
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task, TaskContext, TaskState
+from streams.runtime.task import Task, TaskState
+from streams.runtime.work import Work
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +67,9 @@ class Parts:
     host: Host
     commit_every_ms: int
     records_max: int
+    order: Order
+    uncommitted_bytes_max: int
+    """Of this thread; -1: any."""
     task_timeout_ms: int
     changed: Callable[[str], None]
     """Is told REBALANCING and RUNNING."""
@@ -86,7 +87,7 @@ class StreamLoop:
         self.counters = parts.counters
         self.tasks: dict[str, Task] = {}
         self._assigned: Assigned | None = None
-        self._routes: dict[str, dict[int, tuple[Task, Callable[[Any], None]]]] = {}
+        self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
         self._commit_at = 0.0
         self._trouble_since: float | None = None
         self._settled_at = 0.0
@@ -129,54 +130,39 @@ class StreamLoop:
             return
         if not self._is_settled():
             self._start_tasks()
-        if not self._routes:
+        if not self._work:
             self._quiet()
             if not self._in(TaskState.RESTORING):
                 parts.stop.wait(_TAKE_WAIT_S)
             return
-        now = parts.host.monotonic_s()
-        messages = parts.consumer.take(
-            parts.records_max, min(_TAKE_WAIT_S, max(self._commit_at - now, 0.0))
-        )
+        left_s = max(self._commit_at - parts.host.monotonic_s(), 0.0)
+        self._work.take(parts.records_max, min(_TAKE_WAIT_S, left_s))
         if strayed := parts.consumer.strayed():
-            self._go_on(strayed)
-        if messages:
-            self._process(messages)
+            self._reset(strayed)
+        self._work.process(self._go_on)
         parts.producers.poll()
         if parts.host.monotonic_s() >= self._commit_at:
             self._commit()
 
-    def _process(self, messages: list[Any]) -> None:
-        begin = self._parts.producers.begin
-        routes = self._routes
-        context: TaskContext | None = None
-        try:
-            for message in messages:
-                try:
-                    task, receive = routes[message.topic()][message.partition()]
-                except KeyError:
-                    continue  # taken just before its partition was given away
-                if not task.dirty:
-                    begin(task.name)
-                    task.dirty = True
-                context = task.context
-                context.message = message
-                receive(message)
-        except (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown):
-            raise
-        except Exception as error:
-            where = context.origin() if context is not None else self._parts.name
-            raise _named(error, f"record {where}") from error
-        self.counters.records += len(messages)
+    def _go_on(self) -> bool:
+        """Between two slices: whether to process the next."""
+        if self._parts.host.monotonic_s() >= self._commit_at:
+            self._commit()
+        elif self._work.commit_asked or self._is_memory_full():
+            self.counters.early_commits += 1
+            self._commit()
+        return not self._interrupted()
 
-    def _go_on(self, strayed: Mapping[Partition, int]) -> None:
+    def _is_memory_full(self) -> bool:
+        return 0 <= self._parts.uncommitted_bytes_max < self._work.uncommitted_bytes
+
+    def _reset(self, strayed: Mapping[Partition, int]) -> None:
         """Positions turned out to be outside of their topics: what happens is a setting."""
         positions = self._parts.resetting.go_on(strayed)
         self._parts.consumer.remove(positions)
         self._parts.consumer.add(positions)
-        for (topic, number), position in positions.items():
-            task, _ = self._routes[topic][number]
-            task.positions[Partition(topic, number)] = position
+        for partition, position in positions.items():
+            self._work.task_of(partition).positions[partition] = position
         self.counters.offsets_out_of_range = self._parts.resetting.offsets_out_of_range
         self.counters.records_out_of_range = self._parts.resetting.records_out_of_range
 
@@ -184,12 +170,11 @@ class StreamLoop:
         self._next_commit()
         try:
             committed = self._committer.commit(self.tasks.values())
-        except (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown):
+        except NAMED:
             raise
-        except StateError as error:
-            raise StreamsError(str(error)) from error
         except Exception as error:
-            raise _named(error, TaskContext.COMMIT) from error
+            raise named(error, COMMIT) from error
+        self._work.committed()
         if committed:
             self.counters.commits += 1
             self._trouble_since = None
@@ -243,20 +228,17 @@ class StreamLoop:
             producers.of(task.name)  # has fenced its predecessor before offsets are read
         restorer.begin(opener.locate(waiting))
         # While nothing runs there is nothing else to do; else the next turn looks again.
-        ready = restorer.ready(0.0 if self._routes else _TAKE_WAIT_S)
+        ready = restorer.ready(0.0 if self._work else _TAKE_WAIT_S)
         self.counters.restored_records = restorer.records
-        if ready and not self._routes:
+        if ready and not self._work:
             self._next_commit()
-        positions: dict[Partition, int] = {}
+        parts = self._parts
         for task in ready:
-            task.start(producers.of(task.name))
-            positions |= task.positions
-            for partition in task.partitions:
-                numbers = self._routes.setdefault(partition.topic, {})
-                numbers[partition.number] = (task, task.receivers[partition.topic])
-        if positions:
-            self._parts.consumer.add(positions)
-            log.info("%s runs tasks %s", self._parts.name, ", ".join(sorted(self.tasks)))
+            producer = producers.of(task.name)
+            task.start(producer, parts.consumer, parts.order, parts.host.now_ms)
+        if ready:
+            self._work.begin(ready)
+            log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.tasks)))
         self._settled()
 
     def _wanted(self) -> dict[str, list[Partition]]:
@@ -288,16 +270,8 @@ class StreamLoop:
         assigned = self._assigned
         return assigned is not None and len(assigned.tasks) == len(self._in(TaskState.RUNNING))
 
-    def _stop_reading(self, tasks: Iterable[Task]) -> None:
-        partitions = [
-            partition
-            for task in tasks
-            for partition in task.partitions
-            if self._routes.get(partition.topic, {}).pop(partition.number, None) is not None
-        ]
-        self._routes = {topic: numbers for topic, numbers in self._routes.items() if numbers}
-        if partitions:
-            self._parts.consumer.remove(partitions)
+    def _interrupted(self) -> bool:
+        return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
 
     def _close_tasks(self, names: list[str]) -> None:
         self._withdraw(names)
@@ -306,7 +280,7 @@ class StreamLoop:
             for task in closed:
                 steps.callback(self._parts.producers.release, task.name)
                 steps.callback(task.close)
-            self._stop_reading(closed)
+            self._work.end(closed)
 
     def _withdraw(self, names: Iterable[str]) -> None:
         """Take the stores back from the restorer: they keep what they have got."""
@@ -317,7 +291,7 @@ class StreamLoop:
     def _roll_back(self) -> None:
         """Every task is to begin again from what is committed. All of them stay open."""
         self._withdraw(self.tasks)
-        self._stop_reading(self.tasks.values())
+        self._work.end(list(self.tasks.values()))
         for task in self.tasks.values():
             if task.state is not TaskState.CREATED:
                 task.rollback()
@@ -369,15 +343,3 @@ class StreamLoop:
         return group_metadata(
             self._parts.group, generation, member_id, self._parts.member.instance_id
         )
-
-
-def _named(error: Exception, what: str) -> Exception:
-    """The error that says what happens next, of whatever processing `what` raised. Where it was in
-    a user's function it says the line."""
-    if (recovery := recovery_from_produce(error, f"{what}: produce")) is not None:
-        return recovery
-    reason = str(error)
-    if not isinstance(error, StateError):
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
-    return StreamsError(f"{what} can't be processed: {reason}")

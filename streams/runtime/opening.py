@@ -119,7 +119,9 @@ class Opener:
         positions |= self._resetting.begin(fresh)
         for task in stable:
             mine = {p: found.offsets[p] for p in task.partitions if p in found.offsets}
-            task.restore({p: positions[p] for p in task.partitions}, _required(task, mine))
+            times = {p: decode_metadata(held.metadata).time_ms for p, held in mine.items()}
+            begin = {p: positions[p] for p in task.partitions}
+            task.restore(begin, _required(task, mine), times)
         return stable
 
     def _say_pending(self, pending: Iterable[Partition]) -> None:

@@ -34,16 +34,30 @@ from typing import Any
 
 from state.directory import Lock
 from state.store import Checkpoint, StateStore
-from streams.errors import OutcomeUnknown, StreamsError
-from streams.handling import Stage
+from streams.errors import OutcomeUnknown
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
+from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.offsets import encode_metadata
+from streams.runtime.punctuation import Timeline
+from streams.runtime.queues import (
+    NO_TIME,
+    Consuming,
+    Order,
+    Queues,
+    Records,
+    Run,
+    Straight,
+)
 from streams.topology.build import Subtopology
-from streams.topology.compile import Receive, compile_subtopology
+from streams.topology.compile import compile_subtopology
 
 log = logging.getLogger(__name__)
+
+_SLICE_RECORDS_MAX = 256
+_SLICE_S = 0.005
+"""A slice of a task's records is to take about so long, and is never longer than the maximum."""
 
 
 class TaskState(Enum):
@@ -77,86 +91,6 @@ class LoggedStore:
     position: int
 
 
-class TaskContext:
-    """What bound steps use of their task (see `streams.topology.nodes.Context`)."""
-
-    COMMIT = "the results of a commit"
-    __slots__ = (
-        "_failures",
-        "_stores",
-        "closers",
-        "flushers",
-        "make_room",
-        "message",
-        "produce",
-        "record_ms",
-        "starters",
-        "stream_time_ms",
-        "task_name",
-    )
-
-    def __init__(
-        self,
-        task_name: str,
-        producer: DataProducer,
-        stores: Mapping[str, LoggedStore],
-        failures: Failures,
-    ) -> None:
-        self._failures = failures
-        self.task_name = task_name
-        self.produce = producer.produce
-        self.make_room = producer.make_room
-        self.message: Any = None
-        self.record_ms = -1
-        self.stream_time_ms = -1
-        self.flushers: list[Callable[[], None]] = []
-        self.starters: list[Callable[[], None]] = []
-        self.closers: list[Callable[[], None]] = []
-        self._stores = stores
-        for logged in stores.values():
-            logged.store.clock = self.timestamp_ms
-
-    def timestamp_ms(self) -> int:
-        """Of the record being processed, in ms since 1970."""
-        return self.record_ms
-
-    def store(self, name: str) -> Any:
-        return self._stores[name].store
-
-    def schedule(
-        self, interval_ms: int, callback: Callable[[int], None], clock: str
-    ) -> Callable[[], None]:
-        raise StreamsError("punctuations are not there yet")
-
-    def commit(self) -> None:
-        """The next commit interval will do."""
-
-    @property
-    def skips_processing(self) -> bool:
-        return self._failures.skips_processing
-
-    def failed(
-        self,
-        stage: Stage,
-        step: str,
-        error: Exception,
-        refusal: StreamsError | None = None,
-        *,
-        key: Any = None,
-        value: Any = None,
-        target: str | None = None,
-    ) -> None:
-        self._failures.failed(
-            self, stage, step, error, refusal, key=key, value=value, target=target
-        )
-
-    def origin(self) -> str:
-        message = self.message
-        if message is None:
-            return self.COMMIT
-        return f"{message.topic()}[{message.partition()}]@{message.offset()}"
-
-
 class Task:
     """One task of a thread. `partitions` are what it reads; its directory is held by `lock`."""
 
@@ -179,10 +113,14 @@ class Task:
         """The next offset of each partition. Known from RESTORING on."""
         self.required: dict[Partition, int] = {}
         """Where each changelog stood when the offsets were committed: a restore gets there."""
-        self.receivers: dict[str, Receive] = {}
+        self.times: dict[Partition, int] = {}
+        """The highest timestamp of each partition, where it is known from what was committed."""
+        self.slice_records = _SLICE_RECORDS_MAX
+        """How many records to process before something else is looked at."""
         self._subtopology = subtopology
         self._context: TaskContext | None = None
         self._failures = failures
+        self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
 
@@ -192,17 +130,48 @@ class Task:
         assert self._context is not None, f"task {self.name} is {self.state.name}: nothing is bound"
         return self._context
 
-    def restore(self, positions: dict[Partition, int], required: dict[Partition, int]) -> None:
+    @property
+    def records(self) -> Records:
+        """What was taken for this task and is not processed yet."""
+        assert self._records is not None, f"task {self.name} is {self.state.name}: nothing is read"
+        return self._records
+
+    def restore(
+        self,
+        positions: dict[Partition, int],
+        required: dict[Partition, int],
+        times: dict[Partition, int],
+    ) -> None:
         """The committed offsets are known: the stores may be caught up."""
         self._step("restore")
         self.positions = positions
         self.required = required
+        self.times = times
 
-    def start(self, producer: DataProducer) -> None:
-        """Bind the steps: from now on records may be processed."""
+    def start(
+        self,
+        producer: DataProducer,
+        consuming: Consuming,
+        order: Order,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Bind the steps: from now on records may be processed. `now_ms`: the wall clock."""
         self._step("start")
-        self._context = TaskContext(self.name, producer, self.stores, self._failures)
-        self.receivers = compile_subtopology(self._subtopology, self._context)
+        self._context = TaskContext(
+            self.name,
+            producer,
+            {name: logged.store for name, logged in self.stores.items()},
+            self._failures,
+            stream_time_ms=max(self.times.values(), default=NO_TIME),
+            now_ms=now_ms,
+        )
+        topics = compile_subtopology(self._subtopology, self._context)
+        receivers = {p: topics[p.topic] for p in self.partitions}
+        match self.partitions:
+            case [only]:
+                self._records = Straight(only, receivers[only])
+            case _:
+                self._records = Queues(receivers, self.times, consuming, order)
 
     def suspend(self) -> None:
         """A rebalance begins. Everything has been committed."""
@@ -216,7 +185,7 @@ class Task:
         """Forget all that is not committed; directory and databases stay open."""
         self._step("rollback")
         self._unbind()
-        self.positions, self.required = {}, {}
+        self.positions, self.required, self.times = {}, {}, {}
         self.dirty = False
         for logged in self.stores.values():
             logged.store.rollback()
@@ -239,10 +208,68 @@ class Task:
             logged.store.close()
         self._lock.release()
 
+    def process(self, runs: list[Run]) -> int:
+        """Process what `records` has handed out. Returns how many punctuations fell due by it."""
+        context = self.context
+        if context.punctuations.stream:
+            return self._process_by_stream_time(runs)
+        for receive, messages in runs:
+            for message in messages:
+                context.message = message
+                receive(message)
+        return 0
+
+    def _process_by_stream_time(self, runs: list[Run]) -> int:
+        """With punctuations after the very record that makes them due."""
+        context = self.context
+        stream = context.punctuations.stream
+        called = 0
+        for receive, messages in runs:
+            for message in messages:
+                context.message = message
+                receive(message)
+                if stream.due(context.stream_time_ms):
+                    called += self._punctuate(stream, context.stream_time_ms)
+        return called
+
+    def paced(self, records: int, took_s: float) -> None:
+        """So many records took so long: the next slice is as long as it should be."""
+        if took_s > _SLICE_S:
+            self.slice_records = max(int(records * _SLICE_S / took_s), 1)
+        elif self.slice_records < _SLICE_RECORDS_MAX:
+            self.slice_records = min(self.slice_records * 2, _SLICE_RECORDS_MAX)
+
+    def due(self, now_ms: Callable[[], int]) -> bool:
+        """Whether punctuations are due, by stream time or by the wall clock."""
+        context = self.context
+        stream, wall = context.punctuations.stream, context.punctuations.wall
+        if stream and stream.due(context.stream_time_ms):
+            return True
+        return bool(wall) and wall.due(now_ms())
+
+    def punctuate(self, now_ms: int) -> int:
+        """Call what is due: what it does belongs to the transaction, like what records do. Returns
+        how many punctuations there were."""
+        context = self.context
+        called = self._punctuate(context.punctuations.stream, context.stream_time_ms)
+        return called + self._punctuate(context.punctuations.wall, now_ms)
+
+    def _punctuate(self, timeline: Timeline, now_ms: int) -> int:
+        context = self.context
+        context.message = None
+        context.between = PUNCTUATION
+        return timeline.punctuate(now_ms)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the writes of the running transaction take."""
+        return sum(logged.store.uncommitted_bytes for logged in self.stores.values())
+
     def flush(self) -> None:
         """Let the steps that hold results back emit them, upstream first."""
         context = self.context
         context.message = None
+        context.between = COMMIT
         for flush in reversed(context.flushers):
             flush()
 
@@ -269,18 +296,34 @@ class Task:
         for logged in self.stores.values():
             logged.position = latest[logged.changelog]
 
+    def advance(self, positions: Mapping[Partition, int]) -> None:
+        """What is to be committed: the offset of the next record that waits here, else where the
+        consumer is, which may be past markers (`positions`; those without one stay)."""
+        for partition in self.positions:
+            head = self.records.head(partition)
+            if head is None:
+                head = positions.get(partition)
+            if head is not None:
+                self.positions[partition] = head
+
     def offsets(self) -> list[tuple[Partition, Committed]]:
-        """What to commit: every input partition, each with the positions of all stores."""
+        """What to commit: every input partition, each with the positions of all stores. So the
+        transaction of a task that has only punctuated is fenced like any other (decision 9)."""
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
-        metadata = encode_metadata({name: s.position for name, s in self.stores.items()})
-        return [(p, Committed(offset, metadata)) for p, offset in self.positions.items()]
+        stores = {name: logged.position for name, logged in self.stores.items()}
+        times = self.records.times(self.context.stream_time_ms)
+        return [
+            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME))))
+            for p, offset in self.positions.items()
+        ]
 
     def committed(self) -> None:
         """Kafka has committed: make the stores' changes durable."""
         for logged in self.stores.values():
             logged.store.commit(Checkpoint(logged.position, logged.topic_id))
         self.dirty = False
+        self.context.commit_asked = False
 
     def _step(self, name: str) -> None:
         allowed, state = _TRANSITIONS[name]
@@ -290,7 +333,7 @@ class Task:
 
     def _unbind(self) -> None:
         # The steps hold the producer: it goes when the last task lets it go.
-        self.receivers = {}
+        self._records = None
         context, self._context = self._context, None
         if context is not None:
             for close in context.closers:

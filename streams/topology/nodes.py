@@ -46,10 +46,10 @@ class Context(Protocol):
     """What to call when the steps are given up, upstream first."""
     task_name: str
 
-    @property
-    def stream_time_ms(self) -> int:
-        """The largest timestamp of the task's records so far; -1 before the first."""
-        ...
+    stream_time_ms: int
+    """The largest timestamp of the task's records so far; -1 before the first."""
+    dropped: int
+    """Records that were passed over: somebody counts them now and then."""
 
     def store(self, name: str) -> Any: ...
 

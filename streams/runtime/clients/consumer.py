@@ -12,6 +12,7 @@ from streams.positions import Partition
 from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, log, made
 
 _LEARN_S = 1.0
+_ASK_S = 1.0
 
 
 class DataConsumer:
@@ -21,11 +22,15 @@ class DataConsumer:
         self._consumer = made("consumer", Consumer, settings)
         self._strayed: dict[Partition, int] = {}
         self._known: set[str] = set()
+        self._begun: dict[Partition, int] = {}
+        self._paused: set[Partition] = set()
+        self._idle = False
 
     def add(self, positions: Mapping[Partition, int]) -> None:
         """Begin to read each partition at its position."""
         for topic in {partition.topic for partition in positions} - self._known:
             self._learn(topic)
+        self._begun |= positions
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _learn(self, topic: str) -> None:
@@ -37,11 +42,46 @@ class DataConsumer:
             log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 
     def remove(self, partitions: Iterable[Partition]) -> None:
+        """Read these no longer."""
+        for partition in list(partitions):
+            self.resume(partition)  # or it would be paused when it is added again
+            self._begun.pop(partition, None)
         self._consumer.incremental_unassign([TopicPartition(*p) for p in partitions])
+
+    def pause(self, partition: Partition) -> None:
+        """Take no records of it until `resume`; its position stays."""
+        if partition not in self._paused:
+            self._paused.add(partition)
+            self._consumer.pause([TopicPartition(*partition)])
+
+    def resume(self, partition: Partition) -> None:
+        if partition in self._paused:
+            self._paused.discard(partition)
+            self._consumer.resume([TopicPartition(*partition)])
+
+    def lag(self, partition: Partition) -> int | None:
+        """How many offsets are there that were not taken; None before the broker has told its end.
+
+        The end is known from the last fetch. That is the high watermark, and an open transaction
+        lies below it: after a `take` that came back with nothing, the last stable offset is asked.
+        """
+        asked = TopicPartition(*partition)
+        (found,) = self._consumer.position([asked])
+        position: int = found.offset if found.offset >= 0 else self._begun[partition]
+        end: int = self._consumer.get_watermark_offsets(asked, cached=True)[1]
+        if end < 0:
+            return None
+        if end > position and self._idle:
+            try:
+                end = self._consumer.get_watermark_offsets(asked, _ASK_S)[1]
+            except KafkaException as error:
+                log.info("end of %s: %s", partition, error.args[0].str())
+        return max(end - position, 0)
 
     def take(self, records_max: int, timeout_s: float) -> list[Message]:
         """Up to `records_max` records. Raises StreamsError where a partition can't be read."""
         messages: list[Message] = self._consumer.consume(records_max, timeout_s)
+        self._idle = not messages
         if any(message.error() is not None for message in messages):
             return [message for message in messages if not self._failed(message)]
         return messages

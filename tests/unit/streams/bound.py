@@ -66,6 +66,7 @@ class BoundTask:
         self.closers: list[Callable[[], None]] = []
         self.task_name = f"{number}_0"
         self.stream_time_ms = -1
+        self.dropped = 0
         self.record_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0

@@ -134,6 +134,7 @@ class FakeConsumer(DataConsumer):
         self._unread: set[Partition] = set()
         self._strayed: dict[Partition, int] = {}
         self.taken: list[Message] = []
+        self.paused: set[Partition] = set()
 
     @property
     def assigned(self) -> set[Partition]:
@@ -150,11 +151,14 @@ class FakeConsumer(DataConsumer):
             for partition in partitions:
                 del self._at[partition]
                 self._unread.discard(partition)
+                self.paused.discard(partition)
 
     def take(self, records_max: int, timeout_s: float) -> list[Any]:
         with self._script.call(f"{self._name}.take"):
             taken: list[Message] = []
             for partition, position in self._at.items():
+                if partition in self.paused:
+                    continue
                 start, end = self._kafka.starts[partition], self._kafka.high_watermark(partition)
                 if not start <= position <= end:
                     self._strayed[partition] = position
@@ -176,6 +180,15 @@ class FakeConsumer(DataConsumer):
     def strayed(self) -> dict[Partition, int]:
         strayed, self._strayed = self._strayed, {}
         return strayed
+
+    def pause(self, partition: Partition) -> None:
+        self.paused.add(partition)
+
+    def resume(self, partition: Partition) -> None:
+        self.paused.remove(partition)
+
+    def lag(self, partition: Partition) -> int | None:
+        return self._kafka.last_stable(partition) - self._at[partition]
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         with self._script.call(f"{self._name}.positions"):

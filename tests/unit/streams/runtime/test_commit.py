@@ -16,6 +16,7 @@ from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.producers import Producers
+from streams.runtime.queues import NEVER_WAIT, Order
 from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task
 from streams.topology.build import Subtopology, build
@@ -98,8 +99,9 @@ class Thread:
             task = self.tasks[message.partition()]
             self.producers.begin(task.name)
             task.dirty = True
-            task.context.message = message
-            task.receivers[message.topic()](message)
+            task.records.add(Partition(message.topic(), message.partition()), [message])
+        for task in self.tasks:
+            task.process(task.records.next(100, 0))
         self.script.calls.clear()
 
     @property
@@ -130,8 +132,9 @@ class Thread:
             stores=stores,
             lock=self.directory.lock_task(f"0_{number}"),
         )
-        task.restore(positions, required={})
-        task.start(self.producers.of(f"0_{number}"))
+        task.restore(positions, required={}, times={})
+        producer = self.producers.of(f"0_{number}")
+        task.start(producer, self.consumer, Order(NEVER_WAIT), lambda: 0)
         return task
 
 

@@ -13,10 +13,11 @@ from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
 from streams.errors import OutcomeUnknown
 from streams.positions import Partition
+from streams.runtime.queues import Order
 from streams.runtime.stores import open_store
 from streams.runtime.task import LoggedStore, Task, TaskState
-from tests.unit.streams.runtime.fakes import FakeProducer, Script
-from tests.unit.streams.runtime.kafka import Kafka, Message
+from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
+from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting
 
 INPUT = Partition("in", 0)
@@ -38,9 +39,10 @@ class Made:
             lock=self.directory.lock_task("0_0"),
         )
         self.producer = self.new_producer()
+        self.consumer = FakeConsumer(self.kafka, Script(), Clock())
         self.steps: dict[str, Callable[[], None]] = {
-            "restore": lambda: self.task.restore({INPUT: 0}, required={}),
-            "start": lambda: self.task.start(self.producer),
+            "restore": lambda: self.task.restore({INPUT: 0}, required={}, times={}),
+            "start": self._start,
             "suspend": self.task.suspend,
             "resume": self.task.resume,
             "rollback": self.task.rollback,
@@ -57,13 +59,13 @@ class Made:
     def process(self, *values: str) -> None:
         self.producer.begin()
         self.kafka.load(INPUT, *(("k", value) for value in values))
-        for message in self.kafka.read(INPUT, self.task.positions[INPUT]):
-            self.receive(message)
+        task = self.task
+        task.dirty = True
+        task.records.add(INPUT, list(self.kafka.read(INPUT, task.positions[INPUT])))
+        task.process(task.records.next(100, 0))
 
-    def receive(self, message: Message) -> None:
-        self.task.dirty = True
-        self.task.context.message = message
-        self.task.receivers["in"](message)
+    def _start(self) -> None:
+        self.task.start(self.producer, self.consumer, Order(), lambda: 0)
 
 
 PATHS = {

@@ -13,6 +13,7 @@ from streams.runtime.commit import Step
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
@@ -69,6 +70,8 @@ class World:
         commit_every_ms: int = 0,
         task_timeout_ms: int = 60_000,
         offset_out_of_range: str = "fail",
+        max_task_idle_ms: int = 0,
+        uncommitted_bytes_max: int = -1,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -121,6 +124,8 @@ class World:
                 host=host,
                 commit_every_ms=commit_every_ms,
                 records_max=10,
+                order=Order(max_task_idle_ms, buffered_records_max=20),
+                uncommitted_bytes_max=uncommitted_bytes_max,
                 task_timeout_ms=task_timeout_ms,
                 changed=self.states.append,
                 reached=self.steps.append,

@@ -1,0 +1,113 @@
+"""What bound steps use of their task: the record being processed, stores, producer, time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from state.store import StateStore
+from streams.errors import StreamsError
+from streams.handling import Stage
+from streams.runtime.clients import DataProducer
+from streams.runtime.failures import Failures
+from streams.runtime.punctuation import Punctuations
+
+COMMIT = "the results of a commit"
+PUNCTUATION = "a punctuation"
+
+
+class TaskContext:
+    """See `streams.topology.nodes.Context`. `stores` by name; `now_ms` is the wall clock."""
+
+    __slots__ = (
+        "_failures",
+        "_stores",
+        "between",
+        "closers",
+        "commit_asked",
+        "dropped",
+        "flushers",
+        "make_room",
+        "message",
+        "produce",
+        "punctuations",
+        "record_ms",
+        "starters",
+        "stream_time_ms",
+        "task_name",
+    )
+
+    def __init__(
+        self,
+        task_name: str,
+        producer: DataProducer,
+        stores: Mapping[str, StateStore],
+        failures: Failures,
+        *,
+        stream_time_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.task_name = task_name
+        self.produce = producer.produce
+        self.make_room = producer.make_room
+        self.message: Any = None
+        self.between = COMMIT
+        """What is done while there is no message."""
+        self.record_ms = -1
+        self.stream_time_ms = stream_time_ms
+        self.commit_asked = False
+        self.dropped = 0
+        """Records that were passed over since somebody counted them."""
+        self.punctuations = Punctuations(now_ms)
+        self.flushers: list[Callable[[], None]] = []
+        self.starters: list[Callable[[], None]] = []
+        self.closers: list[Callable[[], None]] = []
+        self._stores = stores
+        self._failures = failures
+        for store in stores.values():
+            store.clock = self.timestamp_ms
+
+    def timestamp_ms(self) -> int:
+        """Of the record being processed, in ms since 1970."""
+        return self.record_ms
+
+    @property
+    def skips_processing(self) -> bool:
+        return self._failures.skips_processing
+
+    def failed(
+        self,
+        stage: Stage,
+        step: str,
+        error: Exception,
+        refusal: StreamsError | None = None,
+        *,
+        key: Any = None,
+        value: Any = None,
+        target: str | None = None,
+    ) -> None:
+        self._failures.failed(
+            self, stage, step, error, refusal, key=key, value=value, target=target
+        )
+
+    def store(self, name: str) -> Any:
+        return self._stores[name]
+
+    def schedule(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        return self.punctuations.schedule(interval_ms, callback, clock)
+
+    def commit(self) -> None:
+        self.commit_asked = True
+
+    def take_dropped(self) -> int:
+        """How many records were dropped since the last time."""
+        dropped, self.dropped = self.dropped, 0
+        return dropped
+
+    def origin(self) -> str:
+        message = self.message
+        if message is None:
+            return self.between
+        return f"{message.topic()}[{message.partition()}]@{message.offset()}"

@@ -1,0 +1,139 @@
+"""Work: records from the consumer go through the tasks that run, slice by slice.
+
+A slice is so many records of one task as take a few milliseconds, with the punctuations that they
+make due. Between two of them somebody else is asked whether to go on: a commit may be due, the
+group may call, the thread may be told to stop. What is taken and not processed then waits here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from streams.positions import Partition
+from streams.runtime.clients import DataConsumer
+from streams.runtime.counters import Counters
+from streams.runtime.failures import NAMED
+from streams.runtime.host import Host
+from streams.runtime.producers import Producers
+from streams.runtime.recovery import named
+from streams.runtime.task import Task
+
+_WAIT_WITH_RECORDS_S = 0.01
+"""Records that wait for those of another partition are looked at again after so long."""
+
+
+class Work:
+    """The tasks of one thread that run, and what they have before them."""
+
+    def __init__(
+        self, consumer: DataConsumer, producers: Producers, host: Host, counters: Counters
+    ) -> None:
+        self._consumer = consumer
+        self._producers = producers
+        self._host = host
+        self._counters = counters
+        self._tasks: dict[str, Task] = {}
+        self._routes: dict[tuple[str, int], Task] = {}
+        self._uncommitted: dict[str, int] = {}
+        self._is_left = False
+        self.commit_asked = False
+        """A processor has asked for a commit."""
+
+    def __bool__(self) -> bool:
+        """Whether any task runs."""
+        return bool(self._tasks)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the writes take that are not committed."""
+        return sum(self._uncommitted.values())
+
+    def begin(self, tasks: Collection[Task]) -> None:
+        """Read for these tasks too, each from its positions."""
+        positions = {p: at for task in tasks for p, at in task.positions.items()}
+        if positions:
+            self._consumer.add(positions)
+        for task in tasks:
+            self._tasks[task.name] = task
+            self._routes |= dict.fromkeys(task.partitions, task)
+
+    def end(self, tasks: Collection[Task]) -> None:
+        """Read for these no longer. What was taken for them goes with them."""
+        gone = [task for task in tasks if self._tasks.pop(task.name, None) is not None]
+        partitions = [partition for task in gone for partition in task.partitions]
+        for partition in partitions:
+            del self._routes[partition]
+        for task in gone:
+            self._uncommitted.pop(task.name, None)
+        if partitions:
+            self._consumer.remove(partitions)
+
+    def task_of(self, partition: Partition) -> Task:
+        """The task that reads a partition."""
+        return self._routes[partition]
+
+    def committed(self) -> None:
+        """All that was done is committed."""
+        self._uncommitted.clear()
+        self.commit_asked = False
+
+    def take(self, records_max: int, wait_s: float) -> None:
+        """Get records for the tasks, unless some were left."""
+        if self._is_left:
+            return
+        if any(task.records.waits() for task in self._tasks.values()):
+            wait_s = min(wait_s, _WAIT_WITH_RECORDS_S)
+        batches: dict[tuple[str, int], list[Any]] = {}
+        for message in self._consumer.take(records_max, wait_s):
+            key = message.topic(), message.partition()
+            try:
+                batches[key].append(message)
+            except KeyError:
+                batches[key] = [message]
+        for key, messages in batches.items():
+            task = self._routes.get(key)
+            if task is not None:  # else taken just before its partition was given away
+                partition = next(p for p in task.partitions if p == key)
+                task.records.add(partition, messages)
+
+    def process(self, go_on: Callable[[], bool]) -> None:
+        """Process all that is ready. After each slice `go_on` is asked; if not, the rest waits."""
+        self._is_left = True
+        while self._is_left:
+            self._is_left = False
+            for task in list(self._tasks.values()):
+                if self._slice(task):
+                    self._is_left = True
+                    if not go_on():
+                        return
+
+    def _slice(self, task: Task) -> bool:
+        """Whether there was anything to do."""
+        began_s = self._host.monotonic_s()
+        runs = task.records.next(task.slice_records, int(began_s * 1_000))
+        now_ms = self._host.now_ms
+        if not runs and not task.due(now_ms):
+            return False
+        counters = self._counters
+        if not task.dirty:
+            self._producers.begin(task.name)
+            task.dirty = True
+        try:
+            counters.punctuations += task.process(runs)
+            if task.due(now_ms):
+                counters.punctuations += task.punctuate(now_ms())
+        except NAMED:
+            raise
+        except Exception as error:
+            context = task.context
+            what = context.origin() if context.message is None else f"record {context.origin()}"
+            raise named(error, what) from error
+        records = sum(len(messages) for _, messages in runs)
+        counters.records += records
+        counters.dropped += task.context.take_dropped()
+        if task.stores:
+            self._uncommitted[task.name] = task.uncommitted_bytes
+        self.commit_asked = self.commit_asked or task.context.commit_asked
+        task.paced(records, self._host.monotonic_s() - began_s)
+        return True
