@@ -7,9 +7,12 @@ from pathlib import Path
 
 from state.directory import StateDirectory
 from streams import App, Store, serdes
+from streams.handling import Handlers
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
 from streams.runtime.commit import Step
+from streams.runtime.counters import Counters
+from streams.runtime.failures import Failures
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
@@ -29,6 +32,7 @@ from tests.unit.streams.runtime.fakes import (
 )
 from tests.unit.streams.runtime.kafka import Kafka
 
+_NO_HANDLERS = Handlers()
 CHANGELOG = "a-c-changelog"
 
 
@@ -72,11 +76,13 @@ class World:
         offset_out_of_range: str = "fail",
         max_task_idle_ms: int = 0,
         uncommitted_bytes_max: int = -1,
+        handlers: Handlers = _NO_HANDLERS,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
         self.clock = Clock()
-        self.kafka = Kafka({"in": partitions, "out": 1, CHANGELOG: partitions})
+        dead = dict.fromkeys(handlers.topics(), 1)
+        self.kafka = Kafka({"in": partitions, "out": 1, CHANGELOG: partitions, **dead})
         self.stop = StopWhen(self.clock)
         self.member = FakeMember(self.kafka, self.script)
         self.member.assign(tasks(*range(partitions)))
@@ -94,6 +100,7 @@ class World:
             offset_out_of_range=offset_out_of_range,
             internal=topology.repartition_topics,
         )
+        counters = Counters()
         self.loop = StreamLoop(
             Parts(
                 name="thread 0",
@@ -116,6 +123,12 @@ class World:
                     resetting,
                     host,
                     committed_offsets=self.member.committed_offsets,
+                    failures=Failures(
+                        handlers,
+                        counters=counters,
+                        monotonic_s=self.clock,
+                        topics=lambda: self.kafka.partition_counts().keys(),
+                    ),
                 ),
                 producers=Producers(
                     self._new_producer, guarantee=guarantee, application="a", thread="a-slot-0"
@@ -129,6 +142,7 @@ class World:
                 task_timeout_ms=task_timeout_ms,
                 changed=self.states.append,
                 reached=self.steps.append,
+                counters=counters,
             )
         )
 
