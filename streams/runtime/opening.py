@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from state.directory import StateDirectory
-from state.errors import DirectoryLocked
+from state.errors import Corrupt, DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore
@@ -154,7 +154,12 @@ class Opener:
             wait=self._host.event().wait,
             part_written=self._storing,
         )
-        return open_store(spec, disk)
+        try:
+            return open_store(spec, disk)
+        except Corrupt as damage:
+            log.warning("task %s: %s. It is rebuilt from its changelog, alone", task, damage)
+            disk.clear()
+            return open_store(spec, disk)
 
 
 def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from state.errors import Corrupt
 from state.store import ChangelogEntry, Checkpoint
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Partition
@@ -44,6 +45,8 @@ _WAIT_S = 0.02
 _RETRY_S = 0.2
 _STILL_S = 2.0
 _REPORT_EVERY_S = 5.0
+_DAMAGED_MAX = 3
+"""A task's stores may be found damaged so often before the machine is taken to be."""
 
 
 class Restorable(Protocol):
@@ -71,6 +74,8 @@ class _Job(Generic[T]):
     task: T
     asked: list[LoggedStore]
     behind: set[Partition] = field(default_factory=set)
+    damaged: int = 0
+    """How often a store of it was found to be."""
 
 
 @dataclass(slots=True)
@@ -248,8 +253,11 @@ class Restorer(Generic[T]):
         for job in list(self._jobs.values()):
             stores, job.asked = job.asked, []
             for logged in stores:
-                if self._set_out(job, logged, asked[logged.changelog]):
-                    positions[logged.changelog] = logged.position
+                try:
+                    if self._set_out(job, logged, asked[logged.changelog]):
+                        positions[logged.changelog] = logged.position
+                except Corrupt as damage:
+                    self._rebuild(job, logged, damage)
             self._finish(job)
         if positions:
             self._consumer.add(positions)
@@ -315,17 +323,20 @@ class Restorer(Generic[T]):
             partition = Partition(message.topic(), message.partition())
             batches.setdefault(partition, []).append(entry)
         for partition in self._consumer.strayed().keys() & self._replays.keys():
-            self._ask_again(self._replays[partition])
+            replay = self._replays[partition]
+            self._leave(replay)
+            replay.job.asked.append(replay.logged)
         positions = self._consumer.positions(self._replays)
-        arrived = []
-        for partition, replay in self._replays.items():
+        for partition, replay in list(self._replays.items()):
             position = positions.get(partition, replay.logged.position)
-            if position > replay.logged.position:
-                self._load(replay, batches.get(partition, []), position)
-            if replay.logged.position >= replay.changelog.end:
-                arrived.append(replay)
-        for replay in arrived:
-            self._arrive(replay)
+            try:
+                if position > replay.logged.position:
+                    self._load(replay, batches.get(partition, []), position)
+                if replay.logged.position >= replay.changelog.end:
+                    self._arrive(replay)
+            except Corrupt as damage:
+                self._leave(replay)
+                self._rebuild(replay.job, replay.logged, damage)
 
     def _load(self, replay: _Replay[T], entries: list[ChangelogEntry], position: int) -> None:
         logged, changelog = replay.logged, replay.changelog
@@ -341,22 +352,27 @@ class Restorer(Generic[T]):
 
     def _arrive(self, replay: _Replay[T]) -> None:
         logged, job = replay.logged, replay.job
-        self._leave(replay)
         age_ms = self._host.now_ms() - replay.since_ms if replay.since_ms else 0
         if is_over(age_ms, replay.changelog.tombstones_ms):
             took = f"the restore took longer than {logged.changelog} keeps deletions"
             if not replay.from_scratch:
+                self._leave(replay)
                 self._empty(job, logged, took)
                 job.asked.append(logged)
                 return
             log.warning("%s (delete.retention.ms): some may have been missed", took)
         logged.store.caught_up()
+        self._leave(replay)
         self._tell("on_restore_end", logged, replay.records)
         self._finish(job)
 
-    def _ask_again(self, replay: _Replay[T]) -> None:
-        self._leave(replay)
-        replay.job.asked.append(replay.logged)
+    def _rebuild(self, job: _Job[T], logged: LoggedStore, damage: Corrupt) -> None:
+        """Its changelog brings it back. Raises the damage where that has not helped before."""
+        job.damaged += 1
+        if job.damaged > _DAMAGED_MAX:
+            raise damage
+        self._empty(job, logged, str(damage))
+        job.asked.append(logged)
 
     def _leave(self, replay: _Replay[T]) -> None:
         partition = replay.logged.changelog
@@ -378,7 +394,10 @@ class Restorer(Generic[T]):
             given.append(job.task)
             for replay in [self._replays[partition] for partition in job.behind]:
                 self._leave(replay)
-                replay.logged.store.caught_up()
+                try:
+                    replay.logged.store.caught_up()
+                except Corrupt as damage:
+                    log.warning("%s", damage)  # whoever opens it next sees it too
                 self._tell("on_restore_suspended", replay.logged, replay.records)
         for task in [task for task in self._ready if task.name in names]:
             self._ready.remove(task)

@@ -215,6 +215,19 @@ def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
     assert [world.replayed(), world.replayed()] == [3, again]
 
 
+def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = Opening(counting(), tmp_path)
+    load_changelog(world)
+    assert world.replayed() == 3
+    (world.directory.store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
+    assert world.replayed() == 3
+    assert "is damaged" in caplog.text
+    assert "It is rebuilt from its changelog, alone" in caplog.text
+    assert world.replayed() == 0
+
+
 def test_a_locked_directory_is_left_alone_until_it_is_free(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     lock = world.directory.lock_task("0_0")

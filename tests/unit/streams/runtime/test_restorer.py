@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from state.errors import Corrupt
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.store import Checkpoint
@@ -96,9 +97,10 @@ class Restoring:
         position: int = 0,
         changelog: Partition = CHANGELOG,
         written_ms: int = 1_000_000,
+        disk: MemoryDisk | None = None,
     ) -> LoggedStore:
         """A store that holds this, as of `position`; None: one that was never written."""
-        disk = MemoryDisk()
+        disk = disk or MemoryDisk()
         topic_id = self.kafka.topic_ids[changelog.topic]
         if held is not None:
             changes = {k.encode(): struct.pack(">q", 0) + v.encode() for k, v in held.items()}
@@ -348,6 +350,45 @@ def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
         caplog.text
     )
     assert caplog.text.count("rebuilt") == 1
+
+
+class DamagedDisk(MemoryDisk):
+    """Nothing can be loaded until it is cleared, so many times."""
+
+    def __init__(self, clears: int) -> None:
+        super().__init__()
+        self.clears_left = clears
+
+    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+        if self.clears_left:
+            raise Corrupt("c", "/state", "bad block")
+        super().load(changes, checkpoint)
+
+    def clear(self) -> None:
+        self.clears_left -= 1
+        super().clear()
+
+
+def test_a_damaged_store_is_rebuilt_alone_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    world.kafka.load(OTHER, ("x", "8"), ("x", "9"))
+    damaged = world.store({"a": "?"}, position=1, disk=DamagedDisk(1))
+    sound = world.store({"x": "8"}, position=1, changelog=OTHER)
+    world.restore(damaged, sound)
+    assert (held(damaged), held(sound)) == ({"a": "1", "b": "2"}, {"x": "9"})
+    assert [m.offset() for m in world.consumer.taken if m.topic() == OTHER.topic] == [1]
+    assert caplog.text.count("is rebuilt from its changelog: store 'c' in /state is damaged") == 1
+
+
+def test_a_disk_that_damages_its_stores_again_and_again_is_not_filled_for_ever() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.restorer.begin([world.task(world.store(disk=DamagedDisk(100)))])
+    with pytest.raises(Corrupt, match="bad block"):
+        world.until_ready()
 
 
 def test_a_changelog_that_lost_what_the_offsets_rest_on_is_refused_and_nothing_is_emptied() -> None:
