@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
+from streams import signals
 from streams.config import StreamsConfig, load_config
 from streams.dsl.builder import Builder
 from streams.dsl.materialized import Store
 from streams.dsl.stream import Stream
-from streams.errors import ConfigError, TopologyError, UserError
+from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.running import RunningApp
 from streams.runtime.commit import Step
 from streams.serdes import Serde
@@ -96,7 +95,8 @@ class App:
 
         Several `workers` are processes of their own; one that a signal ends is started again. Ends
         the process with status 2 and one line on standard error where something is wrong that a
-        person can put right.
+        person can put right; with 1 if it could not commit and leave within shutdown_timeout_ms; at
+        once at a second signal.
         """
         try:
             if workers < 1:
@@ -106,31 +106,42 @@ class App:
                 return
             self.topology()  # a mistake in it is reported once, here
             watcher = os.getpid()
-            status = run_workers(workers, lambda: self._run_worker(watcher))
+            timeout_s = self.config.shutdown_timeout_ms / 1000
+            status = run_workers(
+                workers, lambda number: self._run_worker(number, watcher), timeout_s=timeout_s
+            )
         except UserError as error:
             sys.exit(report(error))
         if status:
             sys.exit(status)
 
-    def _run_worker(self, watcher: int) -> None:
+    def _run_worker(self, number: int, watcher: int) -> None:
         try:
-            self._run_here(lambda: watcher_is_gone(watcher))
+            self._run_here(number, lambda: watcher_is_gone(watcher), watched=True)
         except UserError as error:
             sys.exit(report(error))
 
-    def _run_here(self, abandoned: Callable[[], bool] = lambda: False) -> None:
+    def _run_here(
+        self,
+        number: int = 0,
+        abandoned: Callable[[], bool] = lambda: False,
+        *,
+        watched: bool = False,
+    ) -> None:
         stopped = threading.Event()
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            stopped.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        running = self.start()
+        timeout_s = self.config.shutdown_timeout_ms / 1000
+        signals.on_stop(stopped.set, timeout_s=timeout_s, watched=watched)
+        running = RunningApp(self.topology(), self.config, number=number)
         while not stopped.wait(0.2):
             if running.state == "ERROR" or abandoned():
                 break
-        running.close()
+        try:
+            running.close()
+        except NotClosed as error:
+            report(error)
+            signals.end(1)
+        finally:
+            signals.ended_in_time()
 
 
 def report(error: UserError) -> int:

@@ -22,6 +22,7 @@ from pydantic_settings import (
 from streams.errors import ConfigError
 from streams.handling import Handlers, parse_handler
 from streams.resets import NOWHERE, reset
+from streams.uncaught import Uncaught, checked
 
 EMBEDDED = "embedded"
 
@@ -85,6 +86,18 @@ class StreamsConfig(BaseSettings):
     request_timeout_ms: int = 30_000
     repartition_purge_interval_ms: int = 30_000
     """How often consumed records of repartition topics are deleted."""
+    shutdown_timeout_ms: int = 30_000
+    """How long a worker that is told to stop may take to commit and leave; then it ends anyway."""
+    uncaught_exception_handler: Any = Uncaught.SHUTDOWN_CLIENT
+    """What an error that ends a thread means: `shutdown_client`, `shutdown_application`,
+    `replace_thread`, or a function of the error that answers one of them."""
+    stuck_after_ms: int = 30_000
+    """How long a thread may be in one function with one record before it counts as stuck."""
+    health_port: int | None = None
+    """Where to answer GET /health, /live and /metrics on 127.0.0.1; 0 picks a free port. The
+    second worker of `--workers` has the next port, and so on."""
+    metrics_port: int | None = None
+    """The same for /metrics alone."""
     max_poll_records: int = 1_000
     """Records taken from the consumer at a time: the most that are processed between two looks
     at the commit interval and the group."""
@@ -159,6 +172,11 @@ class StreamsConfig(BaseSettings):
                 raise ValueError(f"{name} can't be set: {_CLIENT_SETTINGS_KEPT[name]}")
         return settings
 
+    @field_validator("uncaught_exception_handler")
+    @classmethod
+    def _an_answer(cls, given: Any) -> Any:
+        return checked(given)
+
     @model_validator(mode="after")
     def _consistent(self) -> StreamsConfig:
         for name in (
@@ -167,6 +185,8 @@ class StreamsConfig(BaseSettings):
             "task_timeout_ms",
             "repartition_purge_interval_ms",
             "buffered_records_per_partition",
+            "shutdown_timeout_ms",
+            "stuck_after_ms",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -182,6 +202,10 @@ class StreamsConfig(BaseSettings):
         for name in ("max_task_idle_ms", "statestore_uncommitted_max_bytes"):
             if getattr(self, name) < -1:
                 raise ValueError(f"{name} must be at least -1, not {getattr(self, name)}")
+        for name in ("health_port", "metrics_port"):
+            port = getattr(self, name)
+            if port is not None and not 0 <= port < 65_536:
+                raise ValueError(f"{name} must be from 0 to 65535, not {port}")
         if self.commit_every_ms < 0:
             raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
         if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:

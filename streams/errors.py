@@ -5,6 +5,7 @@
     TopologyError    whoever builds one      refused at the step that is wrong
     StreamsError     a running thread        the thread stops, nothing is committed
     SerdeError       a running thread        the same, naming the step and the record
+    ApplicationShutdown  a running thread    the same: another member's error ends the application
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
@@ -31,6 +32,14 @@ class TopologyError(UserError):
 
 class StreamsError(UserError):
     """Processing can't go on. Nothing of the running transaction was committed."""
+
+
+class NotClosed(StreamsError):
+    """The threads did not end in time; the message says what each of them is doing."""
+
+
+class ApplicationShutdown(StreamsError):
+    """A member of the group has asked all of them to end; the message says which, and why."""
 
 
 class SerdeError(StreamsError):

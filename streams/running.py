@@ -1,36 +1,42 @@
-"""An application while it runs: its threads, its state as a whole, and its end."""
+"""An application while it runs: its threads, its state as a whole, how it is, and its end."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from types import TracebackType
 from uuid import uuid4
 
-from state.directory import ProcessSlot, StateDirectory
+from state.directory import StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.embedded import bootstrap_address
-from streams.errors import ConfigError, StreamsError, UserError
+from streams.endpoint import Answer, Endpoint
+from streams.errors import ConfigError, NotClosed, StreamsError, UserError
+from streams.health import Health, judge, thread_health
 from streams.membership.connection import Connection, ConnectionLost
-from streams.runtime.assembly import Worker, stream_loop
+from streams.metrics import WorkerCollector, exposition
+from streams.runtime.assembly import Worker
 from streams.runtime.assignment import check_inputs
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
-from streams.runtime.loop import StreamLoop
 from streams.runtime.offsets import check_sizes
+from streams.runtime.watchdog import Watchdog, explain
+from streams.stream_thread import StreamThread
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
 
 _BROKER_WAIT_S = 10.0
+_ENDED = "ENDED"
+_JSON = "application/json"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class State(StrEnum):
@@ -51,7 +57,10 @@ class State(StrEnum):
 
 
 class RunningApp:
-    """The threads of one worker. Made by `App.start`; a context manager that closes at its end."""
+    """The threads of one worker. Made by `App.start`; a context manager that closes at its end.
+
+    `number` tells workers apart that one command has started: ports are counted up by it.
+    """
 
     def __init__(
         self,
@@ -59,9 +68,12 @@ class RunningApp:
         config: StreamsConfig,
         *,
         reached: Callable[[Step], None] = lambda step: None,
+        number: int = 0,
     ) -> None:
+        self._config = config
         self._host = ThreadHost()
         self._stop = self._host.event()
+        self._over = self._host.event()
         self._changed = threading.Condition()
         self._state = State.CREATED
         self._error: UserError | None = None
@@ -72,15 +84,15 @@ class RunningApp:
         counts = admin.partition_counts_at_start(_BROKER_WAIT_S)
         check_inputs(topology, counts, servers, config.handlers.topics())
         check_sizes(topology, admin.metadata_bytes_max())
-        try:
-            directory = StateDirectory(config.state_dir, topology.application_id)
-            self._slot: ProcessSlot = directory.claim_slot(uuid4)
-        except StateError as error:
-            raise ConfigError(str(error)) from error
-        self._thread_states: dict[int, str] = {}
-        try:
+        with ExitStack() as exits:
+            try:
+                directory = StateDirectory(config.state_dir, topology.application_id)
+                slot = directory.claim_slot(uuid4)
+            except StateError as error:
+                raise ConfigError(str(error)) from error
+            exits.callback(slot.release)
             worker = Worker(
-                id=str(self._slot.id),
+                id=str(slot.id),
                 topology=topology,
                 config=config,
                 clients=clients,
@@ -90,22 +102,22 @@ class RunningApp:
                 stop=self._stop,
                 memory=MemoryBudget(config.rocksdb_memory_max_bytes),
             )
-            self._loops = [
-                stream_loop(
-                    worker, number, changed=partial(self._thread_changed, number), reached=reached
-                )
-                for number in range(config.num_stream_threads)
+            self._thread_states: dict[int, str] = {}
+            self._threads = [
+                self._thread(worker, each, reached) for each in range(config.num_stream_threads)
             ]
-        except BaseException:
-            self._slot.release()
-            raise
-        self._threads = [
-            threading.Thread(target=self._run, args=(loop,), name=f"stream-{number}", daemon=True)
-            for number, loop in enumerate(self._loops)
-        ]
+            self._watchdog = Watchdog(
+                self._threads, self._host, self._over, stuck_after_s=config.stuck_after_ms / 1000
+            )
+            self.ports: dict[str, int] = {}
+            """Where the settings `health_port` and `metrics_port` have led to."""
+            for endpoint in self._endpoints(number):
+                exits.callback(endpoint.close)
+            self._exits = exits.pop_all()
         self._threads_left = len(self._threads)
         for thread in self._threads:
             thread.start()
+        self._watching = self._host.spawn("watchdog", self._watchdog.run)
 
     @property
     def state(self) -> str:
@@ -126,43 +138,60 @@ class RunningApp:
                 raise StreamsError(f"still {self.state} and not {state} after {timeout:g} s")
 
     def metrics(self) -> dict[str, int]:
-        """Sums over the threads: records, commits, rebalances, restored_records, recoveries."""
-        totals: dict[str, int] = {}
-        for loop in self._loops:
-            for name, value in asdict(loop.counters).items():
+        """Sums over the threads: records, commits, rebalances, restored_records, recoveries (all,
+        and by kind), replaced_threads; and how many tasks there are now."""
+        totals: dict[str, int] = {"tasks": 0}
+        for thread in self._threads:
+            totals["tasks"] += len(thread.tasks())
+            for name, value in thread.counters().items():
                 totals[name] = totals.get(name, 0) + value
         return totals
+
+    def health(self) -> Health:
+        """How the worker is, as of now: see `streams.health`."""
+        now_s, doing = self._host.monotonic_s(), dict(self._watchdog.doing)
+        threads = [
+            thread_health(
+                thread, self._thread_states.get(number, "CREATED"), doing.get(thread.name), now_s
+            )
+            for number, thread in enumerate(self._threads)
+        ]
+        return judge(
+            self.state,
+            self._error,
+            threads,
+            doing,
+            stuck_after_s=self._config.stuck_after_ms / 1000,
+            now_s=now_s,
+        )
 
     def ask_to_stop(self) -> None:
         """Begin to close; safe in a signal handler."""
         self._stop.set()
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until all threads have ended, and raise what ended them."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for thread in self._threads:
-            # In slices: a signal handler runs between them.
-            while thread.is_alive() and (deadline is None or time.monotonic() < deadline):
-                thread.join(0.2)
-        if not any(thread.is_alive() for thread in self._threads):
-            self._slot.release()
-        if self._error is not None:
-            raise self._error
-
-    def close(self, timeout: float = 60) -> None:
+    def close(self, timeout: float | None = None) -> None:
         """Commit, leave the group and end; a second time does nothing.
 
-        Raises the error that ended a thread before, or StreamsError after `timeout` seconds.
+        Raises the error that ended a thread before; or NotClosed after `timeout` seconds (default:
+        shutdown_timeout_ms), which names what each thread that goes on is doing.
         """
+        if timeout is None:
+            timeout = self._config.shutdown_timeout_ms / 1000
         with self._changed:
             if self._state is State.NOT_RUNNING:
                 return
             if self._error is None:
                 self._become(State.PENDING_SHUTDOWN)
         self.ask_to_stop()
-        self.join(timeout)
+        deadline_s = self._host.monotonic_s() + timeout
+        for thread in self._threads:
+            thread.join(max(deadline_s - self._host.monotonic_s(), 0.0))
         if any(thread.is_alive() for thread in self._threads):
-            raise StreamsError(f"not closed after {timeout:g} s: a thread is still busy")
+            raise NotClosed(f"not closed after {timeout:g} s: {self._what_goes_on()}")
+        self._watching.join()
+        self._exits.close()
+        if self._error is not None:
+            raise self._error
         with self._changed:
             self._become(State.NOT_RUNNING)
 
@@ -177,6 +206,55 @@ class RunningApp:
     ) -> None:
         self.close()
 
+    def _what_goes_on(self) -> str:
+        self._watchdog.look()
+        now_s = self._host.monotonic_s()
+        return "; ".join(
+            f"{name} {explain(doing, now_s)}" for name, doing in self._watchdog.doing.items()
+        )
+
+    def _thread(self, worker: Worker, number: int, reached: Callable[[Step], None]) -> StreamThread:
+        return StreamThread(
+            worker,
+            number,
+            handler=self._config.uncaught_exception_handler,
+            changed=partial(self._thread_changed, number),
+            failed=self._failed,
+            ended=partial(self._thread_ended, number),
+            reached=reached,
+        )
+
+    def _endpoints(self, number: int) -> Iterator[Endpoint]:
+        """What listens, by the settings. Raises ConfigError where a port can't be had."""
+        collector = WorkerCollector(
+            self.health,
+            lambda: {thread.name: thread.counters() for thread in self._threads},
+            self._host.now_ms,
+        )
+
+        def health() -> Answer:
+            found = self.health()
+            return Answer(200 if found.healthy else 503, _JSON, found.as_json())
+
+        def live() -> Answer:
+            found = self.health()
+            return Answer(200 if found.live else 503, _JSON, found.as_json())
+
+        def metrics() -> Answer:
+            return Answer(200, _PROMETHEUS, exposition(collector))
+
+        answers = {"/health": health, "/live": live, "/metrics": metrics}
+        wanted = {"health_port": answers, "metrics_port": {"/metrics": metrics}}
+        for setting, paths in wanted.items():
+            port = getattr(self._config, setting)
+            same = setting == "metrics_port" and port == self._config.health_port
+            if port is None or (port and same):
+                continue
+            endpoint = Endpoint(setting, port and port + number, paths, self._host)
+            self.ports[setting] = endpoint.port
+            log.info("%s: listening on 127.0.0.1:%d", setting, endpoint.port)
+            yield endpoint
+
     def _dial(self, address: tuple[str, int] | None) -> Connection:
         if address is not None:
             return Connection(address, "millrace", _BROKER_WAIT_S, self._host.lock())
@@ -190,20 +268,6 @@ class RunningApp:
                 failure = error
         raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")
 
-    def _run(self, loop: StreamLoop) -> None:
-        try:
-            loop.run()
-        except UserError as error:
-            self._failed(error)
-        except Exception as error:
-            log.exception("a stream thread ended")
-            self._failed(StreamsError(f"a stream thread ended: {error!r}"))
-        finally:
-            with self._changed:
-                self._threads_left -= 1
-                if not self._threads_left and self._error is not None:
-                    self._become(State.ERROR)
-
     def _failed(self, error: UserError) -> None:
         """The first error ends the application; the other threads commit and leave."""
         with self._changed:
@@ -212,12 +276,21 @@ class RunningApp:
             self._become(State.PENDING_ERROR)
         self._stop.set()
 
+    def _thread_ended(self, number: int) -> None:
+        with self._changed:
+            self._thread_states[number] = _ENDED
+            self._threads_left -= 1
+            if not self._threads_left:
+                self._over.set()
+                if self._error is not None:
+                    self._become(State.ERROR)
+
     def _thread_changed(self, number: int, state: str) -> None:
         with self._changed:
             self._thread_states[number] = state
             if self._state in (State.CREATED, State.REBALANCING, State.RUNNING):
                 states = set(self._thread_states.values())
-                all_run = len(self._thread_states) == len(self._loops) and states == {"RUNNING"}
+                all_run = len(self._thread_states) == len(self._threads) and states == {"RUNNING"}
                 self._become(State.RUNNING if all_run else State.REBALANCING)
 
     def _become(self, state: State) -> None:

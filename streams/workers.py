@@ -6,7 +6,8 @@
     a signal               starts it again: it takes its slot, its tasks and its state back at once;
                            unless it has ended so `_DEATHS_MAX` times in a row within `_QUICKLY_S`
 
-Workers end by themselves when their watcher is gone, however it went.
+The first SIGTERM or SIGINT is passed on to all; after the second, or when they take longer than
+they may, they are killed. Workers end by themselves when their watcher is gone, however it went.
 """
 
 from __future__ import annotations
@@ -18,47 +19,86 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import NamedTuple
+
+from streams.signals import STOP
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
+_GRACE_S = 10.0
+"""How much longer than they may take workers are waited for: they end themselves."""
 
 
-def run_workers(count: int, run: Callable[[], None]) -> int:
-    """Run `count` processes that each call `run`, until all have ended. Returns the exit status.
-    SIGTERM and SIGINT are passed on to all of them."""
-    children: dict[int, float] = {}
-    stopping = False
+class _Child(NamedTuple):
+    number: int
+    began_s: float
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-        for child in children:
-            os.kill(child, signal.SIGTERM)
 
-    def start() -> None:
-        began = time.monotonic()
-        children[_fork(run)] = began
+def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> int:
+    """Run `count` processes that each call `run` with its number, from 0, until all have ended.
+    `timeout_s` is how long they may take to end in order. Returns the exit status."""
+    watcher = _Watcher(run, timeout_s)
+    for number in STOP:
+        signal.signal(number, watcher.stop)
+    signal.signal(signal.SIGALRM, watcher.kill)
+    for each in range(count):
+        watcher.start(each)
+    watcher.wait()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return watcher.status
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    for _ in range(count):
-        start()
-    status = quick_deaths = 0
-    while children:
-        child, ended = os.wait()
-        lived_s = time.monotonic() - children.pop(child)
-        code = os.waitstatus_to_exitcode(ended)
-        if code < 0 and not stopping:
-            quick_deaths = quick_deaths + 1 if lived_s < _QUICKLY_S else 0
-            if quick_deaths < _DEATHS_MAX:
+
+class _Watcher:
+    def __init__(self, run: Callable[[int], None], timeout_s: float) -> None:
+        self.status = 0
+        self._run = run
+        self._timeout_s = timeout_s
+        self._children: dict[int, _Child] = {}
+        self._stopping = False
+        self._quick_deaths = 0
+
+    def start(self, number: int) -> None:
+        began_s = time.monotonic()
+        self._children[_fork(lambda: self._run(number))] = _Child(number, began_s)
+
+    def wait(self) -> None:
+        """Until all have ended, started again where a signal has ended them."""
+        while self._children:
+            pid, ended = os.wait()
+            self._ended(pid, self._children.pop(pid), os.waitstatus_to_exitcode(ended))
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """A signal, or a mistake: end all in order. Again: at once."""
+        if self._stopping:
+            self.kill(number, frame)
+            return
+        self._stopping = True
+        signal.setitimer(signal.ITIMER_REAL, self._timeout_s + _GRACE_S)
+        for pid in self._children:
+            os.kill(pid, signal.SIGTERM)
+
+    def kill(self, number: int, frame: FrameType | None) -> None:
+        """End all at once: the second signal, or SIGALRM when they took too long."""
+        os.write(2, b"millrace: the workers are killed, without a commit\n")
+        self.status = self.status or (1 if number == signal.SIGALRM else 128 + number)
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+
+    def _ended(self, pid: int, child: _Child, code: int) -> None:
+        if self._stopping:
+            self.status = self.status or max(code, 0)
+            return
+        if code < 0:
+            quickly = time.monotonic() - child.began_s < _QUICKLY_S
+            self._quick_deaths = self._quick_deaths + 1 if quickly else 0
+            if self._quick_deaths < _DEATHS_MAX:
                 name = signal.Signals(-code).name
-                sys.stderr.write(f"millrace: worker {child} was ended by {name}: started again\n")
-                start()
-                continue
-        if code != 0 and not stopping:
-            status = code if code > 0 else 1
-            stop(signal.SIGTERM, None)
-    return status
+                sys.stderr.write(f"millrace: worker {pid} was ended by {name}: started again\n")
+                self.start(child.number)
+                return
+        if code != 0:
+            self.status = code if code > 0 else 1
+            self.stop(signal.SIGTERM, None)
 
 
 def watcher_is_gone(watcher: int) -> bool:
@@ -71,7 +111,7 @@ def _fork(run: Callable[[], None]) -> int:
     if child:
         return child
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (*STOP, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         run()
     except SystemExit as end:

@@ -122,6 +122,8 @@ class ClassicMember:
         self._signalled: tuple[Membership, Signal] | None = None
         self._closed = host.event()
         self._heart: Spawned | None = None
+        self.silent_since_s: float | None = None
+        """Since when heartbeats get no answer, in monotonic seconds."""
 
     @property
     def current(self) -> Membership:
@@ -186,11 +188,7 @@ class ClassicMember:
 
     def leave(self) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
-        self._closed.set()
-        if self._heart is not None:
-            self._heart.join()
-        _, member_id = self._current
-        self._current = Membership(-1, "")
+        member_id = self._fall_silent()
         try:
             # Without a member id, but with a join that was given up: the instance id is enough.
             if member_id or self._join_unanswered:
@@ -208,6 +206,20 @@ class ClassicMember:
         except ConnectionLost as error:
             log.info("left group %s without an answer: %s", self._group, error)
         self._disconnect()
+
+    def hand_over(self) -> None:
+        """End and stay in the group: who joins next with this instance id takes the place."""
+        self._fall_silent()
+        self._disconnect()
+
+    def _fall_silent(self) -> str:
+        """No more heartbeats. Returns the member id that was."""
+        self._closed.set()
+        if self._heart is not None:
+            self._heart.join()
+        _, member_id = self._current
+        self._current = Membership(-1, "")
+        return member_id
 
     def _join(self, member_id: str, subscribed: Subscribed) -> Any:
         connection = self._connected()
@@ -306,17 +318,24 @@ class ClassicMember:
                 code = self._heartbeat(current)
             except ConnectionLost as error:
                 log.info("heartbeat of %s: %s", self.instance_id, error)
-                self._disconnect()
+                self._unanswered()
                 continue
+            if code not in AWAY:
+                self.silent_since_s = None
             if code is ErrorCode.rebalance_in_progress:
                 self._signalled = (current, Signal.REBALANCE)
             elif code in LOST:
                 log.warning("%s has lost its membership: %s", self.instance_id, code.name)
                 self._signalled = (current, Signal.LOST)
             elif code in AWAY:
-                self._disconnect()
+                self._unanswered()
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
+
+    def _unanswered(self) -> None:
+        if self.silent_since_s is None:
+            self.silent_since_s = self._host.monotonic_s()
+        self._disconnect()
 
     def _heartbeat(self, current: Membership) -> ErrorCode:
         connection = self._connected()

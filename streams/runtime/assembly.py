@@ -12,6 +12,7 @@ from streams.config import StreamsConfig
 from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Dial
 from streams.membership.offsets import offsets_of_group
+from streams.membership.protocol import Subscribed
 from streams.runtime.assignment import Planner
 from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
@@ -26,6 +27,8 @@ from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
+
+_REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,27 +64,13 @@ def stream_loop(
     *,
     changed: Callable[[str], None],
     reached: Callable[[Step], None],
+    replaced: Callable[[Exception], bool] = lambda error: False,
 ) -> StreamLoop:
     """The loop of thread `number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
-    instance = f"{topology.application_id}-{worker.id}-{number}"
     admin = clients.admin()
     counters = Counters()
-    member = ClassicMember(
-        topology.application_id,
-        instance,
-        topology.source_topics,
-        dial=worker.dial,
-        plan=Planner(topology, config, admin).plan,
-        timeouts=Timeouts(
-            config.session_timeout_ms,
-            config.heartbeat_interval_ms,
-            config.max_poll_interval_ms,
-            config.task_timeout_ms,
-        ),
-        stopping=worker.stop.is_set,
-        host=worker.host,
-    )
+    member = _member(worker, number, admin)
     resetting = Resetting(
         admin,
         worker.host,
@@ -125,7 +114,7 @@ def stream_loop(
                 clients.producer,
                 guarantee=config.processing_guarantee,
                 application=topology.application_id,
-                thread=instance,
+                thread=member.instance_id,
             ),
             stop=worker.stop,
             host=worker.host,
@@ -138,6 +127,7 @@ def stream_loop(
             reached=reached,
             committed=_purge(worker, admin).committed,
             counters=counters,
+            replaced=replaced,
         )
     )
 
@@ -146,3 +136,35 @@ def _share(config: StreamsConfig) -> int:
     """What a thread may hold of the memory for uncommitted writes."""
     given = config.statestore_uncommitted_max_bytes
     return given // config.num_stream_threads if given >= 0 else given
+
+
+def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
+    """Tell every member of the group to end, by joining it once more as thread `number`.
+
+    Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
+    for `task_timeout_ms`.
+    """
+    member = _member(worker, number, worker.clients.admin())
+    try:
+        member.join(Subscribed((), reason[:_REASON_MAX]))
+    finally:
+        member.leave()
+
+
+def _member(worker: Worker, number: int, admin: Admin) -> ClassicMember:
+    topology, config = worker.topology, worker.config
+    return ClassicMember(
+        topology.application_id,
+        f"{topology.application_id}-{worker.id}-{number}",
+        topology.source_topics,
+        dial=worker.dial,
+        plan=Planner(topology, config, admin).plan,
+        timeouts=Timeouts(
+            config.session_timeout_ms,
+            config.heartbeat_interval_ms,
+            config.max_poll_interval_ms,
+            config.task_timeout_ms,
+        ),
+        stopping=worker.stop.is_set,
+        host=worker.host,
+    )

@@ -48,7 +48,12 @@ class Planner:
         self._admin = admin
 
     def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
-        """What each member gets. Raises StreamsError where a topic has the wrong partitions."""
+        """What each member gets: nothing, and the reason, if one asks all of them to end.
+
+        Raises StreamsError where a topic has the wrong partitions."""
+        reasons = [each.shutdown for _, each in sorted(members.items()) if each.shutdown]
+        if reasons:
+            return dict.fromkeys(members, Assigned((), (), reasons[0]))
         tasks = self.tasks(self._prepare_topics())
         previous = {member: subscribed.tasks for member, subscribed in members.items()}
         return {

@@ -22,7 +22,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from state.errors import StateError
-from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated
+from streams.errors import (
+    ApplicationShutdown,
+    OutcomeUnknown,
+    StreamsError,
+    TaskCorrupted,
+    TaskMigrated,
+)
 from streams.membership.classic import ClassicMember, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
@@ -77,6 +83,8 @@ class Parts:
     committed: Callable[[Offsets], None] = lambda offsets: None
     """Is told the offsets of each commit."""
     counters: Counters = field(default_factory=Counters)
+    replaced: Callable[[Exception], bool] = lambda error: False
+    """Is told what ends the loop. True: another takes its place, in the group too."""
 
 
 class StreamLoop:
@@ -89,8 +97,14 @@ class StreamLoop:
         self._assigned: Assigned | None = None
         self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
         self._commit_at = 0.0
-        self._trouble_since: float | None = None
+        self.trouble_since_s: float | None = None
         self._settled_at = 0.0
+        self._replaced = False
+        self.turns = 0
+        self.trouble = ""
+        """What went wrong since the last commit, if anything."""
+        self.committed_ms: int | None = None
+        """Wall-clock time of the last commit."""
         self._committer = Committer(
             parts.consumer,
             parts.admin,
@@ -101,17 +115,26 @@ class StreamLoop:
             reached=parts.reached,
         )
 
+    @property
+    def silent_since_s(self) -> float | None:
+        """Since when the group's coordinator has not answered, if it does not."""
+        return self._parts.member.silent_since_s
+
     def run(self) -> None:
         """Until `stop` is set; then a last commit, and leave. Raises StreamsError."""
         try:
             while not self._parts.stop.is_set():
                 self.turn()
             self._guarded(self._commit)
+        except Exception as error:
+            self._replaced = self._parts.replaced(error)
+            raise
         finally:
             self.close()
 
     def turn(self) -> None:
         """Do what is next, and recover from what goes wrong. Raises StreamsError."""
+        self.turns += 1
         self._guarded(self._turn)
 
     def _guarded(self, action: Callable[[], None]) -> None:
@@ -177,7 +200,8 @@ class StreamLoop:
         self._work.committed()
         if committed:
             self.counters.commits += 1
-            self._trouble_since = None
+            self.committed_ms = self._parts.host.now_ms()
+            self._over_trouble()
         else:
             self._quiet()
 
@@ -206,6 +230,8 @@ class StreamLoop:
         self._assigned = member.join(Subscribed(tuple(self.tasks)))
         if self._assigned is None:
             return
+        if self._assigned.shutdown:
+            raise ApplicationShutdown(self._assigned.shutdown)
         mine = self._assigned.tasks
         self._close_tasks([name for name in self.tasks if name not in mine])
         if member.current.generation > before + 1:
@@ -264,7 +290,11 @@ class StreamLoop:
     def _quiet(self) -> None:
         """Nothing is to be committed: after a while of this no trouble goes on."""
         if self._is_settled() and self._parts.host.monotonic_s() - self._settled_at >= _QUIET_S:
-            self._trouble_since = None
+            self._over_trouble()
+
+    def _over_trouble(self) -> None:
+        self.trouble_since_s = None
+        self.trouble = ""
 
     def _is_settled(self) -> bool:
         assigned = self._assigned
@@ -300,10 +330,11 @@ class StreamLoop:
         """Lose what the table at the head of this module says, and say why."""
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
         self._count_recovery(error)
+        self.trouble = str(error)
         now = self._parts.host.monotonic_s()
-        if self._trouble_since is None:
-            self._trouble_since = now
-        if now - self._trouble_since > self._parts.task_timeout_ms / 1000:
+        if self.trouble_since_s is None:
+            self.trouble_since_s = now
+        if now - self.trouble_since_s > self._parts.task_timeout_ms / 1000:
             raise StreamsError(
                 f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
@@ -334,7 +365,8 @@ class StreamLoop:
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._parts.restorer.close)
             steps.callback(self._parts.consumer.close)
-            steps.callback(self._parts.member.leave)
+            member = self._parts.member
+            steps.callback(member.hand_over if self._replaced else member.leave)
             steps.callback(self._parts.producers.close)
             steps.callback(self._close_tasks, list(self.tasks))
 

@@ -131,6 +131,12 @@ class Task:
         return self._context
 
     @property
+    def record(self) -> str:
+        """Where the record came from that is processed now, or was last; else empty."""
+        context = self._context
+        return "" if context is None or context.message is None else context.origin()
+
+    @property
     def records(self) -> Records:
         """What was taken for this task and is not processed yet."""
         assert self._records is not None, f"task {self.name} is {self.state.name}: nothing is read"

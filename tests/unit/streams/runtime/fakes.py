@@ -366,6 +366,7 @@ class FakeMember(ClassicMember):
         self.signalled = Signal.NOTHING
         self.subscribed: list[tuple[str, ...]] = []
         self.accepts_offsets = True
+        self.silent_since_s = None
         self._kafka, self._script = kafka, script
         self._membership = Membership(-1, "")
         self._generation = 0
@@ -407,6 +408,10 @@ class FakeMember(ClassicMember):
 
     def leave(self) -> None:
         with self._script.call("member.leave"):
+            pass
+
+    def hand_over(self) -> None:
+        with self._script.call("member.hand_over"):
             pass
 
 

@@ -77,6 +77,7 @@ class World:
         max_task_idle_ms: int = 0,
         uncommitted_bytes_max: int = -1,
         handlers: Handlers = _NO_HANDLERS,
+        replaced: Callable[[Exception], bool] = lambda error: False,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -143,6 +144,7 @@ class World:
                 changed=self.states.append,
                 reached=self.steps.append,
                 counters=counters,
+                replaced=replaced,
             )
         )
 

@@ -1,0 +1,114 @@
+"""Health: how a worker is, for a person, a probe or an alert.
+
+    healthy   records are processed, or could be: state CREATED, REBALANCING or RUNNING; no thread
+              stuck, in trouble or without an answer from its group for `stuck_after_ms`
+    live      a new process would not help: state as above; no thread stuck but in a broker call
+
+A worker whose broker is away is not healthy, and live: it goes on by itself when the broker is
+back. `why` has a line for each thing that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from streams.runtime.watchdog import Doing, Where, explain
+from streams.stream_thread import StreamThread
+
+GOING = frozenset({"CREATED", "REBALANCING", "RUNNING"})
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadHealth:
+    """A stream thread. `doing` is where it is (see `streams.runtime.watchdog`), `what` names the
+    function and `seconds` how long that has been so; `stack` is there if it is stuck. `tasks` are
+    states by name, `trouble` what went wrong since the last commit, `silent_s` for how long the
+    group's coordinator has not answered."""
+
+    name: str
+    state: str
+    doing: str
+    what: str
+    seconds: float
+    record: str
+    stuck: bool
+    stack: Sequence[str]
+    tasks: dict[str, str]
+    last_commit_ms: int | None
+    trouble: str
+    trouble_s: float
+    silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A worker, as of now."""
+
+    state: str
+    healthy: bool
+    live: bool
+    why: Sequence[str]
+    threads: Sequence[ThreadHealth]
+
+    def as_json(self) -> bytes:
+        return orjson.dumps(self, option=orjson.OPT_INDENT_2)
+
+    def task_states(self) -> Counter[str]:
+        """How many tasks are in each state."""
+        return Counter(state for thread in self.threads for state in thread.tasks.values())
+
+
+def thread_health(
+    thread: StreamThread, state: str, doing: Doing | None, now_s: float
+) -> ThreadHealth:
+    """Of one thread; `doing` is what the watchdog saw last, None if there is nothing to be seen."""
+    loop = thread.loop
+    since_s, silent_since_s = loop.trouble_since_s, loop.silent_since_s
+    return ThreadHealth(
+        name=thread.name,
+        state=state,
+        doing=doing.where.value if doing else "",
+        what=doing.what if doing else "",
+        seconds=round(now_s - doing.since_s, 1) if doing else 0.0,
+        record=doing.record if doing else "",
+        stuck=doing.stuck if doing else False,
+        stack=doing.stack if doing else (),
+        tasks={task.name: task.state.name for task in thread.tasks()},
+        last_commit_ms=loop.committed_ms,
+        trouble=loop.trouble,
+        trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),
+        silent_s=0.0 if silent_since_s is None else round(now_s - silent_since_s, 1),
+    )
+
+
+def judge(
+    state: str,
+    error: Exception | None,
+    threads: Sequence[ThreadHealth],
+    doing: dict[str, Doing],
+    *,
+    stuck_after_s: float,
+    now_s: float,
+) -> Health:
+    """The worker's health: the rule at the head of this module."""
+    why = [] if state in GOING else [f"state {state}" + (f": {error}" if error else "")]
+    for thread in threads:
+        why += _wrong(thread, doing.get(thread.name), stuck_after_s, now_s)
+    hangs = any(thread.stuck and thread.doing != Where.BROKER for thread in threads)
+    live = state in GOING and not hangs
+    return Health(state, not why, live, why, threads)
+
+
+def _wrong(
+    thread: ThreadHealth, doing: Doing | None, stuck_after_s: float, now_s: float
+) -> Iterator[str]:
+    if doing is not None and doing.stuck:
+        yield f"{thread.name} {explain(doing, now_s)}"
+    if thread.trouble and thread.trouble_s >= stuck_after_s:
+        yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"
+    if thread.silent_s >= stuck_after_s:
+        yield f"{thread.name} has had no answer from its group for {thread.silent_s:.0f} s"

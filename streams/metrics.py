@@ -1,0 +1,73 @@
+"""A worker's figures for Prometheus: read from plain counters when somebody asks, and only then.
+
+millrace_worker_state              1 for the state that it is in, by state
+millrace_worker_healthy            1 or 0, see streams/health.py
+millrace_worker_live
+millrace_thread_records_total      by thread, as all that follow; and the other counters of a
+millrace_thread_..._total          loop: commits, rebalances, recoveries, ...
+millrace_thread_stuck              1 or 0, by where it is
+millrace_thread_tasks              by state
+millrace_thread_commit_age_seconds since its last commit
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from streams.health import Health
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+
+class WorkerCollector:
+    """What prometheus_client asks for metrics. `counters` are by thread and name."""
+
+    def __init__(
+        self,
+        health: Callable[[], Health],
+        counters: Callable[[], Mapping[str, Mapping[str, int]]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._health = health
+        self._counters = counters
+        self._now_ms = now_ms
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        health = self._health()
+        state = GaugeMetricFamily("millrace_worker_state", "The worker's state", labels=["state"])
+        state.add_metric([health.state], 1)
+        yield state
+        yield GaugeMetricFamily("millrace_worker_healthy", "Records get on", int(health.healthy))
+        yield GaugeMetricFamily("millrace_worker_live", "No new process needed", int(health.live))
+        by_name: dict[str, CounterMetricFamily] = {}
+        for thread, counters in self._counters().items():
+            for name, value in counters.items():
+                family = CounterMetricFamily(f"millrace_thread_{name}", name, labels=["thread"])
+                by_name.setdefault(name, family).add_metric([thread], value)
+        yield from by_name.values()
+        stuck = GaugeMetricFamily("millrace_thread_stuck", "Hangs", labels=["thread", "where"])
+        tasks = GaugeMetricFamily("millrace_thread_tasks", "Tasks", labels=["thread", "state"])
+        age = GaugeMetricFamily(
+            "millrace_thread_commit_age_seconds", "Since the last commit", labels=["thread"]
+        )
+        for each in health.threads:
+            stuck.add_metric([each.name, each.doing if each.stuck else ""], int(each.stuck))
+            for name, number in Counter(each.tasks.values()).items():
+                tasks.add_metric([each.name, name], number)
+            if each.last_commit_ms is not None:
+                age.add_metric([each.name], (self._now_ms() - each.last_commit_ms) / 1000)
+        yield from (stuck, tasks, age)
+
+
+def exposition(collector: WorkerCollector) -> bytes:
+    """All figures in Prometheus' text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    return generate_latest(registry)

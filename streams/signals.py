@@ -1,0 +1,60 @@
+"""Signals that end a worker: the first in order and within a bounded time, the second at once.
+
+    SIGTERM, SIGINT   the first: `stop`. The worker commits, leaves its group and ends with status
+                      0; or, when `timeout_s` has passed, with status 1 and a message that says
+                      what keeps it. Where not even that gets through (a function that never gives
+                      the interpreter back) the stacks of all threads are printed instead.
+    again             the process ends at once, with status 128 and the signal's number
+
+Nothing is lost either way: what was not committed is processed again by whoever gets the tasks.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+STOP = (signal.SIGTERM, signal.SIGINT)
+_GRACE_S = 5.0
+"""How much longer than its own time-out a worker may take to say why it is not done."""
+
+
+def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False) -> None:
+    """Call `stop` at the first signal, and see to it that the process ends.
+
+    A `watched` worker leaves the second signal to its watcher: a terminal, or an init system, sends
+    the first to the whole process group, so that it would come twice.
+    """
+    stopping = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        if stopping and not watched:
+            os.write(2, b"millrace: stopped at once, without a commit\n")
+            end(128 + number)
+        if not stopping:
+            stopping = True
+            faulthandler.dump_traceback_later(timeout_s + _GRACE_S, exit=True)
+            stop()
+
+    for number in STOP:
+        signal.signal(number, handle)
+
+
+def ended_in_time() -> None:
+    """All is closed: what is left of the program may take its time."""
+    faulthandler.cancel_dump_traceback_later()
+
+
+def end(status: int) -> NoReturn:
+    """End the process now, whatever its threads are doing."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, RuntimeError, ValueError):  # it was being written to, or is closed
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,146 @@
+"""StreamThread: one of a worker's threads, and what becomes of the worker when an error ends it.
+
+It runs a loop. Where the handler of uncaught errors says so, another loop takes the place of one
+that failed: on this thread, after a wait, with the same place in the group and so the same tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+
+from streams.errors import StreamsError, UserError
+from streams.runtime.assembly import Worker, announce_shutdown, stream_loop
+from streams.runtime.commit import Step
+from streams.runtime.host import Spawned
+from streams.runtime.loop import StreamLoop
+from streams.runtime.task import Task
+from streams.uncaught import BackOff, Handler, Uncaught, answer
+
+log = logging.getLogger(__name__)
+
+
+class StreamThread:
+    """Thread `number` of a worker. `changed` is told REBALANCING and RUNNING, `failed` the error
+    that ends the worker, `ended` that the thread does nothing more."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        number: int,
+        *,
+        handler: Handler,
+        changed: Callable[[str], None],
+        failed: Callable[[UserError], None],
+        ended: Callable[[], None],
+        reached: Callable[[Step], None],
+    ) -> None:
+        self.name = f"thread {number}"
+        self.ident: int | None = None
+        """Of the operating thread, while it runs."""
+        self.replaced = 0
+        """How many loops were replaced."""
+        self._worker = worker
+        self._number = number
+        self._handler = handler
+        self._changed, self._failed, self._ended = changed, failed, ended
+        self._reached = reached
+        self._answer = Uncaught.SHUTDOWN_CLIENT
+        self._before: dict[str, int] = {}
+        self.loop = self._new_loop()
+        self._spawned: Spawned | None = None
+
+    def start(self) -> None:
+        self._spawned = self._worker.host.spawn(f"stream-{self._number}", self._run)
+
+    def is_alive(self) -> bool:
+        return self._spawned is not None and self._spawned.is_alive()
+
+    def join(self, timeout_s: float) -> None:
+        if self._spawned is not None:
+            self._spawned.join(timeout_s)
+
+    def turns(self) -> int:
+        return self.loop.turns
+
+    def records(self) -> dict[str, str]:
+        """By task: where the record that it processes, or has processed last, came from."""
+        return {task.name: task.record for task in self.tasks() if task.record}
+
+    def tasks(self) -> list[Task]:
+        """Those of its loop, which changes them meanwhile."""
+        return list(self.loop.tasks.values())
+
+    def counters(self) -> dict[str, int]:
+        """Sums over its loops: see `streams.runtime.loop.Counters`."""
+        counted = asdict(self.loop.counters) | {"replaced_threads": self.replaced}
+        return {name: value + self._before.get(name, 0) for name, value in counted.items()}
+
+    def _new_loop(self) -> StreamLoop:
+        return stream_loop(
+            self._worker,
+            self._number,
+            changed=self._changed,
+            reached=self._reached,
+            replaced=self._decide,
+        )
+
+    def _run(self) -> None:
+        self.ident = threading.get_ident()
+        try:
+            self._run_loops()
+        except UserError as error:
+            self._failed(error)
+        except Exception as error:
+            log.exception("a stream thread ended")
+            self._failed(_as_user_error(error))
+        finally:
+            self.ident = None
+            self._ended()
+
+    def _run_loops(self) -> None:
+        """Until a stop, or an error that ends the worker."""
+        worker, back_off = self._worker, BackOff()
+        while True:
+            began_s = worker.host.monotonic_s()
+            self._answer = Uncaught.SHUTDOWN_CLIENT
+            try:
+                self.loop.run()
+                return
+            except Exception as error:
+                if self._answer is Uncaught.SHUTDOWN_APPLICATION:
+                    self._announce(error)
+                if self._answer is not Uncaught.REPLACE_THREAD:
+                    raise
+                wait_s = back_off.after(worker.host.monotonic_s() - began_s)
+                unexpected = None if isinstance(error, UserError) else error
+                log.error(
+                    "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
+                )
+            self._changed("REBALANCING")
+            if worker.stop.wait(wait_s):
+                return
+            self._before = {**self.counters(), "replaced_threads": 0}
+            self.replaced += 1
+            self.loop = self._new_loop()
+
+    def _decide(self, error: Exception) -> bool:
+        """While the loop still holds its place: whether another takes it."""
+        self._answer = answer(self._handler, _as_user_error(error))
+        return self._answer is Uncaught.REPLACE_THREAD
+
+    def _announce(self, error: Exception) -> None:
+        log.error("%s asks the whole application to shut down: %s", self.name, error)
+        who = f"{self._worker.topology.application_id}-{self._worker.id}-{self._number}"
+        try:
+            announce_shutdown(self._worker, self._number, f"shutdown asked for by {who}: {error}")
+        except Exception as failure:
+            log.error("the other workers could not be told to shut down: %s", failure)
+
+
+def _as_user_error(error: Exception) -> UserError:
+    if isinstance(error, UserError):
+        return error
+    return StreamsError(f"a stream thread ended: {error!r}")

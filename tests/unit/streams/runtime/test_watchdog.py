@@ -1,0 +1,191 @@
+"""The watchdog on a clock of the test's own, looking at real threads that hang in real places."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from streams.runtime import clients
+from streams.runtime.host import ThreadHost
+from streams.runtime.watchdog import Doing, Watchdog, Where
+from tests.unit.streams.runtime.fakes import Clock
+from tests.unit.streams.runtime.world import World, mapping
+
+STUCK_AFTER_S = 30.0
+
+
+class Host(ThreadHost):
+    """The real machine with a clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+
+    def monotonic_s(self) -> float:
+        return self.clock()
+
+
+class Hanging:
+    """A thread that hangs in `call(wait)`, at the point where that calls `wait`."""
+
+    name = "thread 0"
+
+    def __init__(self, call: Callable[[Callable[[], Any]], Any]) -> None:
+        self.going = 0
+        self.taken: dict[str, str] = {}
+        self._hangs, self._goes_on = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=call, args=(self._wait,))
+
+    def _wait(self, *_: Any) -> Any:
+        self._hangs.set()
+        self._goes_on.wait(30)
+
+    @property
+    def ident(self) -> int | None:
+        return self._thread.ident
+
+    def turns(self) -> int:
+        return self.going
+
+    def records(self) -> Mapping[str, str]:
+        return dict(self.taken)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        assert self._hangs.wait(30)
+        try:
+            yield
+        finally:
+            self._goes_on.set()
+            self._thread.join()
+
+
+class Watching:
+    """A watchdog on one thread."""
+
+    def __init__(self, thread: Hanging) -> None:
+        self.host = Host()
+        self.dog = Watchdog([thread], self.host, threading.Event(), stuck_after_s=STUCK_AFTER_S)
+
+    def after(self, seconds: float) -> Doing:
+        self.host.clock.advance(seconds)
+        self.dog.look()
+        return self.dog.doing["thread 0"]
+
+
+def mapped(function: Callable[[str], str]) -> None:
+    """A stream thread takes a record through `function`."""
+    with TemporaryDirectory() as directory:
+        world = World(mapping(function), Path(directory))
+        world.load("value")
+        world.run_until(world.consumed)
+
+
+def in_a_users_function(wait: Callable[[], Any]) -> None:
+    def shout(value: str) -> str:
+        wait()
+        return value.upper()
+
+    mapped(shout)
+
+
+def in_a_broker_call_of_a_users_function(wait: Callable[[], Any]) -> None:
+    """As in_a_users_function, but what waits is the user's own client."""
+
+    def look_up(value: str) -> str:
+        def flush() -> None:
+            wait()
+
+        flush()
+        return value
+
+    mapped(look_up)
+
+
+def in_a_broker_call(wait: Callable[[], Any]) -> None:
+    producer = clients.DataProducer.__new__(clients.DataProducer)
+    producer._timeout_s = 1.0
+    producer._undelivered = []
+    producer._producer = type("Stuck", (), {"flush": lambda *_: wait()})()
+    producer.flush()
+
+
+def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
+    """What a user's function calls is ours, and waits for our producer."""
+
+    def forward(value: str) -> str:
+        in_a_broker_call(wait)
+        return value
+
+    mapped(forward)
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "what"),
+    [
+        (in_a_users_function, Where.USER, "shout"),
+        (in_a_broker_call_of_a_users_function, Where.USER, "look_up"),
+        (in_a_broker_call, Where.BROKER, "DataProducer.flush"),
+        (in_a_broker_call_under_a_users_function, Where.BROKER, "DataProducer.flush"),
+    ],
+)
+def test_who_is_to_blame_is_told_from_the_stack(
+    call: Callable[[Callable[[], Any]], Any], where: Where, what: str
+) -> None:
+    thread = Hanging(call)
+    with thread.running():
+        doing = Watching(thread).after(0)
+        assert (doing.where, doing.stuck) == (where, False)
+        assert what in doing.what
+
+
+def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    thread = Hanging(in_a_users_function)
+    thread.taken = {"0_0": "lines[0]@16", "0_1": "lines[1]@5"}
+    watching = Watching(thread)
+    with thread.running():
+        watching.after(0)
+        thread.taken["0_0"] = "lines[0]@17"
+        watching.after(1)
+        assert not watching.after(STUCK_AFTER_S - 1).stuck
+        assert not caplog.records
+        for _ in range(3):
+            assert watching.after(1).stuck
+        [told] = caplog.messages
+        assert "thread 0 has been in the user's function" in told
+        assert "shout" in told
+        assert "for 30.0 s, with record lines[0]@17;" in told
+        assert "wait()" in told, "its stack"
+        thread.going += 1
+        assert not watching.after(1).stuck
+    assert caplog.messages[1] == "thread 0 goes on after 33.0 s"
+
+
+@pytest.mark.parametrize("moves", ["a turn", "a record"])
+def test_a_thread_that_gets_on_is_never_stuck(moves: str) -> None:
+    thread = Hanging(in_a_users_function)
+    watching = Watching(thread)
+    with thread.running():
+        for step in range(100):
+            if moves == "a turn":
+                thread.going += 1
+            else:
+                thread.taken = {"0_0": f"lines[0]@{step}"}
+            assert not watching.after(STUCK_AFTER_S - 1).stuck
+
+
+def test_a_thread_that_has_ended_does_nothing() -> None:
+    thread = Hanging(in_a_broker_call)
+    watching = Watching(thread)
+    with thread.running():
+        watching.after(0)
+    watching.dog.look()
+    assert not watching.dog.doing

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.config import load_config
+from streams.errors import ApplicationShutdown, ConfigError, StreamsError
+from streams.membership.protocol import (
+    Assigned,
+    Subscribed,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from streams.runtime.assignment import Planner
+from streams.uncaught import BackOff, Uncaught, answer, checked
+from tests.unit.streams.runtime.world import World, counting
+
+
+@pytest.mark.parametrize("name", ["replace_thread", "shutdown_client", "shutdown_application"])
+def test_a_handler_is_an_answer_or_a_function_that_gives_one(name: str) -> None:
+    error = StreamsError("gone")
+    assert answer(checked(name), error) is Uncaught(name)
+    assert answer(checked(lambda met: name if met is error else None), error) is Uncaught(name)
+
+
+def test_a_handler_that_fails_or_answers_nonsense_ends_the_worker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def failing(_: Exception) -> str:
+        raise RuntimeError("in the handler")
+
+    for handler in (failing, lambda _: "retry"):
+        assert answer(checked(handler), StreamsError("x")) is Uncaught.SHUTDOWN_CLIENT
+        assert "gave no answer" in caplog.text
+        caplog.clear()
+
+
+def test_the_shutdown_of_the_application_is_not_asked_for_again_nor_evaded() -> None:
+    error = ApplicationShutdown("by another")
+    assert answer(checked("replace_thread"), error) is Uncaught.SHUTDOWN_CLIENT
+
+
+@pytest.mark.parametrize("given", ["restart", 7, Uncaught])
+def test_a_setting_that_is_no_handler_is_refused_by_name(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"uncaught_exception_handler.*is none of replace_thread"):
+        load_config(uncaught_exception_handler=given)
+
+
+def test_the_handler_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_UNCAUGHT_EXCEPTION_HANDLER", "replace_thread")
+    assert load_config().uncaught_exception_handler is Uncaught.REPLACE_THREAD
+
+
+def test_replacing_waits_twice_as_long_each_time_until_a_thread_runs_steadily() -> None:
+    back_off = BackOff()
+    assert [back_off.after(1) for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert back_off.after(3_600) == 0.5
+
+
+def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:
+    asking = decode_subscription(encode_subscription(["in"], Subscribed((), "disk is full")))
+    others = decode_subscription(encode_subscription(["in"], Subscribed(("0_0",))))
+    planner = Planner.__new__(Planner)  # asks nobody: no topic is made, no task given
+    plan = planner.plan({"a": others, "b": asking})
+    assert plan == dict.fromkeys("ab", Assigned((), (), "disk is full"))
+    assert decode_assignment(encode_assignment(plan["a"])).shutdown == "disk is full"
+
+
+def test_a_thread_that_is_told_of_the_shutdown_ends_with_the_reason(tmp_path: Path) -> None:
+    world = World(counting(), tmp_path)
+    world.member.assign(Assigned((), (), "disk is full"))
+    with pytest.raises(ApplicationShutdown, match="disk is full"):
+        world.run_until(lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "call"), [(lambda error: True, "hand_over"), (lambda error: False, "leave")]
+)
+def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
+    tmp_path: Path, replaced: Callable[[Exception], bool], call: str
+) -> None:
+    world = World(counting(then=lambda count: 1 // 0), tmp_path, replaced=replaced)
+    world.load("x")
+    with pytest.raises(StreamsError, match="ZeroDivisionError"):
+        world.run_until(lambda: False)
+    assert world.script.only("member.leave", "member.hand_over") == [f"member.{call}"]
