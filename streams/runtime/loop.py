@@ -30,6 +30,7 @@ from streams.errors import (
     TaskMigrated,
 )
 from streams.membership.classic import ClassicMember, Signal
+from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin, DataConsumer, group_metadata
@@ -180,7 +181,17 @@ class StreamLoop:
         return 0 <= self._parts.uncommitted_bytes_max < self._work.uncommitted_bytes
 
     def _reset(self, strayed: Mapping[Partition, int]) -> None:
-        """Positions turned out to be outside of their topics: what happens is a setting."""
+        """Positions turned out to be outside of their topics: what happens is a setting. But first,
+        whoever has lost a task and was not told yet may find deleted what the new owner has read.
+        """
+        try:
+            found = self._parts.member.committed_offsets(strayed)
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
+        for partition, position in strayed.items():
+            held = found.offsets.get(partition)
+            if partition in found.pending or (held is not None and held.offset > position):
+                raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
         positions = self._parts.resetting.go_on(strayed)
         self._parts.consumer.remove(positions)
         self._parts.consumer.add(positions)

@@ -109,7 +109,7 @@ class RuntimeHistory(History):
         """Nothing goes wrong any more; what is down comes back, once it has come to its end."""
         world = self.world
         world.disk.heal()
-        world.trouble = 0.0
+        world.trouble = world.slow_markers = 0.0
         for worker in world.workers:
             worker.dies_at = None
             if worker.process is not None:

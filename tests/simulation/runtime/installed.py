@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import streams.runtime.clients.admin
@@ -17,6 +18,8 @@ import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
 import streams.runtime.opening
+from coordinator.errors import Code
+from coordinator.local_markers import LocalMarkers
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.clients.admin import SimAdminClient
 from tests.simulation.runtime.clients.consumer import SimConsumer
@@ -56,7 +59,23 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             for module in modules:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
         stack.enter_context(replaced(streams.runtime.opening, "RocksDisk", partial(_instead, disk)))
+        stack.enter_context(replaced(LocalMarkers, "code_of", partial(_slow_markers, world)))
         yield
+
+
+def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
+    """As on a cluster of several brokers: the offsets of a transaction may be there before what it
+    wrote elsewhere. The coordinator sends a marker again that was refused so."""
+    random = Random(f"{world.seed} markers")
+
+    def code_of(self: LocalMarkers, partition: tuple[str, int], ended: Any) -> Code:
+        is_slow = random.random() < world.slow_markers
+        if is_slow and partition[0] != "__consumer_offsets":
+            return Code.NOT_LEADER_OR_FOLLOWER
+        code: Code = original(self, partition, ended)
+        return code
+
+    return code_of
 
 
 def _instead(replacement: Any, original: Any) -> Any:

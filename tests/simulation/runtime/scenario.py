@@ -87,6 +87,7 @@ def scenario(seed: int, length: int = 40) -> RuntimeScenario:
         guarantee=random.choice(("exactly_once_v2", "exactly_once_v2", "exactly_once")),
         commit_interval_ms=random.choice((20, 100, 100, 400)),
         session_timeout_ms=random.choice((1_000, 1_500)),
+        slow_markers=random.choice((0.0, 0.1, 0.5)),
         preemption=random.choice((0.0, 0.02, 0.1)),
     )
     steps = tuple(

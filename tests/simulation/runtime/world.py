@@ -47,7 +47,12 @@ class RuntimeSetting:
     guarantee: str = "exactly_once_v2"
     commit_interval_ms: int = 100
     session_timeout_ms: int = 1_500
+    slow_markers: float = 0.0  # the probability that a partition's marker comes later
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return self.guarantee != "at_least_once"
 
 
 class RuntimeWorld(World):
@@ -60,6 +65,7 @@ class RuntimeWorld(World):
         self.seed = seed
         self.trouble = setting.world.trouble
         self.preemption = setting.preemption
+        self.slow_markers = setting.slow_markers
         self.current: SimThread | None = None
         self.listeners: list[RuntimeChecker] = []
         self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
+from tests.simulation.runtime.checkers.fenced import Fenced
 from tests.simulation.runtime.checkers.offsets import Offsets
 from tests.simulation.runtime.checkers.stores import Stores
 
-CHECKERS: tuple[type[RuntimeChecker], ...] = (ExactlyOnce, Offsets, Stores)
+CHECKERS: tuple[type[RuntimeChecker], ...] = (ExactlyOnce, Fenced, Offsets, Stores)
 
-__all__ = ["CHECKERS", "ExactlyOnce", "Offsets", "RuntimeChecker", "Stores"]
+__all__ = ["CHECKERS", "ExactlyOnce", "Fenced", "Offsets", "RuntimeChecker", "Stores"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ class Answer:
     def __init__(self, process: Process, work: Coroutine[Any, Any, Any]) -> None:
         self._process = process
         self._task = process.begin(work)
+        self._task.add_done_callback(_look)  # nobody may ask for the result
 
     def result(self, timeout: float | None = None) -> Any:
         if not self._process.wait_for(self._task, timeout):
@@ -155,3 +157,8 @@ class SimAdminClient:
             each.name: SimpleNamespace(name=each.name, value=each.value)
             for each in answer.results[0].configs
         }
+
+
+def _look(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -118,3 +118,23 @@ def test_a_broker_that_is_away_just_then_is_asked_again(tmp_path: Path) -> None:
     world.run_until(world.consumed)
     assert written(world) == [b"D", b"E"]
     assert world.loop.counters.records_out_of_range == 2
+
+
+def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
+    tmp_path: Path,
+) -> None:
+    """It was cut off, its tasks have moved, and nobody could tell it."""
+    world = World(mapping(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+
+    def moved() -> bool:
+        if world.consumed() and len(world.kafka.logs[INPUT]) == 2:
+            world.load("c", "d", "e")
+            world.kafka.starts[INPUT] = 4
+            world.kafka.offsets[INPUT] = Committed(4, "")
+        return len(world.kafka.logs[INPUT]) == 5 and world.consumed()
+
+    world.run_until(moved)
+    assert written(world) == [b"A", b"B", b"E"]
+    assert world.loop.counters.tasks_migrated == 1
+    assert world.loop.counters.offsets_out_of_range == 0
