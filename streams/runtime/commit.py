@@ -57,6 +57,7 @@ class Committer:
         commit_as_member: Callable[[Offsets], bool],
         committed: Callable[[Offsets], None],
         reached: Callable[[Step], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self._consumer = consumer
         self._admin = admin
@@ -65,6 +66,7 @@ class Committer:
         self._commit_as_member = commit_as_member
         self._committed = committed
         self._reached = reached
+        self._now_ms = now_ms
 
     def commit(self, tasks: Collection[Task]) -> int:
         """Commit all that `tasks` did since the last time; how many had something to commit.
@@ -76,6 +78,9 @@ class Committer:
         dirty = [task for task in tasks if task.dirty]
         if not dirty:
             return 0
+        # Of the checkpoints: before Kafka has agreed, since afterwards the tasks may be lost and
+        # another may write above the positions before this thread goes on.
+        now_ms = self._now_ms()
         self._reached(Step.PROCESSED)
         for task in dirty:
             task.flush()
@@ -100,7 +105,7 @@ class Committer:
             self._reached(Step.COMMITTED)
             self._committed(offsets)
             for task in together:
-                task.committed()
+                task.committed(now_ms)
             self._reached(Step.STORED)
         return len(dirty)
 

@@ -114,6 +114,7 @@ class StreamLoop:
             commit_as_member=parts.member.commit_offsets,
             committed=parts.committed,
             reached=parts.reached,
+            now_ms=parts.host.now_ms,
         )
 
     @property

@@ -324,10 +324,11 @@ class Task:
             for p, offset in self.positions.items()
         ]
 
-    def committed(self) -> None:
-        """Kafka has committed: make the stores' changes durable."""
+    def committed(self, now_ms: int) -> None:
+        """Kafka has committed: make the stores' changes durable. `now_ms` is a time by the wall
+        clock at which nothing was in the changelogs above where the stores are now."""
         for logged in self.stores.values():
-            logged.store.commit(Checkpoint(logged.position, logged.topic_id))
+            logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
         self.dirty = False
         self.context.commit_asked = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,8 @@ class Thread:
     def __init__(self, state: Path, *, guarantee: str = "exactly_once_v2") -> None:
         self.script = Script()
         self.committed: list[Offsets] = []
+        self.now_ms = 1_000
+        self.when_committed: Callable[[], None] = lambda: None
         topics = {"left": 2, "right": 2, "out": 1, "a-l-changelog": 2, "a-r-changelog": 2}
         self.kafka = Kafka(topics)
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
@@ -88,8 +91,9 @@ class Thread:
             self.producers,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
-            committed=self.committed.append,
+            committed=self._committed,
             reached=lambda step: self.script.calls.append(step.name),
+            now_ms=lambda: self.now_ms,
         )
 
     def process(self, topic: str, number: int, *keys: str) -> None:
@@ -112,6 +116,10 @@ class Thread:
         producer = self.producers.of(f"0_{number}")
         assert isinstance(producer, FakeProducer)
         return producer
+
+    def _committed(self, offsets: Offsets) -> None:
+        self.committed.append(offsets)
+        self.when_committed()
 
     def commit(self) -> int:
         return self.committer.commit(self.tasks)
@@ -284,7 +292,7 @@ def test_of_two_transactions_the_first_stands_when_the_second_fails(tmp_path: Pa
     thread.script.fail("producer.commit", OutcomeUnknown("?"), at=2)
     with pytest.raises(OutcomeUnknown):
         thread.commit()
-    assert thread.disks[0, "l"].checkpoint() == Checkpoint(1, "id-l")
+    assert thread.disks[0, "l"].checkpoint() == Checkpoint(1, "id-l", 1_000)
     assert thread.disks[1, "l"].checkpoint() is None
     assert thread.kafka.offsets.keys() == {Partition(topic, 0) for topic in INPUTS}
 
@@ -297,13 +305,24 @@ def test_a_clean_task_takes_no_part_in_a_commit(tmp_path: Path) -> None:
     assert {partition.number for partition, _ in sent} == {1}
 
 
+def test_a_checkpoint_is_as_old_as_the_begin_of_its_commit(tmp_path: Path) -> None:
+    """A thread that is stopped between Kafka's commit and its own may have lost the task since."""
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.when_committed = lambda: setattr(thread, "now_ms", 999_999)
+    thread.commit()
+    found = thread.disks[0, "l"].checkpoint()
+    assert found is not None
+    assert found.written_ms == 1_000
+
+
 def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path) -> None:
     thread = Thread(tmp_path)
     thread.process("left", 0, "a", "b")
     thread.commit()
     disk = thread.disks[0, "l"]
     assert [key for key, _ in disk.range(None, None)] == [b"a", b"b"]
-    assert disk.checkpoint() == Checkpoint(2, "id-l")
+    assert disk.checkpoint() == Checkpoint(2, "id-l", 1_000)
     assert thread.disks[0, "r"].checkpoint() is None
 
 
