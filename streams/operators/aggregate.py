@@ -53,13 +53,14 @@ def aggregate(store_name: str, serde: Serde[Any], fold: Fold, *, caching: bool) 
     copied = _copier(serde)
 
     def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
-        store: KeyValueStore[Any, Any] = at.context.store(store_name)
+        context, downstream, failed = at.context, at.downstream, at.failed
+        store: KeyValueStore[Any, Any] = context.store(store_name)
         emitted = _as_it_is if at.only_sinks_follow else copied
-        advance = (_beside if at.context.skips_processing else _in_place)(store, fold, copied)
+        advance = (_beside if context.skips_processing else _in_place)(store, fold, copied)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
+                context.dropped += 1
                 return
             try:
                 entry = advance(key, value, timestamp_ms)
@@ -74,7 +75,7 @@ def aggregate(store_name: str, serde: Serde[Any], fold: Fold, *, caching: bool) 
                 downstream(entry.key, emitted(entry.value), entry.timestamp_ms)
 
         if caching:
-            at.context.flushers.append(flush)
+            context.flushers.append(flush)
         return process
 
     return bind

@@ -15,12 +15,13 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 def count(store_name: str, *, caching: bool) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
-        store: KeyValueStore[Any, int] = at.context.store(store_name)
+        context, downstream, failed = at.context, at.downstream, at.failed
+        store: KeyValueStore[Any, int] = context.store(store_name)
         update = store.update
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
+                context.dropped += 1
                 return
             try:
                 entry = update(key)
@@ -38,7 +39,7 @@ def count(store_name: str, *, caching: bool) -> Operator:
                 downstream(entry.key, entry.value, entry.timestamp_ms)
 
         if caching:
-            at.context.flushers.append(flush)
+            context.flushers.append(flush)
         return process
 
     return bind

@@ -108,6 +108,6 @@ class TaskContext:
 
     def origin(self) -> str:
         message = self.message
-        if message is None:
+        if message is None or message.topic() is None:
             return self.between
         return f"{message.topic()}[{message.partition()}]@{message.offset()}"

@@ -12,7 +12,9 @@ class Counters:
     records: int = 0
     """Processed, those that were rolled back later included."""
     dropped: int = 0
-    """Of these passed over since their timestamp was negative."""
+    """Of these passed over, as Kafka Streams' dropped-records counts them: a negative timestamp, no
+    key or value to aggregate, a failure that a handler skipped or made a dead letter of."""
+    dead_letters: int = 0
     punctuations: int = 0
     commits: int = 0
     """With something in them."""
@@ -28,6 +30,3 @@ class Counters:
     outcomes_unknown: int = 0
     tasks_migrated: int = 0
     tasks_corrupted: int = 0
-    skipped_records: int = 0
-    """Records that failed and were passed over, dead letters included."""
-    dead_letters: int = 0

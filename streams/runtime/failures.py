@@ -83,7 +83,7 @@ class Failures:
             raise refusal or _refusal(task, step, error) from error
         if isinstance(answer, DeadLetter):
             self._write(answer.topic, task, where)
-        self._counters.skipped_records += 1
+        self._counters.dropped += 1
         self._say(where, answer)
 
     def _ask(self, handler: Callable[[ErrorContext], Response], where: ErrorContext) -> Response:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -37,8 +37,11 @@ class Topics:
         self.source = f"{name}-in"
         self.target = f"{name}-out"
         self.truth: Counter[str] = Counter()
-        admin = AdminClient({"bootstrap.servers": servers})
-        new = [NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target)]
+        self.create(self.source, self.target)
+
+    def create(self, *topics: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        new = [NewTopic(topic, PARTITIONS, 1) for topic in topics]
         for answer in admin.create_topics(new).values():
             answer.result(30)
 
@@ -59,6 +62,11 @@ class Topics:
 
     def committed(self, topic: str | None = None) -> Iterator[Pair]:
         """All committed records of the output, or of another topic, at this moment."""
+        for message in self.messages(topic or self.target):
+            yield Pair(message.key().decode(), message.value(), message.partition())
+
+    def messages(self, topic: str) -> Iterator[Any]:
+        """The same as the consumer returns them."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -70,15 +78,14 @@ class Topics:
             }
         )
         try:
-            name = topic or self.target
-            consumer.assign([TopicPartition(name, p, 0) for p in range(PARTITIONS)])
+            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
             at_end = 0
             while at_end < PARTITIONS:
                 message = consumer.poll(30)
                 assert message is not None, "no answer from the broker in 30 s"
                 error = message.error()
                 if error is None:
-                    yield Pair(message.key().decode(), message.value(), message.partition())
+                    yield message
                 else:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     at_end += 1
@@ -135,9 +142,9 @@ class Worker(ServerProcess):
         }.items():
             self._command += [f"--{name}", value]
 
-    def start(self, *, kill_at: str | None = None, kill_commit: int = 1) -> None:
+    def start(self, *more: str, kill_at: str | None = None, kill_commit: int = 1) -> None:
         extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-commit", str(kill_commit)]
-        self.spawn([*self._command, *extra])
+        self.spawn([*self._command, *extra, *more])
 
     def load_until_killed(self, topics: Topics, timeout_s: float = 60) -> None:
         """Load records bit by bit, so that there are commits, until it gives itself SIGKILL; any

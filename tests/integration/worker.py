@@ -22,7 +22,8 @@ from streams.runtime.commit import Step
 
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
-    """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition."""
+    """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition;
+    `poison` counts, in an aggregate that it changes in place, what `is_poison` does not stop."""
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.string)
     if kind == "count":
@@ -30,9 +31,26 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
     elif kind == "words":
         words = stream.flat_map_values(str.split).group_by(lambda _, word: word, key=serdes.string)
         words.count(store="counts").to_stream().to(target)
+    elif kind == "poison":
+        seen = stream.group_by_key().aggregate(dict, tally, value=serdes.json, store="seen")
+        counts = seen.to_stream().map_values(lambda tallied: tallied["n"], value=serdes.int64)
+        counts.to(target)
     else:
         stream.map_values(str.upper).to(target)
     return app
+
+
+def is_poison(value: str) -> bool:
+    """Whether one of the values that `Topics.load` makes ("value 17") is not to be counted."""
+    return int(value.split()[1]) % 7 == 3
+
+
+def tally(key: str, value: str, tallied: dict[str, int]) -> dict[str, int]:
+    """Counts in place, and finds only then that it should not have."""
+    tallied["n"] = tallied.get("n", 0) + 1
+    if is_poison(value):
+        raise ValueError(f"{value} is poison")
+    return tallied
 
 
 def killer(step: str | None, commit: int) -> Callable[[Step], None]:
@@ -55,6 +73,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--session", type=int, required=True)
+    parser.add_argument("--processing-handler", default="fail")
     parser.add_argument("--kill-at")
     parser.add_argument("--kill-commit", type=int, default=1)
     parser.add_argument("--counters", type=Path, required=True)
@@ -72,6 +91,7 @@ def main() -> None:
         session_timeout_ms=given.session,
         heartbeat_interval_ms=200,
         max_poll_records=500,
+        processing_handler=given.processing_handler,
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())

@@ -73,6 +73,7 @@ def test_records_without_key_or_value_are_passed_over() -> None:
     task.pipe(None, "v")
     task.pipe("k", None)
     assert task.produced == []
+    assert task.dropped == 2
 
 
 def test_none_deletes_the_key_and_the_next_record_begins_anew() -> None:

@@ -95,7 +95,7 @@ def test_what_is_skipped_is_missing_in_its_branch_and_nowhere_else(step: str) ->
     assert topics(task) == ["before", "after"]
     task.pipe("k", "fine")
     assert topics(task) == ["before", "after", "before", "out", "after"]
-    assert task.counters.skipped_records == 1
+    assert task.counters.dropped == 1
     assert task.counters.dead_letters == 0
 
 
@@ -152,7 +152,7 @@ def test_a_dead_letter_is_the_record_as_it_was_read_with_what_was_wrong() -> Non
         "__streams.errors.partition": b"0",
         "__streams.errors.offset": b"7",
     }
-    assert (task.counters.skipped_records, task.counters.dead_letters) == (1, 1)
+    assert (task.counters.dropped, task.counters.dead_letters) == (1, 1)
 
 
 def unreadable(**handlers: Any) -> BoundTask:
