@@ -160,14 +160,20 @@ class StreamLoop:
             if not self._in(TaskState.RESTORING):
                 parts.stop.wait(_TAKE_WAIT_S)
             return
-        left_s = max(self._commit_at - parts.host.monotonic_s(), 0.0)
-        self._work.take(parts.records_max, min(_TAKE_WAIT_S, left_s))
+        self._work.take(parts.records_max, self._wait_s())
         if strayed := parts.consumer.strayed():
             self._reset(strayed)
         self._work.process(self._go_on)
         parts.producers.poll()
         if parts.host.monotonic_s() >= self._commit_at:
             self._commit()
+
+    def _wait_s(self) -> float:
+        """How long to wait for records: until there is something else to do."""
+        if not any(task.dirty for task in self.tasks.values()):
+            return _TAKE_WAIT_S
+        left_s = self._commit_at - self._parts.host.monotonic_s()
+        return min(_TAKE_WAIT_S, max(left_s, 0.0))
 
     def _go_on(self) -> bool:
         """Between two slices: whether to process the next."""

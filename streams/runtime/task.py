@@ -27,14 +27,16 @@ Any other transition is a mistake in the runtime: RuntimeError.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
 from state.directory import Lock
+from state.errors import Corrupt
 from state.store import Checkpoint, StateStore
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
@@ -55,7 +57,7 @@ from streams.topology.compile import compile_subtopology
 
 log = logging.getLogger(__name__)
 
-_SLICE_RECORDS_MAX = 256
+_SLICE_RECORDS_FIRST, _SLICE_RECORDS_MAX = 16, 256
 _SLICE_S = 0.005
 """A slice of a task's records is to take about so long, and is never longer than the maximum."""
 
@@ -115,7 +117,7 @@ class Task:
         """Where each changelog stood when the offsets were committed: a restore gets there."""
         self.times: dict[Partition, int] = {}
         """The highest timestamp of each partition, where it is known from what was committed."""
-        self.slice_records = _SLICE_RECORDS_MAX
+        self.slice_records = _SLICE_RECORDS_FIRST
         """How many records to process before something else is looked at."""
         self._subtopology = subtopology
         self._context: TaskContext | None = None
@@ -171,7 +173,8 @@ class Task:
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
         )
-        topics = compile_subtopology(self._subtopology, self._context)
+        with self._corrupt_is_named():  # processors may read their stores as they are started
+            topics = compile_subtopology(self._subtopology, self._context)
         receivers = {p: topics[p.topic] for p in self.partitions}
         match self.partitions:
             case [only]:
@@ -217,12 +220,13 @@ class Task:
     def process(self, runs: list[Run]) -> int:
         """Process what `records` has handed out. Returns how many punctuations fell due by it."""
         context = self.context
-        if context.punctuations.stream:
-            return self._process_by_stream_time(runs)
-        for receive, messages in runs:
-            for message in messages:
-                context.message = message
-                receive(message)
+        with self._corrupt_is_named():
+            if context.punctuations.stream:
+                return self._process_by_stream_time(runs)
+            for receive, messages in runs:
+                for message in messages:
+                    context.message = message
+                    receive(message)
         return 0
 
     def _process_by_stream_time(self, runs: list[Run]) -> int:
@@ -264,7 +268,8 @@ class Task:
         context = self.context
         context.message = None
         context.between = PUNCTUATION
-        return timeline.punctuate(now_ms)
+        with self._corrupt_is_named():
+            return timeline.punctuate(now_ms)
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -276,8 +281,9 @@ class Task:
         context = self.context
         context.message = None
         context.between = COMMIT
-        for flush in reversed(context.flushers):
-            flush()
+        with self._corrupt_is_named():
+            for flush in reversed(context.flushers):
+                flush()
 
     def log_changes(self, producer: DataProducer) -> None:
         """Hand each dirty key to its changelog; positions are known when all is delivered."""
@@ -327,8 +333,9 @@ class Task:
     def committed(self, now_ms: int) -> None:
         """Kafka has committed: make the stores' changes durable. `now_ms` is a time by the wall
         clock at which nothing was in the changelogs above where the stores are now."""
-        for logged in self.stores.values():
-            logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
+        with self._corrupt_is_named():
+            for logged in self.stores.values():
+                logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
         self.dirty = False
         self.context.commit_asked = False
 
@@ -337,6 +344,14 @@ class Task:
         if self.state not in allowed:
             raise RuntimeError(f"task {self.name} is {self.state.name}: {name} is not possible")
         self.state = state
+
+    @contextmanager
+    def _corrupt_is_named(self) -> Iterator[None]:
+        """A store that can't be read says its name, and not of which task it is."""
+        try:
+            yield
+        except Corrupt as error:
+            raise TaskCorrupted(self.name, [error.store], str(error)) from error
 
     def _unbind(self) -> None:
         # The steps hold the producer: it goes when the last task lets it go.

@@ -267,6 +267,10 @@ class FakeProducer(DataProducer):
             self._check_epoch()
             assert self._transaction is not None, "offsets outside a transaction"
             self.sent.append(list(offsets))
+            if self.sent[-1] and self._kafka.generations_over:
+                # Without offsets nobody looks at the generation, as in Kafka.
+                self._kafka.generations_over -= 1
+                raise TaskMigrated("a generation that is over")
             self._transaction.offsets |= dict(self.sent[-1])
 
     def end(self) -> None:

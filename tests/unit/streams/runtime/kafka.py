@@ -76,6 +76,8 @@ class Kafka:
         """By whoever has it open: a transactional id."""
         self.epochs: dict[str, int] = {}
         """By transactional id: a producer with a lower one is fenced."""
+        self.generations_over = 0
+        """So many of the next commits of offsets are from members that the group has replaced."""
         self._ids = count(1)
         for topic, partitions in (topics or {}).items():
             self.create(topic, partitions)

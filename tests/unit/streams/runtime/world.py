@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from state.directory import StateDirectory
@@ -33,6 +33,7 @@ from tests.unit.streams.runtime.fakes import (
 from tests.unit.streams.runtime.kafka import Kafka
 
 _NO_HANDLERS = Handlers()
+_NO_TOPICS: Mapping[str, int] = {}
 CHANGELOG = "a-c-changelog"
 
 
@@ -78,12 +79,15 @@ class World:
         uncommitted_bytes_max: int = -1,
         handlers: Handlers = _NO_HANDLERS,
         replaced: Callable[[Exception], bool] = lambda error: False,
+        topics: Mapping[str, int] = _NO_TOPICS,
+        kafka: Kafka | None = None,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
         self.clock = Clock()
         dead = dict.fromkeys(handlers.topics(), 1)
-        self.kafka = Kafka({"in": partitions, "out": 1, CHANGELOG: partitions, **dead})
+        names = {"in": partitions, "out": 1, CHANGELOG: partitions, **dead, **topics}
+        self.kafka = kafka or Kafka(names)
         self.stop = StopWhen(self.clock)
         self.member = FakeMember(self.kafka, self.script)
         self.member.assign(tasks(*range(partitions)))
