@@ -58,6 +58,7 @@ _BULK_FROM_BYTES = 4 << 20
 """What a restore loads before it leaves the log out."""
 _BULK_DURABLE_BYTES = 128 << 20
 """What a restore loads between two checkpoints: the most that it does again after a crash."""
+_WORTH_A_FLUSH_BYTES = 1 << 20
 _STALL_STEP_S = 0.01
 _STALL_REPORT_S = 5.0
 _STALL_MAX_S = 120.0
@@ -145,6 +146,7 @@ class RocksDisk:
         # What the log has may not rest on what it has not.
         self.loaded()
         self._write(changes.items(), checkpoint, self._logged)
+        self._make_room()
 
     def delete_range(self, first: bytes, last: bytes) -> None:
         try:
@@ -155,6 +157,7 @@ class RocksDisk:
     def load(self, changes: Changes, checkpoint: Checkpoint) -> None:
         if self._loaded_bytes < _BULK_FROM_BYTES:
             self._loaded_bytes += self._write(changes, checkpoint, self._logged)
+            self._make_room()
             return
         if not self._bulk:
             self._bulk = True
@@ -211,6 +214,18 @@ class RocksDisk:
             self._unusable(lambda: damage)
             return
         self._get = self._data.get
+
+    def _make_room(self) -> None:
+        """Where buffers are getting short, a store leaves none that it may not need for long: when
+        they are full RocksDB flushes the store that writes, however little it has."""
+        if not self._budget.is_tight():
+            return
+        try:
+            size = self._data.property_int_value("rocksdb.cur-size-active-mem-table")
+            if size >= _WORTH_A_FLUSH_BYTES:
+                self._data.flush(wait=False)
+        except Exception as error:
+            raise self._failed("be flushed", error) from error
 
     def _make_durable(self) -> None:
         """Flush what was loaded past the log, then log the checkpoint after it."""

@@ -36,5 +36,9 @@ class MemoryBudget:
             max_bytes // 2, False, self.cache
         )
 
+    def is_tight(self) -> bool:
+        """Whether the write buffers have taken half of what they may."""
+        return bool(self.write_buffers.get_usage() > self.max_bytes // 4)
+
     def used(self) -> MemoryUse:
         return MemoryUse(self.cache.get_usage(), self.write_buffers.get_usage())
