@@ -117,6 +117,8 @@ class StreamsConfig(BaseSettings):
     statestore_uncommitted_max_bytes: int = 64 * 1024 * 1024
     """How much memory uncommitted writes of a worker may take, about, before there is an early
     commit; -1: any (KIP-892)."""
+    ledger: bool = False
+    """Whether each transaction says in `<application.id>-ledger` what it read and wrote."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
 
@@ -178,6 +180,17 @@ class StreamsConfig(BaseSettings):
         return checked(given)
 
     @model_validator(mode="after")
+    def _as_the_guarantee_needs(self) -> StreamsConfig:
+        if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:
+            raise ValueError(
+                f"commit_interval_ms ({self.commit_every_ms}) must be below "
+                f"transaction_timeout_ms ({self.transaction_timeout_ms})"
+            )
+        if self.ledger and not self.exactly_once:
+            raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
+        return self
+
+    @model_validator(mode="after")
     def _consistent(self) -> StreamsConfig:
         for name in (
             "num_stream_threads",
@@ -208,11 +221,6 @@ class StreamsConfig(BaseSettings):
                 raise ValueError(f"{name} must be from 0 to 65535, not {port}")
         if self.commit_every_ms < 0:
             raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
-        if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:
-            raise ValueError(
-                f"commit_interval_ms ({self.commit_every_ms}) must be below "
-                f"transaction_timeout_ms ({self.transaction_timeout_ms})"
-            )
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be between 0 and "

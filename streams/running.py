@@ -19,6 +19,7 @@ from streams.embedded import bootstrap_address
 from streams.endpoint import Answer, Endpoint
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.health import Health, judge, thread_health
+from streams.ledger import ledger_topic
 from streams.membership.connection import Connection, ConnectionLost
 from streams.metrics import WorkerCollector, exposition
 from streams.runtime.assembly import Worker
@@ -26,6 +27,7 @@ from streams.runtime.assignment import check_inputs
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
+from streams.runtime.internal_topics import LEDGER
 from streams.runtime.offsets import check_sizes
 from streams.runtime.watchdog import Watchdog, explain
 from streams.stream_thread import StreamThread
@@ -84,6 +86,9 @@ class RunningApp:
         counts = admin.partition_counts_at_start(_BROKER_WAIT_S)
         check_inputs(topology, counts, servers, config.handlers.topics())
         check_sizes(topology, admin.metadata_bytes_max())
+        if config.ledger:
+            topic = ledger_topic(topology.application_id)
+            admin.create_topics({topic: 1}, {topic: LEDGER}, config.replication_factor)
         with ExitStack() as exits:
             try:
                 directory = StateDirectory(config.state_dir, topology.application_id)

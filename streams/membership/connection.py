@@ -20,6 +20,8 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from streams.membership.answers import ANSWERS
+
 _FIND_COORDINATOR, _API_VERSIONS = 10, 18
 _FRAME_BYTES_MAX = 100 * 1024 * 1024
 _WAKE_UP_S = 0.1
@@ -114,12 +116,13 @@ class Connection:
         return len(data).to_bytes(4, "big") + data
 
     def _parse(self, request: Any, correlation: int, data: bytes) -> Any:
-        response_type: Any = load_response_schema(request.__api_key__, request.__version__)
-        header, size = entity_reader(response_type.__header_schema__)(data, 0)
+        asked = request.__api_key__, request.__version__
+        answer_type: Any = ANSWERS.get(asked) or load_response_schema(*asked)
+        header, size = entity_reader(answer_type.__header_schema__)(data, 0)
         if header.correlation_id != correlation:
             raise ConnectionLost(f"answer {header.correlation_id} to request {correlation}")
-        response, _ = entity_reader(response_type)(data, size)
-        return response
+        answer, _ = entity_reader(answer_type)(data, size)
+        return answer
 
     def _read(self, size: int, wakes: int, given_up: Callable[[], bool]) -> bytes:
         chunks = bytearray()
@@ -143,10 +146,11 @@ Dial = Callable[[tuple[str, int] | None], Connection]
 """Connects to an address, or (None) to any of the bootstrap servers."""
 
 
-def coordinator_of(bootstrap: Connection, group: str) -> tuple[str, int]:
-    """The address of the group's coordinator, asked of any broker. Raises ConnectionLost."""
+def coordinator_of(bootstrap: Connection, key: str, *, key_type: int = 0) -> tuple[str, int]:
+    """The address of the coordinator of a group, or (1) of a transactional id, asked of any broker.
+    Raises ConnectionLost."""
     request: Any = load_request_schema(_FIND_COORDINATOR, 3)
-    answer = bootstrap.request(request(key=group))
+    answer = bootstrap.request(request(key=key, key_type=key_type))
     if answer.error_code is not ErrorCode.none:
         raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
     return answer.host, answer.port

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
+from streams.ledger import ledger_topic
 from streams.membership.classic import ClassicMember, Timeouts
 from streams.membership.connection import Dial
 from streams.membership.offsets import offsets_of_group
 from streams.membership.protocol import Subscribed
+from streams.membership.transactions import identity_of
 from streams.runtime.assignment import Planner
 from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.host import Event, Host
+from streams.runtime.ledger import Ledger
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
@@ -45,6 +48,13 @@ class Worker:
     stop: Event
     memory: MemoryBudget | None = None
     """Of RocksDB, for all stores of the process."""
+
+
+def _ledger(worker: Worker) -> Ledger | None:
+    if not worker.config.ledger:
+        return None
+    topic = ledger_topic(worker.topology.application_id)
+    return Ledger(topic, lambda transactional_id: identity_of(worker.dial, transactional_id))
 
 
 def _purge(worker: Worker, admin: Admin) -> Purge:
@@ -125,6 +135,7 @@ def stream_loop(
             task_timeout_ms=config.task_timeout_ms,
             changed=changed,
             reached=reached,
+            ledger=_ledger(worker),
             committed=_purge(worker, admin).committed,
             counters=counters,
             replaced=replaced,

@@ -20,6 +20,7 @@ from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
 from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.ledger import Ledger
 from streams.runtime.producers import Producers
 from streams.runtime.task import Task
 
@@ -42,6 +43,7 @@ Offsets = list[tuple[Partition, Committed]]
 class Committer:
     """Commits the tasks of one thread.
 
+    With a `ledger` each transaction says in it what it read and wrote.
     `group` gives the group's metadata with the current generation, `commit_as_member` commits
     offsets outside a transaction and returns whether the group accepts them. `committed` is told
     what is committed; `reached` is told each step: a test may end the process there.
@@ -53,6 +55,7 @@ class Committer:
         admin: Admin,
         producers: Producers,
         *,
+        ledger: Ledger | None,
         group: Callable[[], bytes],
         commit_as_member: Callable[[Offsets], bool],
         committed: Callable[[Offsets], None],
@@ -62,6 +65,7 @@ class Committer:
         self._consumer = consumer
         self._admin = admin
         self._producers = producers
+        self._ledger = ledger
         self._group = group
         self._commit_as_member = commit_as_member
         self._committed = committed
@@ -97,6 +101,8 @@ class Committer:
         for producer, together in shared:
             if producer.transactional:
                 offsets = _offsets(together)
+                if self._ledger is not None:
+                    self._ledger.write(producer, together)
                 producer.commit(offsets, self._group())
                 self._reached(Step.OFFSETS_SENT)
                 producer.end()

@@ -39,6 +39,7 @@ from streams.runtime.context import COMMIT
 from streams.runtime.counters import Counters
 from streams.runtime.failures import NAMED
 from streams.runtime.host import Event, Host
+from streams.runtime.ledger import Ledger
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
 from streams.runtime.queues import Order
@@ -81,6 +82,7 @@ class Parts:
     changed: Callable[[str], None]
     """Is told REBALANCING and RUNNING."""
     reached: Callable[[Step], None]
+    ledger: Ledger | None = None
     committed: Callable[[Offsets], None] = lambda offsets: None
     """Is told the offsets of each commit."""
     counters: Counters = field(default_factory=Counters)
@@ -110,6 +112,7 @@ class StreamLoop:
             parts.consumer,
             parts.admin,
             parts.producers,
+            ledger=parts.ledger,
             group=self._group_metadata,
             commit_as_member=parts.member.commit_offsets,
             committed=parts.committed,

@@ -293,7 +293,9 @@ class Task:
             last = len(entries) - 1
             for index, (key, value, timestamp_ms) in enumerate(entries):
                 # A report on the last record alone: delivery is in order, and reports are not free.
-                report = _reporter(logged, self._undelivered) if index == last else None
+                report = None
+                if index == last:
+                    report = producer.reporting(_reporter(logged, self._undelivered))
                 try:
                     producer.produce(topic, value, key, partition, report, None, timestamp_ms)
                 except BufferError:

@@ -68,9 +68,11 @@ class Clients:
     def producer(self, transactional_id: str) -> DataProducer:
         """A producer; a transactional one has fenced its predecessor when this returns."""
         return DataProducer(
+            transactional_id,
             self._producer_settings(transactional_id),
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
+            accounts=self._config.ledger,
         )
 
     def check_settings(self) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.membership.transactions import Identity
 from streams.positions import Committed, Partition
 from streams.runtime.clients.errors import log, made, recovery_from
+from streams.runtime.clients.written import Written
 
 
 def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
@@ -24,21 +26,55 @@ def group_metadata(group: str, generation: int, member_id: str, instance_id: str
     return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
 
 
+Report = Callable[[Any, Any], None]
+"""Is told of a delivery: the error or None, and the message."""
+
+
 class DataProducer:
-    """One producer, transactional or not. After any error but StreamsError: `discard` it."""
+    """One producer, transactional or not. After any error but StreamsError: `discard` it.
+
+    `name` is its transactional id. With `accounts` it knows where everything that it wrote went
+    (`written`), at a price for each record; `identity` is found out by who needs it.
+    """
 
     def __init__(
-        self, settings: Mapping[str, Any], *, transactional: bool, timeout_s: float
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        *,
+        transactional: bool,
+        timeout_s: float,
+        accounts: bool = False,
     ) -> None:
+        self.name = name
         self.transactional = transactional
+        self.written = Written() if accounts else None
+        self.identity: Identity | None = None
         self._timeout_s = timeout_s
         self._undelivered: list[str] = []
-        reports = {} if transactional else {"on_delivery": _failures(self._undelivered)}
+        reports: dict[str, Any] = {}
+        if self.written is not None:
+            reports["on_delivery"] = self.written.report
+        elif not transactional:
+            reports["on_delivery"] = _failures(self._undelivered)
         self._producer = made("producer", Producer, {**settings, **reports})
         self.produce: Callable[..., None] = self._producer.produce
         self._open = False
         if transactional:
             self._call("init_transactions", self._timeout_s)
+
+    def reporting(self, report: Report) -> Report:
+        """What to hand to `produce` so that `report` is told of the delivery: a record has one
+        report only, and with accounts it is needed for them too."""
+        if self.written is None:
+            return report
+        account = self.written.report
+
+        def both(error: Any, message: Any) -> None:
+            report(error, message)
+            account(error, message)
+
+        return both
 
     def begin(self) -> None:
         """Make sure that a transaction is open."""

@@ -19,6 +19,7 @@ from streams.membership.classic import ClassicMember, Membership, Signal
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.clients.written import Written
 from streams.runtime.host import ThreadHost
 from tests.unit.streams.runtime.kafka import Entry, Kafka, Message, Transaction
 
@@ -203,10 +204,18 @@ class FakeProducer(DataProducer):
     """Holds records back until `flush`, as linger does. A new one fences the one before it."""
 
     def __init__(
-        self, kafka: Kafka, script: Script, *, name: str = "id", transactional: bool = True
+        self,
+        kafka: Kafka,
+        script: Script,
+        *,
+        name: str = "id",
+        transactional: bool = True,
+        accounts: bool = False,
     ) -> None:
         self.name = name
         self.transactional = transactional
+        self.written = Written() if accounts else None
+        self.identity = None
         self.produced: list[tuple[str, bytes | None, bytes | None]] = []
         self.sent: list[list[tuple[Partition, Committed]]] = []
         self.full = 0
@@ -275,6 +284,7 @@ class FakeProducer(DataProducer):
 
     def end(self) -> None:
         with self._script.call("producer.end"):
+            self._deliver()
             self._check_epoch()
             transaction, self._transaction = self._transaction, None
             assert transaction is not None, "nothing to commit"
@@ -308,6 +318,8 @@ class FakeProducer(DataProducer):
                 continue
             offset = self._kafka.append(partition, entry)
             # With at least once only failures are reported (delivery.report.only.error).
+            if report is None and self.written is not None:
+                report = self.written.report
             if report is not None and self.transactional:
                 report(None, Message(partition, offset, entry))
 

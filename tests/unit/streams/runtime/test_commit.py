@@ -11,10 +11,14 @@ from state.directory import StateDirectory
 from state.store import Checkpoint
 from streams import serdes
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.ledger import Entry as LedgerEntry
+from streams.ledger import Run, decode
 from streams.membership.connection import ConnectionLost
+from streams.membership.transactions import Identity
 from streams.operators.count import count
 from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Offsets, Step
+from streams.runtime.ledger import Ledger
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.producers import Producers
 from streams.runtime.queues import NEVER_WAIT, Order
@@ -64,17 +68,30 @@ def two_stores() -> Subtopology:
 class Thread:
     """What commits: two tasks that read `left` and `right`, one for each partition."""
 
-    def __init__(self, state: Path, *, guarantee: str = "exactly_once_v2") -> None:
+    def __init__(
+        self, state: Path, *, guarantee: str = "exactly_once_v2", ledger: bool = False
+    ) -> None:
         self.script = Script()
         self.committed: list[Offsets] = []
         self.now_ms = 1_000
         self.when_committed: Callable[[], None] = lambda: None
-        topics = {"left": 2, "right": 2, "out": 1, "a-l-changelog": 2, "a-r-changelog": 2}
+        topics = {
+            "left": 2,
+            "right": 2,
+            "out": 1,
+            "a-l-changelog": 2,
+            "a-r-changelog": 2,
+            "a-ledger": 1,
+        }
         self.kafka = Kafka(topics)
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
         self.producers = Producers(
             lambda name: FakeProducer(
-                self.kafka, self.script, name=name, transactional=guarantee != "at_least_once"
+                self.kafka,
+                self.script,
+                name=name,
+                transactional=guarantee != "at_least_once",
+                accounts=ledger,
             ),
             guarantee=guarantee,
             application="a",
@@ -89,6 +106,7 @@ class Thread:
             self.consumer,
             FakeAdmin(self.kafka, self.script),
             self.producers,
+            ledger=Ledger("a-ledger", self._identity_of) if ledger else None,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
             committed=self._committed,
@@ -107,6 +125,13 @@ class Thread:
         for task in self.tasks:
             task.process(task.records.next(100, 0))
         self.script.calls.clear()
+
+    def _identity_of(self, transactional_id: str) -> Identity:
+        with self.script.call("identity_of"):
+            return Identity(7, self.kafka.epochs[transactional_id])
+
+    def entries(self) -> list[LedgerEntry]:
+        return [decode(value or b"") for _, value in self.kafka.committed("a-ledger")]
 
     @property
     def producer(self) -> FakeProducer:
@@ -197,6 +222,52 @@ def test_a_task_that_wrote_and_has_no_offset_to_send_commits_nothing(tmp_path: P
         thread.commit()
     assert "producer.commit" not in thread.script.calls
     assert "producer.end" not in thread.script.calls
+
+
+def test_with_a_ledger_each_transaction_says_what_it_read_and_wrote(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a", "b", "a")
+    thread.process("right", 1, "c")
+    thread.commit()
+    thread.process("left", 0, "a")
+    thread.commit()
+    first, second = thread.entries()
+    assert first.inputs == {
+        "0_0": {Partition("left", 0): 3, Partition("right", 0): 0},
+        "0_1": {Partition("left", 1): 0, Partition("right", 1): 1},
+    }
+    assert first.written == {
+        Partition("out", 0): (Run(0, 2),),
+        Partition("a-l-changelog", 0): (Run(0, 1),),
+        Partition("a-r-changelog", 1): (Run(0, 0),),
+    }
+    assert second.inputs == {"0_0": {Partition("left", 0): 4, Partition("right", 0): 0}}
+    # After the markers of the first: 3 in `out`, 2 in the changelog.
+    assert second.written == {
+        Partition("out", 0): (Run(4, 4),),
+        Partition("a-l-changelog", 0): (Run(3, 3),),
+    }
+    assert {(e.producer_id, e.producer_epoch) for e in (first, second)} == {(7, 1)}
+    assert thread.script.calls.count("identity_of") <= 1
+
+
+def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets(
+    tmp_path: Path,
+) -> None:
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a")
+    thread.commit()
+    names = ["producer.flush", "PRODUCED", "produce a-ledger", "producer.commit", "producer.end"]
+    assert thread.script.only(*names) == names
+
+
+def test_a_ledger_that_can_not_tell_the_producer_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a")
+    thread.script.fail("identity_of", ConnectionLost("gone"))
+    with pytest.raises(OutcomeUnknown, match="identity of id: gone"):
+        thread.commit()
+    assert "producer.commit" not in thread.script.calls
 
 
 def test_the_points_that_a_commit_reaches_are_the_named_ones(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""What a transaction's coordinator knows of a producer: its id and epoch, which librdkafka has and
+does not tell. Source: KIP-664 (DescribeTransactions)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.answers import DESCRIBE_TRANSACTIONS
+from streams.membership.connection import ConnectionLost, Dial, build, coordinator_of, schema
+from streams.membership.offsets import AWAY
+
+_KEY_IS_TRANSACTIONAL_ID = 1
+
+
+class Identity(NamedTuple):
+    """What a producer writes into its batches."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+def identity_of(dial: Dial, transactional_id: str) -> Identity:
+    """The id and epoch that the producer of this id was given last.
+
+    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    with closing(dial(None)) as bootstrap:
+        address = coordinator_of(bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID)
+    with closing(dial(address)) as connection:
+        classes = schema(connection, DESCRIBE_TRANSACTIONS, 0)
+        request = build(
+            classes["DescribeTransactionsRequest"], transactional_ids=(transactional_id,)
+        )
+        (found,) = connection.request(request).transaction_states
+    doing = f"the producer of transactional id {transactional_id!r} can't be told"
+    if found.error_code in AWAY:
+        raise ConnectionLost(f"{doing}: {found.error_code.name}")
+    if found.error_code is not ErrorCode.none:
+        raise StreamsError(f"{doing}: {found.error_code.name}")
+    return Identity(int(found.producer_id), int(found.producer_epoch))

@@ -1,0 +1,53 @@
+"""Writing the ledger (see `streams.ledger`): what a transaction read and wrote, as the last record
+of the transaction.
+
+Where a record went is known from its delivery report. With a ledger each record has one that Python
+sees, which is what the ledger costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from streams.errors import OutcomeUnknown
+from streams.ledger import Entry, encode
+from streams.membership.connection import ConnectionLost
+from streams.membership.transactions import Identity
+from streams.runtime.clients import DataProducer
+from streams.runtime.task import Task
+
+_PARTITION = 0
+"""The only one."""
+
+
+class Ledger:
+    """Writes one record for each transaction. `identity_of`: the id and epoch of the producer with
+    a transactional id; raises ConnectionLost."""
+
+    def __init__(self, topic: str, identity_of: Callable[[str], Identity]) -> None:
+        self._topic = topic
+        self._identity_of = identity_of
+
+    def write(self, producer: DataProducer, tasks: Collection[Task]) -> None:
+        """All that `tasks` wrote with `producer` is delivered, and they will commit their offsets
+        as they are: say so in the transaction. Raises OutcomeUnknown."""
+        assert producer.written is not None, "a producer that keeps no account of what it writes"
+        written = producer.written.take()
+        try:
+            if producer.identity is None:  # the same for as long as the producer lives
+                producer.identity = self._identity_of(producer.name)
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"the identity of {producer.name}: {error}") from error
+        inputs = {
+            task.name: {partition: held.offset for partition, held in task.offsets()}
+            for task in tasks
+        }
+        value = encode(Entry(*producer.identity, inputs, written))
+        key = producer.name.encode()
+        # With a report of its own, so that it does not account for itself in the next transaction.
+        producer.produce(self._topic, value, key, _PARTITION, _unseen)
+
+
+def _unseen(error: Any, message: Any) -> None:
+    """Whether it was delivered is said by the end of the transaction."""

@@ -1,0 +1,186 @@
+"""The ledger: every committed record in exactly one entry, aborted ones in none, and with it any
+record is in a cut of the running application or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from streams.errors import StreamsError
+from streams.ledger import Entry, decode, ledger_topic
+from streams.membership.connection import Connection
+from streams.membership.transactions import identity_of
+from streams.positions import Partition
+from streams.runtime.commit import Step
+from streams.runtime.host import ThreadHost
+from tests.brokers import in_ci
+from tests.integration.cluster import PARTITIONS, Topics, Worker
+
+
+def read(
+    topics: Topics, topic: str, isolation: str, partitions: int = PARTITIONS
+) -> Iterator[tuple[Partition, int, bytes]]:
+    """Every record of a topic that a reader of this isolation sees: where it is, and its value."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": topics.servers,
+            "group.id": f"{topics.application}-checker",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        at_end = 0
+        while at_end < partitions:
+            message = consumer.poll(30)
+            assert message is not None, "no answer from the broker in 30 s"
+            if (error := message.error()) is None:
+                yield Partition(topic, message.partition()), message.offset(), message.value()
+            else:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                at_end += 1
+    finally:
+        consumer.close()
+
+
+class Books:
+    """The ledger of an application and what it is about, read when nothing runs any more."""
+
+    def __init__(self, topics: Topics) -> None:
+        app = topics.application
+        self.repartition = f"{app}-counts-repartition"
+        self.topics = (topics.target, self.repartition, f"{app}-counts-changelog")
+        ledger = read(topics, ledger_topic(app), "read_committed", 1)
+        self.entries: list[Entry] = [decode(value) for _, _, value in ledger]
+        self.committed = self._offsets(topics, "read_committed")
+        self.aborted = self._offsets(topics, "read_uncommitted") - self.committed
+        self.writer: dict[tuple[Partition, int], list[Entry]] = {}
+        for entry in self.entries:
+            for partition, runs in entry.written.items():
+                for first, last in runs:
+                    for offset in range(first, last + 1):
+                        self.writer.setdefault((partition, offset), []).append(entry)
+
+    def _offsets(self, topics: Topics, isolation: str) -> set[tuple[Partition, int]]:
+        return {
+            (partition, offset)
+            for topic in self.topics
+            for partition, offset, _ in read(topics, topic, isolation)
+        }
+
+
+def cut_of(topics: Topics) -> dict[Partition, int] | None:
+    """The application's committed offsets at one moment; None while a transaction is about to
+    change some."""
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    names = (topics.source, f"{topics.application}-counts-repartition")
+    wanted = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
+    asked = ConsumerGroupTopicPartitions(topics.application, wanted)
+    (answer,) = admin.list_consumer_group_offsets([asked], require_stable=True).values()
+    try:
+        found = answer.result(30).topic_partitions
+    except KafkaException:
+        return None
+    if any(each.error is not None for each in found):
+        return None
+    return {Partition(each.topic, each.partition): max(each.offset, 0) for each in found}
+
+
+def assert_exact(books: Books) -> None:
+    assert not books.committed - books.writer.keys(), "committed, and in no entry"
+    assert not books.writer.keys() - books.committed, "in an entry, and not committed"
+    assert {len(writers) for writers in books.writer.values()} == {1}
+    assert not books.aborted & books.writer.keys()
+
+
+def assert_consistent(books: Books, cut: Mapping[Partition, int]) -> None:
+    """What was consumed of the repartition topic before the cut was written by the cut."""
+    for (partition, offset), (entry,) in books.writer.items():
+        if partition.topic == books.repartition and offset < cut[partition]:
+            assert entry.is_in(cut), f"{partition}@{offset} of {entry}"
+
+
+def test_a_producer_is_told_by_its_id_and_epoch(
+    topics: Topics, unique: Callable[[str], str]
+) -> None:
+    """Its id stays, its epoch is one more with each that takes its transactional id over."""
+    host, _, port = topics.servers.rpartition(":")
+
+    def dial(address: tuple[str, int] | None) -> Connection:
+        return Connection(address or (host, int(port)), "checker", 10, ThreadHost().lock())
+
+    name = unique("told")
+    seen = []
+    for _ in range(3):
+        producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
+        producer.init_transactions(30)
+        seen.append(identity_of(dial, name))
+    assert [identity.producer_epoch for identity in seen] == [0, 1, 2]
+    assert len({identity.producer_id for identity in seen}) == 1
+    with pytest.raises(StreamsError, match=r"never-there.*transactional_id_not_found"):
+        identity_of(dial, "never-there")
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        "exactly_once_v2",
+        pytest.param("exactly_once", marks=pytest.mark.skipif(not in_ci(), reason="CI runs it")),
+    ],
+)
+def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(
+    topics: Topics,
+    new_worker: Callable[..., Worker],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    guarantee: str,
+) -> None:
+    """Two workers of two threads write to the same partitions; one of them is killed twice."""
+    for name, value in {
+        "LEDGER": "true",
+        "NUM_STREAM_THREADS": "2",
+        "TRANSACTION_TIMEOUT_MS": "1500",
+        "REPARTITION_PURGE_INTERVAL_MS": "3600000",
+    }.items():
+        monkeypatch.setenv(f"MILLRACE_{name}", value)
+    other = new_worker("words", guarantee=guarantee, state="other")
+    other.start()
+    worker = new_worker("words", guarantee=guarantee)
+    cuts = []
+    for step in (Step.OFFSETS_SENT, Step.PRODUCED):
+        worker.start(kill_at=step.name, kill_commit=3)
+        worker.load_until_killed(topics)
+        cuts.append(cut_of(topics))
+    worker.start()
+    for _ in range(5):
+        topics.load(200)
+        cuts.append(cut_of(topics))
+    topics.wait_for_counts(2 * topics.loaded)
+    worker.finish()
+    other.finish()
+    books = Books(topics)
+    assert books.aborted, "nothing was aborted: this run shows little"
+    assert_exact(books)
+    producers = Counter(entry.producer_id for entry in books.entries)
+    assert len(producers) > 2, "one producer alone: its runs never end"
+    last = cut_of(topics)
+    assert last is not None
+    assert all(entry.is_in(last) for entry in books.entries)
+    taken = [cut for cut in cuts if cut is not None]
+    assert any(not entry.is_in(cut) for cut in taken for entry in books.entries)
+    for cut in taken:
+        assert_consistent(books, cut)

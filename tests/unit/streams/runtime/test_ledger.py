@@ -1,0 +1,46 @@
+"""The account that a producer keeps, and the record that a transaction writes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams.errors import OutcomeUnknown
+from streams.ledger import Run
+from streams.positions import Partition
+from streams.runtime.clients.written import Written
+from tests.unit.streams.runtime.kafka import Entry, Message
+
+OUT, OTHER = Partition("out", 0), Partition("other", 3)
+
+
+def reported(written: Written, *where: tuple[Partition, int], error: Any = None) -> None:
+    for partition, offset in where:
+        written.report(error, Message(partition, offset, Entry(b"k", b"v", 0)))
+
+
+def test_offsets_without_a_gap_are_one_run() -> None:
+    written = Written()
+    reported(written, (OUT, 5), (OUT, 6), (OTHER, 0), (OUT, 7), (OUT, 10), (OUT, 11))
+    assert written.take() == {OUT: (Run(5, 7), Run(10, 11)), OTHER: (Run(0, 0),)}
+
+
+def test_the_next_transaction_begins_with_nothing() -> None:
+    written = Written()
+    reported(written, (OUT, 5))
+    written.take()
+    assert written.take() == {}
+    reported(written, (OUT, 6))
+    assert written.take() == {OUT: (Run(6, 6),)}
+
+
+@pytest.mark.parametrize(("offset", "error"), [(5, "timed out"), (-1, None), (-1001, None)])
+def test_a_record_of_which_nobody_knows_where_it_is_makes_the_outcome_unknown(
+    offset: int, error: str | None
+) -> None:
+    written = Written()
+    reported(written, (OUT, 4))
+    reported(written, (OUT, offset), error=error)
+    with pytest.raises(OutcomeUnknown, match=r"out\[0\]"):
+        written.take()

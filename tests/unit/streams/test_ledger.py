@@ -1,0 +1,56 @@
+"""The ledger's records: they come back as they were given, and say what is in a cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.ledger import Entry, Run, decode, encode
+from streams.positions import Partition
+
+IN, OTHER, OUT = Partition("in", 0), Partition("in", 1), Partition("out", 11)
+ENTRY = Entry(7, 3, {"0_0": {IN: 12}, "1_1": {OTHER: 5}}, {OUT: (Run(2, 4), Run(9, 9))})
+
+
+def test_an_entry_comes_back_as_it_was_given() -> None:
+    assert decode(encode(ENTRY)) == ENTRY
+    nothing = Entry(0, 0, {"0_0": {IN: 0}}, {})
+    assert decode(encode(nothing)) == nothing
+
+
+def test_the_format_is_the_documented_one() -> None:
+    assert encode(ENTRY) == (
+        b'{"v":1,"producer":[7,3],'
+        b'"inputs":{"0_0":{"in":{"0":12}},"1_1":{"in":{"1":5}}},'
+        b'"written":{"out":{"11":[[2,4],[9,9]]}}}'
+    )
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"null", b"[]", b'{"v":2}', b"\xff"])
+def test_what_is_no_entry_is_refused(value: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(value)
+
+
+@pytest.mark.parametrize(
+    ("offset", "wrote"),
+    [(1, False), (2, True), (4, True), (5, False), (8, False), (9, True), (10, False)],
+)
+def test_an_entry_wrote_what_is_in_its_runs(offset: int, wrote: bool) -> None:
+    assert ENTRY.wrote(OUT, offset) == wrote
+    assert not ENTRY.wrote(Partition("out", 1), offset)
+
+
+@pytest.mark.parametrize(
+    ("cut", "inside"),
+    [
+        ({IN: 12, OTHER: 5}, True),
+        ({IN: 99, OTHER: 5}, True),
+        ({IN: 11, OTHER: 5}, False),
+        ({IN: 12, OTHER: 4}, False),
+        ({IN: 12}, False),
+    ],
+)
+def test_an_entry_is_in_a_cut_that_is_beyond_what_it_read(
+    cut: dict[Partition, int], inside: bool
+) -> None:
+    assert ENTRY.is_in(cut) == inside
