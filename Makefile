@@ -9,7 +9,7 @@ SECONDS ?= 60
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak soak-app conformance integration upgrade clean
+.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -47,6 +47,9 @@ conformance: $(VENV)/installed  ## the same cases against the embedded broker an
 
 integration: $(VENV)/installed  ## real processes and kill -9
 	$(BIN)/pytest -q tests/integration
+
+crashes: $(VENV)/installed  ## kill -9 of worker and broker at each step, a store of every kind, both brokers
+	$(BIN)/pytest -q tests/crashes
 
 upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real Kafka, both ways
 	$(BIN)/pytest -q tests/upgrade

@@ -104,7 +104,10 @@ class VersionedStore(Generic[V]):
         was valid then."""
         encoded = self._encoded(key)
         expired = as_of_ms is not None and as_of_ms < self._stream_time_ms - self._history_ms
-        bound = TIME_MAX if as_of_ms is None or expired else as_of_ms
+        # Up to stream time and not to the end of time: between two versions of a key lie all of the
+        # keys that begin with it and go on with less than the first byte of a timestamp.
+        latest_ms = max(self._stream_time_ms, 0)
+        bound = latest_ms if as_of_ms is None or expired else min(as_of_ms, latest_ms)
         found = next(self._versions(encoded, 0, bound, reverse=True), None)
         if found is None or found[1] == _DELETED:
             return None
@@ -112,8 +115,8 @@ class VersionedStore(Generic[V]):
         if expired and as_of_ms is not None and timestamp_ms > as_of_ms:
             return None
         following = None
-        if bound < TIME_MAX:
-            following = next(self._versions(encoded, bound + 1, TIME_MAX, reverse=False), None)
+        if bound < latest_ms:
+            following = next(self._versions(encoded, bound + 1, latest_ms, reverse=False), None)
         valid_to_ms = None if following is None else following[0]
         return VersionedRecord(self._decode_value(stored[1:]), timestamp_ms, valid_to_ms)
 

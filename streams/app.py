@@ -18,6 +18,7 @@ from streams.dsl.stream import Stream
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.running import RunningApp
 from streams.runtime.commit import Step
+from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.topology.build import Topology, build
 from streams.topology.nodes import SourceNode
@@ -86,9 +87,17 @@ class App:
         """The topology as text: sub-topologies, steps, stores and topics."""
         return self.topology().describe()
 
-    def start(self, *, reached: Callable[[Step], None] = lambda step: None) -> RunningApp:
-        """Run in the background. `reached` is told each step of each commit."""
-        return RunningApp(self.topology(), self.config, reached=reached)
+    def start(
+        self,
+        *,
+        reached: Callable[[Step], None] = lambda step: None,
+        restore_listener: RestoreListener | None = None,
+    ) -> RunningApp:
+        """Run in the background. `reached` is told each step of each commit, `restore_listener` how
+        stores catch up."""
+        return RunningApp(
+            self.topology(), self.config, reached=reached, restore_listener=restore_listener
+        )
 
     def run(self, workers: int = 1) -> None:
         """Run until SIGTERM or SIGINT, then commit and leave.

@@ -29,6 +29,7 @@ from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
 from streams.runtime.internal_topics import LEDGER
 from streams.runtime.offsets import check_sizes
+from streams.runtime.progress import RestoreListener
 from streams.runtime.watchdog import Watchdog, explain
 from streams.stream_thread import StreamThread
 from streams.topology.build import Topology
@@ -71,6 +72,7 @@ class RunningApp:
         *,
         reached: Callable[[Step], None] = lambda step: None,
         number: int = 0,
+        restore_listener: RestoreListener | None = None,
     ) -> None:
         self._config = config
         self._host = ThreadHost()
@@ -106,6 +108,7 @@ class RunningApp:
                 dial=self._dial,
                 stop=self._stop,
                 memory=MemoryBudget(config.rocksdb_memory_max_bytes),
+                restore_listener=restore_listener,
             )
             self._thread_states: dict[int, str] = {}
             self._threads = [

@@ -35,6 +35,7 @@ PARTS: Sequence[Part] = (
     Part("simulation, more seeds", (*MAKE, "soak", "SEEDS=50")),
     Part("conformance", (*MAKE, "conformance")),
     Part("integration", (*MAKE, "integration")),
+    Part("crash matrix", (*MAKE, "crashes")),
     Part("upgrade", (*MAKE, "upgrade")),
     Part("fuzzing", (*MAKE, "fuzz", "SECONDS=60")),
     Part("clients", (*MAKE, "clients")),

@@ -75,6 +75,12 @@ class ServerProcess:
         assert self._process is not None, f"{self.name} was not started"
         return self._process.pid
 
+    @property
+    def ended(self) -> int | None:
+        """The exit status of a process that has ended by itself; None while it runs."""
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.poll()
+
     def spawn(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
         """Start the process; returns where in the log this start begins."""
         begin = self.log_path.stat().st_size if self.log_path.exists() else 0

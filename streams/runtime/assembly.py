@@ -25,6 +25,7 @@ from streams.runtime.ledger import Ledger
 from streams.runtime.loop import Parts, StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.progress import RestoreListener
 from streams.runtime.purge import Purge
 from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting
@@ -48,6 +49,7 @@ class Worker:
     stop: Event
     memory: MemoryBudget | None = None
     """Of RocksDB, for all stores of the process."""
+    restore_listener: RestoreListener | None = None
 
 
 def _ledger(worker: Worker) -> Ledger | None:
@@ -102,6 +104,7 @@ def stream_loop(
                 transactions=config.exactly_once,
                 timeout_ms=config.task_timeout_ms,
                 beside=True,
+                listener=worker.restore_listener,
             ),
             resetting=resetting,
             admin=admin,

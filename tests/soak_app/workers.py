@@ -31,12 +31,6 @@ class SoakWorker(ServerProcess):
         run = ["-m", "streams", "run", "tests.soak_app.topology:app", "--verbose"]
         self.spawn([sys.executable, *run], self._environment)
 
-    @property
-    def ended(self) -> int | None:
-        """The exit status of a worker that ended; None while it runs."""
-        assert self._process is not None
-        return self._process.poll()
-
     def leave(self) -> int:
         """SIGTERM, and the status that it ends with."""
         self.end(signal.SIGTERM)
