@@ -140,7 +140,7 @@ class Watchdog:
             stack = tuple(traceback.format_stack(frame)[-_STACK_MAX:])
             stuck = Doing(where, what, before.since_s, before.record, True, stack)
             self.doing[name] = stuck
-            log.warning("%s %s; its stack:\n%s", name, explain(stuck, now_s), "".join(stack))
+            log.error("%s %s; its stack:\n%s", name, explain(stuck, now_s), "".join(stack))
 
 
 def explain(doing: Doing, now_s: float) -> str:

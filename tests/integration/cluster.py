@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -164,6 +166,30 @@ class Worker(ServerProcess):
         assert self._process.returncode == 0, self.log_tail()
         counters: dict[str, int] = json.loads(self.counters_file.read_text())
         return counters
+
+
+class Command(ServerProcess):
+    """A command in a directory."""
+
+    def __init__(self, arguments: list[str], directory: Path, **environment: str) -> None:
+        super().__init__("command")
+        paths = {"PYTHONPATH": f"{Path.cwd()}:{directory}"}
+        self.spawn([sys.executable, *arguments], {**paths, **environment})
+
+    @property
+    def status(self) -> int | None:
+        assert self._process is not None
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it, and wait for nothing."""
+        os.kill(self.pid, number)
+
+    def ended_within(self, seconds: float) -> int:
+        """Its status, once it has ended. Raises TimeoutError."""
+        wait_until(lambda: self.status is not None, timeout_s=seconds, what=self.log_tail)
+        assert self.status is not None
+        return self.status
 
 
 def stored_counts(state: Path, application: str, store: str = "counts") -> Counter[str]:

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from streams.embedded import embedded_broker
-from tests.integration.cluster import Topics
-from tests.processes import HOST, ServerProcess, free_ports, wait_until
+from tests.integration.cluster import Command, Topics
+from tests.processes import HOST, free_ports, wait_until
 
 PROGRAM = """
 from streams import App, serdes
@@ -35,20 +35,6 @@ def state(tmp_path: Path) -> Iterator[Path]:
     known = directory / "broker" / "process"
     if known.exists():
         os.kill(int(known.read_text().split()[1]), signal.SIGKILL)
-
-
-class Command(ServerProcess):
-    """A command in a directory."""
-
-    def __init__(self, arguments: list[str], directory: Path, **environment: str) -> None:
-        super().__init__("command")
-        paths = {"PYTHONPATH": f"{Path.cwd()}:{directory}"}
-        self.spawn([sys.executable, *arguments], {**paths, **environment})
-
-    @property
-    def status(self) -> int | None:
-        assert self._process is not None
-        return self._process.poll()
 
 
 @pytest.mark.parametrize("how", ["run", "script"])

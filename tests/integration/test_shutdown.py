@@ -1,0 +1,129 @@
+"""How a worker ends: in order, when something keeps it, and at once. Nothing is lost in any."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker
+from tests.integration.cluster import Command, Topics
+from tests.processes import wait_until
+
+# Records wait in `gated` as long as the gate is closed: a file that is there.
+PROGRAM = """
+import time
+from pathlib import Path
+from streams import App, serdes
+
+def gated(value):
+    while Path({gate!r}).exists():
+        time.sleep(0.02)
+    return value
+
+app = App({name!r}, commit_interval_ms=50, heartbeat_interval_ms=200, session_timeout_ms=10_000)
+stream = app.stream("{name}-in", key=serdes.string, value=serdes.string).map_values(gated)
+stream.group_by_key().count(store="counts").to_stream().to("{name}-out")
+"""
+RECORDS = 300
+# What it takes beyond its time-out to come to the end, on a machine that is busy with other things.
+SLACK_S = 15.0
+
+
+class Gated:
+    """The program above on one state directory, and its gate."""
+
+    def __init__(self, topics: Topics, directory: Path, workers: int) -> None:
+        self.topics = topics
+        self._directory = directory
+        self._gate = directory / "gate"
+        self._workers = workers
+        program = PROGRAM.format(gate=str(self._gate), name=topics.application)
+        (directory / "program.py").write_text(program)
+
+    @contextmanager
+    def running(self, shutdown_timeout_ms: int) -> Iterator[Command]:
+        options = ["--state-dir", str(self._directory / "state")]
+        options += ["--bootstrap-servers", self.topics.servers, "--workers", str(self._workers)]
+        options += ["--set", f"shutdown_timeout_ms={shutdown_timeout_ms}"]
+        options += ["--set", "stuck_after_ms=500"]
+        arguments = ["-m", "streams", "run", "program:app", *options]
+        command = Command(arguments, self._directory)
+        try:
+            yield command
+        finally:
+            self.open()
+            command.close()
+
+    def close(self) -> None:
+        self._gate.touch()
+
+    def open(self) -> None:
+        self._gate.unlink(missing_ok=True)
+
+    def load_until_stuck(self, command: Command) -> None:
+        """The gate is closed, records come, and the watchdog says who is to blame."""
+        self.close()
+        self.topics.load(RECORDS)
+        wait_until(
+            lambda: "has been in the user's function gated" in command.log_since(0),
+            timeout_s=60,
+            what=command.log_tail,
+        )
+
+
+@pytest.fixture(params=[1, 2], ids=["one worker", "two workers"])
+def gated(request: pytest.FixtureRequest, topics: Topics, tmp_path: Path) -> Gated:
+    return Gated(topics, tmp_path, request.param)
+
+
+def test_however_a_worker_is_ended_nothing_is_lost_and_nothing_doubled(gated: Gated) -> None:
+    topics = gated.topics
+    topics.load(RECORDS)
+    with gated.running(shutdown_timeout_ms=30_000) as command:
+        topics.wait_for_counts(topics.loaded)
+        command.signal(signal.SIGTERM)
+        assert command.ended_within(SLACK_S) == 0, "in order"
+    with gated.running(shutdown_timeout_ms=1_000) as command:
+        gated.load_until_stuck(command)
+        command.signal(signal.SIGTERM)
+        assert command.ended_within(1 + SLACK_S) == 1, "a user's function kept it"
+        said = command.log_since(0)
+        assert "not closed after 1 s: thread 0 has been in the user's function gated" in said
+    with gated.running(shutdown_timeout_ms=600_000) as command:
+        gated.load_until_stuck(command)
+        command.signal(signal.SIGTERM)
+        command.signal(signal.SIGINT)
+        assert command.ended_within(SLACK_S) in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+        assert "without a commit" in command.log_since(0)
+    with gated.running(shutdown_timeout_ms=30_000) as command:
+        assert topics.wait_for_counts(topics.loaded) == topics.truth
+        command.signal(signal.SIGINT)
+        assert command.ended_within(SLACK_S) == 0
+    assert topics.counts() == topics.truth
+
+
+def test_a_worker_whose_broker_is_away_ends_in_time_and_says_so(
+    broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    gated = Gated(topics, tmp_path, workers=1)
+    with gated.running(shutdown_timeout_ms=2_000) as command:
+        gated.load_until_stuck(command)
+        broker.kill()
+        try:
+            gated.open()  # what was processed can't be committed
+            wait_until(
+                lambda: "has been waiting for the broker" in command.log_since(0),
+                timeout_s=60,
+                what=command.log_tail,
+            )
+            command.signal(signal.SIGTERM)
+            assert command.ended_within(2 + SLACK_S) == 1
+            assert "not closed after 2 s: thread 0 has been waiting" in command.log_since(0)
+        finally:
+            broker.restart()
+    with gated.running(shutdown_timeout_ms=30_000):
+        assert topics.wait_for_counts(topics.loaded) == topics.truth

@@ -1,0 +1,82 @@
+"""What an error that ends a thread does to the worker, and to the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams import App, StreamsError, serdes
+from streams.errors import ApplicationShutdown
+from tests.integration.cluster import Topics
+
+
+def counting(topics: Topics, state: Path, handler: object, then: Callable[[str], str] = str) -> App:
+    """Counts values by key; each goes through `then` first."""
+    app = App(
+        topics.application,
+        bootstrap_servers=topics.servers,
+        state_dir=state,
+        commit_interval_ms=50,
+        heartbeat_interval_ms=200,
+        session_timeout_ms=10_000,
+        uncaught_exception_handler=handler,
+    )
+    stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
+    counts = stream.map_values(then).group_by_key().count(store="counts")
+    counts.to_stream().to(topics.target)
+    return app
+
+
+def failing(times: int) -> Callable[[str], str]:
+    """Fails so many times, at the same record."""
+    left = times
+
+    def function(value: str) -> str:
+        nonlocal left
+        if value.endswith(" 7") and left:
+            left -= 1
+            raise RuntimeError("told to")
+        return value
+
+    return function
+
+
+def test_a_thread_that_fails_is_replaced_and_its_place_in_the_group_is_taken_over(
+    topics: Topics, tmp_path: Path
+) -> None:
+    errors: list[Exception] = []
+
+    def handler(error: Exception) -> str:
+        errors.append(error)
+        return "replace_thread"
+
+    topics.load(100)
+    with counting(topics, tmp_path, handler, failing(times=2)).start() as running:
+        assert topics.wait_for_counts(100) == topics.truth
+        metrics = running.metrics()
+        assert running.state == "RUNNING"
+    assert metrics["replaced_threads"] == 2
+    assert metrics["commits"] > 0
+    assert len(errors) == 2
+    assert all("told to" in str(error) for error in errors)
+
+
+def test_an_error_may_shut_the_whole_application_down(topics: Topics, tmp_path: Path) -> None:
+    calm = counting(topics, tmp_path / "calm", "replace_thread").start()
+    calm.wait_for("RUNNING")
+    failed = counting(
+        topics, tmp_path / "failing", "shutdown_application", failing(times=1_000)
+    ).start()
+    failed.wait_for("RUNNING")
+    for _ in range(20):
+        topics.load(50)
+    calm.wait_for("ERROR", timeout=30)
+    failed.wait_for("ERROR", timeout=30)
+    with pytest.raises(ApplicationShutdown, match=r"shutdown asked for by .*told to"):
+        calm.close()
+    with pytest.raises(StreamsError, match="told to"):
+        failed.close()
+    with counting(topics, tmp_path / "calm", "shutdown_client").start():
+        assert topics.wait_for_counts(topics.loaded) == topics.truth
