@@ -9,7 +9,7 @@ SECONDS ?= 60
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -62,6 +62,9 @@ clients: $(VENV)/installed  ## clients in other languages at work, the broker ki
 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 	$(BIN)/pytest -q tests/tools
+
+liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told to stop once and twice, on both brokers
+	$(BIN)/pytest -q tests/liveness
 
 containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
 	$(BIN)/pytest -q tests/containers

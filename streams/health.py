@@ -10,16 +10,28 @@ back. `why` has a line for each thing that is wrong.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
 
+from streams.runtime.progress import StoreProgress
 from streams.runtime.watchdog import Doing, Where, explain
 from streams.stream_thread import StreamThread
 
 GOING = frozenset({"CREATED", "REBALANCING", "RUNNING"})
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """A store that catches up with its changelog: at most so many records are left, so many go by
+    in a second, and it takes so long (None: it stands still)."""
+
+    task: str
+    store: str
+    records_left: int
+    records_per_s: float
+    seconds_left: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,7 @@ class ThreadHealth:
     stuck: bool
     stack: Sequence[str]
     tasks: dict[str, str]
+    restoring: Sequence[Restoring]
     last_commit_ms: int | None
     trouble: str
     trouble_s: float
@@ -57,10 +70,6 @@ class Health:
     def as_json(self) -> bytes:
         return orjson.dumps(self, option=orjson.OPT_INDENT_2)
 
-    def task_states(self) -> Counter[str]:
-        """How many tasks are in each state."""
-        return Counter(state for thread in self.threads for state in thread.tasks.values())
-
 
 def thread_health(
     thread: StreamThread, state: str, doing: Doing | None, now_s: float
@@ -78,10 +87,22 @@ def thread_health(
         stuck=doing.stuck if doing else False,
         stack=doing.stack if doing else (),
         tasks={task.name: task.state.name for task in thread.tasks()},
+        restoring=[_restoring(store) for store in loop.restoring],
         last_commit_ms=loop.committed_ms,
         trouble=loop.trouble,
         trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),
         silent_s=0.0 if silent_since_s is None else round(now_s - silent_since_s, 1),
+    )
+
+
+def _restoring(store: StoreProgress) -> Restoring:
+    left_s = store.seconds_left
+    return Restoring(
+        store.task,
+        store.store,
+        store.records_left,
+        round(store.rate, 1),
+        None if left_s is None else round(left_s, 1),
     )
 
 

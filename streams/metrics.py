@@ -8,6 +8,7 @@ millrace_thread_..._total          loop: commits, rebalances, recoveries, ...
 millrace_thread_stuck              1 or 0, by where it is
 millrace_thread_tasks              by state
 millrace_thread_commit_age_seconds since its last commit
+    millrace_restore_records_left      at most, of each store that catches up, by task and store
 """
 
 from __future__ import annotations
@@ -61,7 +62,19 @@ class WorkerCollector:
                 tasks.add_metric([each.name, name], number)
             if each.last_commit_ms is not None:
                 age.add_metric([each.name], (self._now_ms() - each.last_commit_ms) / 1000)
-        yield from (stuck, tasks, age)
+        yield from (stuck, tasks, age, _restoring(health))
+
+
+def _restoring(health: Health) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(
+        "millrace_restore_records_left", "At most", labels=["thread", "task", "store"]
+    )
+    for thread in health.threads:
+        for each in thread.restoring:
+            family.add_metric([thread.name, each.task, each.store], each.records_left)
+    return family
 
 
 def exposition(collector: WorkerCollector) -> bytes:

@@ -65,9 +65,9 @@ class StreamThread:
     def turns(self) -> int:
         return self.loop.turns
 
-    def records(self) -> dict[str, str]:
-        """By task: where the record that it processes, or has processed last, came from."""
-        return {task.name: task.record for task in self.tasks() if task.record}
+    def record(self) -> str:
+        """Where the record came from that is being processed; empty if none is."""
+        return self.loop.record
 
     def tasks(self) -> list[Task]:
         """Those of its loop, which changes them meanwhile."""

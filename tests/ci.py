@@ -40,6 +40,7 @@ PARTS: Sequence[Part] = (
     Part("fuzzing", (*MAKE, "fuzz", "SECONDS=60")),
     Part("clients", (*MAKE, "clients")),
     Part("tools", (*MAKE, "tools")),
+    Part("liveness", (*MAKE, "liveness")),
     Part("containers", (*MAKE, "containers")),
     Part("an application under trouble", (*MAKE, "soak-app", "MINUTES=1.3")),
     Part("the same on real Kafka", (*MAKE, "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka")),

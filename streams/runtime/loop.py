@@ -42,6 +42,7 @@ from streams.runtime.host import Event, Host
 from streams.runtime.ledger import Ledger
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
+from streams.runtime.progress import StoreProgress
 from streams.runtime.queues import Order
 from streams.runtime.recovery import named
 from streams.runtime.resetting import Resetting
@@ -119,6 +120,17 @@ class StreamLoop:
             reached=parts.reached,
             now_ms=parts.host.now_ms,
         )
+
+    @property
+    def record(self) -> str:
+        """Where the record came from that is being processed; empty if none is."""
+        task = self._work.at
+        return "" if task is None else task.record
+
+    @property
+    def restoring(self) -> tuple[StoreProgress, ...]:
+        """How far the stores are that catch up."""
+        return self._parts.restorer.progress
 
     @property
     def silent_since_s(self) -> float | None:

@@ -76,8 +76,8 @@ class Watched(Protocol):
         """How often its loop has gone round."""
         ...
 
-    def records(self) -> Mapping[str, str]:
-        """By task: where the record that it processes, or has processed last, came from."""
+    def record(self) -> str:
+        """Where the record came from that is being processed; empty if none is."""
         ...
 
 
@@ -104,7 +104,6 @@ class Watchdog:
         self._stuck_after_s = stuck_after_s
         self._frames = frames
         self._marks: dict[str, object] = {}
-        self._records: dict[str, Mapping[str, str]] = {}
 
     def run(self) -> None:
         """Look every second until `stop` is set, which is when the threads have ended."""
@@ -125,17 +124,14 @@ class Watchdog:
     def _look_at(self, thread: Watched, frame: FrameType) -> None:
         now_s, name = self._host.monotonic_s(), thread.name
         where, what = locate(frame)
-        records = thread.records()
-        mark = (thread.turns(), records, where, what)
+        record = thread.record()
+        mark = (thread.turns(), record, where, what)
         before = self.doing.get(name)
         if before is None or mark != self._marks.get(name):
             if before is not None and before.stuck:
                 log.warning("%s goes on after %.1f s", name, now_s - before.since_s)
             self._marks[name] = mark
-            moved = sorted(set(records.values()) - set(self._records.get(name, {}).values()))
-            kept = before.record if before is not None else ""
-            self._records[name] = records
-            self.doing[name] = Doing(where, what, now_s, " or ".join(moved) or kept)
+            self.doing[name] = Doing(where, what, now_s, record)
         elif not before.stuck and now_s - before.since_s >= self._stuck_after_s:
             stack = tuple(traceback.format_stack(frame)[-_STACK_MAX:])
             stuck = Doing(where, what, before.since_s, before.record, True, stack)

@@ -39,6 +39,8 @@ class Work:
         self._is_left = False
         self.commit_asked = False
         """A processor has asked for a commit."""
+        self.at: Task | None = None
+        """The task whose slice is being processed, for those who look from outside."""
 
     def __bool__(self) -> bool:
         """Whether any task runs."""
@@ -80,6 +82,7 @@ class Work:
 
     def take(self, records_max: int, wait_s: float) -> None:
         """Get records for the tasks, unless some were left."""
+        self.at = None  # also after a slice that failed
         if self._is_left:
             return
         if any(task.records.waits() for task in self._tasks.values()):
@@ -119,6 +122,7 @@ class Work:
         if not task.dirty:
             self._producers.begin(task.name)
             task.dirty = True
+        self.at = task
         try:
             counters.punctuations += task.process(runs)
             if task.due(now_ms):
@@ -134,6 +138,7 @@ class Work:
         counters.dropped += task.context.take_dropped()
         if task.stores:
             self._uncommitted[task.name] = task.uncommitted_bytes
+        self.at = None
         self.commit_asked = self.commit_asked or task.context.commit_asked
         task.paced(records, self._host.monotonic_s() - began_s)
         return True

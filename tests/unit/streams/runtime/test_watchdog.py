@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +37,7 @@ class Hanging:
 
     def __init__(self, call: Callable[[Callable[[], Any]], Any]) -> None:
         self.going = 0
-        self.taken: dict[str, str] = {}
+        self.taken = ""
         self._hangs, self._goes_on = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=call, args=(self._wait,))
 
@@ -52,8 +52,8 @@ class Hanging:
     def turns(self) -> int:
         return self.going
 
-    def records(self) -> Mapping[str, str]:
-        return dict(self.taken)
+    def record(self) -> str:
+        return self.taken
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -149,11 +149,11 @@ def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     thread = Hanging(in_a_users_function)
-    thread.taken = {"0_0": "lines[0]@16", "0_1": "lines[1]@5"}
+    thread.taken = "lines[0]@16"
     watching = Watching(thread)
     with thread.running():
         watching.after(0)
-        thread.taken["0_0"] = "lines[0]@17"
+        thread.taken = "lines[0]@17"
         watching.after(1)
         assert not watching.after(STUCK_AFTER_S - 1).stuck
         assert not caplog.records
@@ -178,7 +178,7 @@ def test_a_thread_that_gets_on_is_never_stuck(moves: str) -> None:
             if moves == "a turn":
                 thread.going += 1
             else:
-                thread.taken = {"0_0": f"lines[0]@{step}"}
+                thread.taken = f"lines[0]@{step}"
             assert not watching.after(STUCK_AFTER_S - 1).stuck
 
 
@@ -189,3 +189,17 @@ def test_a_thread_that_has_ended_does_nothing() -> None:
         watching.after(0)
     watching.dog.look()
     assert not watching.dog.doing
+
+
+def test_the_record_in_hand_is_known_while_it_is_processed(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def look(value: str) -> str:
+        seen.append(world.loop.record)
+        return value
+
+    world = World(mapping(look), tmp_path)
+    world.load("a", "b")
+    world.run_until(world.consumed)
+    assert seen == ["in[0]@0", "in[0]@1"]
+    assert world.loop.record == ""

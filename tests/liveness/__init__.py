@@ -1,0 +1,1 @@
+"""Workers that hang, whose broker is away, and that are told to stop, in real processes."""

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+
+import orjson
+import pytest
+
+from streams.config import load_config
+from streams.endpoint import Answer, Endpoint
+from streams.errors import ConfigError, StreamsError
+from streams.health import Health, Restoring, ThreadHealth, judge
+from streams.metrics import WorkerCollector, exposition
+from streams.runtime.host import ThreadHost
+from streams.runtime.watchdog import Doing, Where
+
+NOW_S = 1_000.0
+THREAD = ThreadHealth(
+    name="thread 0",
+    state="RUNNING",
+    doing="broker call",
+    what="DataConsumer.take",
+    seconds=0.0,
+    record="",
+    stuck=False,
+    stack=(),
+    tasks={"0_0": "RUNNING", "0_1": "RESTORING"},
+    restoring=(Restoring("0_1", "counts", 1_200, 300.0, 4.0),),
+    last_commit_ms=59_000,
+    trouble="",
+    trouble_s=0.0,
+    silent_s=0.0,
+)
+
+
+def judged(
+    thread: ThreadHealth = THREAD,
+    state: str = "RUNNING",
+    error: Exception | None = None,
+    doing: Doing | None = None,
+) -> Health:
+    seen = {} if doing is None else {"thread 0": doing}
+    return judge(state, error, [thread], seen, stuck_after_s=30, now_s=NOW_S)
+
+
+def stuck(where: Where) -> Health:
+    thread = replace(THREAD, stuck=True, doing=where.value)
+    return judged(thread, doing=Doing(where, "look_up", NOW_S - 40, "in[0]@7", stuck=True))
+
+
+@pytest.mark.parametrize("state", ["CREATED", "REBALANCING", "RUNNING"])
+def test_a_worker_that_gets_on_is_healthy_and_live(state: str) -> None:
+    health = judged(state=state)
+    assert (health.healthy, health.live, health.why) == (True, True, [])
+
+
+@pytest.mark.parametrize("state", ["PENDING_ERROR", "ERROR", "PENDING_SHUTDOWN", "NOT_RUNNING"])
+def test_a_worker_that_ends_is_neither(state: str) -> None:
+    health = judged(state=state, error=StreamsError("disk is full"))
+    assert (health.healthy, health.live) == (False, False)
+    assert health.why == [f"state {state}: disk is full"]
+
+
+def test_a_stuck_function_makes_it_neither_and_is_named() -> None:
+    health = stuck(Where.USER)
+    assert (health.healthy, health.live) == (False, False)
+    [why] = health.why
+    assert why == (
+        "thread 0 has been in the user's function look_up for 40.0 s, with record in[0]@7"
+    )
+
+
+def test_a_broker_that_is_away_makes_it_unhealthy_and_leaves_it_live() -> None:
+    for health in (
+        stuck(Where.BROKER),
+        judged(replace(THREAD, silent_s=31.0)),
+        judged(replace(THREAD, trouble="commit_transaction: timed out", trouble_s=31.0)),
+    ):
+        assert (health.healthy, health.live) == (False, True)
+        assert len(health.why) == 1
+
+
+def test_a_short_trouble_is_none() -> None:
+    assert judged(replace(THREAD, trouble="fenced", trouble_s=29.0, silent_s=29.0)).healthy
+
+
+def test_health_is_json_with_all_that_it_has() -> None:
+    found = orjson.loads(stuck(Where.STORE).as_json())
+    assert found["threads"][0]["tasks"] == {"0_0": "RUNNING", "0_1": "RESTORING"}
+    assert found["threads"][0]["restoring"][0]["seconds_left"] == 4.0
+    assert found["live"] is False
+
+
+def test_figures_are_for_prometheus() -> None:
+    counters = {"thread 0": {"records": 7, "commits": 2}}
+    text = exposition(
+        WorkerCollector(lambda: stuck(Where.USER), lambda: counters, lambda: 61_000)
+    ).decode()
+    for line in (
+        'millrace_worker_state{state="RUNNING"} 1.0',
+        "millrace_worker_healthy 0.0",
+        'millrace_thread_records_total{thread="thread 0"} 7.0',
+        'millrace_thread_stuck{thread="thread 0",where="user function"} 1.0',
+        'millrace_thread_tasks{state="RESTORING",thread="thread 0"} 1.0',
+        'millrace_thread_commit_age_seconds{thread="thread 0"} 2.0',
+        'millrace_restore_records_left{store="counts",task="0_1",thread="thread 0"} 1200.0',
+    ):
+        assert line in text.splitlines()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    answers = {"/health": lambda: Answer(503, "application/json", b"{}")}
+    made = Endpoint("health_port", 0, answers, ThreadHost())
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("path", "status"), [("/health?x=1", 503), ("/", 404)])
+def test_answers_go_by_path(endpoint: Endpoint, path: str, status: int) -> None:
+    connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+    connection.request("GET", path)
+    assert connection.getresponse().status == status
+    connection.close()
+
+
+def test_a_port_that_is_taken_is_named_with_its_setting(endpoint: Endpoint) -> None:
+    with pytest.raises(ConfigError, match=rf"metrics_port {endpoint.port}: Address already in use"):
+        Endpoint("metrics_port", endpoint.port, {}, ThreadHost())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("health_port", 70_000, "health_port must be from 0 to 65535, not 70000"),
+        ("metrics_port", -1, "metrics_port must be from 0 to 65535, not -1"),
+        ("shutdown_timeout_ms", 0, "shutdown_timeout_ms must be at least 1, not 0"),
+        ("stuck_after_ms", "soon", "'stuck_after_ms' can't be 'soon'"),
+    ],
+)
+def test_a_bad_setting_gets_one_clear_message(name: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(**{name: value})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
