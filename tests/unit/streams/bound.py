@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from state.memory import MemoryDisk
@@ -14,13 +14,21 @@ from streams.runtime.failures import Failures
 from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
 
+_TRACED = (("trace", b"1"),)
+
 
 class FakeMessage:
     """A record as the consumer returns it."""
 
     def __init__(
-        self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Sequence[tuple[str, bytes]],
     ) -> None:
+        self._headers = list(headers)
         self._topic, self._key, self._value, self._timestamp_ms = topic, key, value, timestamp_ms
 
     def topic(self) -> str:
@@ -42,7 +50,7 @@ class FakeMessage:
         return 1, self._timestamp_ms
 
     def headers(self) -> list[tuple[str, bytes]]:
-        return [("trace", b"1")]
+        return self._headers
 
 
 class BoundTask:
@@ -55,8 +63,10 @@ class BoundTask:
             Handlers(**handlers),
             counters=self.counters,
             monotonic_s=lambda: self.clock_s,
-            topics=lambda: {"dead"},
+            topics=lambda: self.topics,
         )
+        self.topics = {"dead"}
+        """What there is beside the topics of the application."""
         self.refused: dict[str, Exception] = {}
         """What producing to a topic raises."""
         self.produced: list[tuple[Any, ...]] = []
@@ -125,12 +135,18 @@ class BoundTask:
         return "in[0]@7"
 
     def pipe(
-        self, key: str | None, value: str | None, timestamp_ms: int = 0, topic: str | None = None
+        self,
+        key: str | None,
+        value: str | None,
+        timestamp_ms: int = 0,
+        *,
+        topic: str | None = None,
+        headers: Sequence[tuple[str, bytes]] = _TRACED,
     ) -> None:
         """A record of `topic`, or of the only one there is."""
         name = topic or next(iter(self._receivers))
         encoded = [None if each is None else each.encode() for each in (key, value)]
-        self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms)
+        self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms, headers)
         self._receivers[name](self.message)
         self.message = None
 

@@ -1,0 +1,41 @@
+"""Dedupe: of the events of a topic each goes on once, however often it was sent.
+
+    millrace run examples.dedupe:app --workers 2
+
+It reads the topic `events` and writes `events-once`, both of which must exist. An event is known by
+its key, for an hour of event time.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from streams import App, Processor, ProcessorContext, Record, Store, serdes
+
+REMEMBERED = timedelta(hours=1)
+
+
+class Dedupe(Processor[str, bytes, str, bytes]):
+    """Forwards what it has not seen within `REMEMBERED`, and forgets what is older."""
+
+    stores = [Store.persistent("seen", key=serdes.string, value=serdes.int64)]
+
+    def init(self, context: ProcessorContext[str, bytes]) -> None:
+        self.seen: Any = context.store("seen")
+        context.schedule(timedelta(minutes=1), self.forget)
+
+    def process(self, record: Record[str, bytes]) -> None:
+        if self.seen.put_if_absent(record.key, record.timestamp_ms) is None:
+            self.context.forward(record)
+
+    def forget(self, now_ms: int) -> None:
+        horizon_ms = now_ms - REMEMBERED // timedelta(milliseconds=1)
+        for key, seen_ms in self.seen.all():
+            if seen_ms < horizon_ms:
+                self.seen.delete(key)
+
+
+app = App("dedupe")
+app.stream("events", key=serdes.string, value=serdes.bytes).process_values(Dedupe).to("events-once")
+
+if __name__ == "__main__":
+    app.run()

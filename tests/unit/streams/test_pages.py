@@ -1,0 +1,73 @@
+"""The examples of docs/processors.md and docs/errors.md, and of examples/, do what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streams
+from examples import dedupe
+from streams import App, StreamsError
+from tests.unit.streams.bound import BoundTask
+
+DOCS = Path(__file__).parents[3] / "docs"
+HOUR_MS = 3_600_000
+
+
+def page(name: str) -> dict[str, Any]:
+    """What the Python examples of a page define, run one after the other."""
+    found: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL):
+        exec(block, found)
+    return found
+
+
+@pytest.mark.parametrize("app", [dedupe.app, page("processors.md")["app"]], ids=["example", "page"])
+def test_dedupe_forwards_each_event_once_an_hour(app: App) -> None:
+    task = BoundTask(app)
+    for key, timestamp_ms in (("a", 0), ("b", 1), ("a", 2)):
+        task.pipe(key, "event", timestamp_ms)
+    assert [key for key, _ in task.pairs] == [b"a", b"b"]
+    task.punctuate(HOUR_MS + 1)
+    task.pipe("a", "event", HOUR_MS + 2)
+    task.pipe("b", "event", HOUR_MS + 2)
+    assert [key for key, _ in task.pairs] == [b"a", b"b", b"a"]
+
+
+def test_the_aggregations_of_the_page() -> None:
+    task = BoundTask(page("processors.md")["app"], number=1)
+    for value in ("home", "basket", "about"):
+        task.pipe("u", value)
+    task.flush()
+    assert {name: store.get("u") for name, store in task.stores.items()} == {
+        "clicks-by-user": 3,
+        "last-page": "home",
+        "pages": ["home", "basket", "about"],
+    }
+    assert task.pairs == [(b"u", b'["home","basket","about"]')]
+
+
+def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
+    found = page("errors.md")
+    orders = found["app"]
+    task = BoundTask(orders, **orders.config.handlers._asdict())
+    task.topics.add("orders-dead")
+    task.pipe("k", "12")
+    task.pipe("k", "twelve")
+    task.pipe("k", str(2**80))
+    assert [topic for topic, *_ in task.produced] == ["amounts", "orders-dead", "orders-dead"]
+    (_, key, value, _, headers) = task.produced[1]
+    again = BoundTask(found["again"])
+    again.pipe(key.decode(), value.decode(), headers=headers)
+    assert again.produced == [("orders", b"k", b"twelve", 0, [("trace", b"1")])]
+    with pytest.raises(StreamsError, match="TypeError"):
+        task.pipe("k", None)
+
+
+@pytest.mark.parametrize("name", ["processors.md", "errors.md"])
+def test_every_name_that_a_page_imports_is_public(name: str) -> None:
+    for line in re.findall(r"from streams import (.*)", (DOCS / name).read_text()):
+        assert {each.strip() for each in line.split(",")} <= set(streams.__all__)
