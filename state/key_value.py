@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from state.entry import Entry, ValueAndTimestamp
 from state.keys import after
-from state.transaction import Entry, TransactionalStore
+from state.transaction import TransactionalStore
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -22,15 +23,12 @@ class KeyValueStore(TransactionalStore[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value of `key` as this transaction sees it, or None."""
-        return self._find(self._encoded(key), key).value
+        found = self._find(self._encoded(key), key)
+        return None if found is None else found.value
 
-    def entry(self, key: K) -> Entry[K, V] | None:
-        """The value of `key` and the timestamp of the record that wrote it, or None.
-
-        It is for reading: what is changed in it may or may not be kept.
-        """
-        held = self._find(self._encoded(key), key)
-        return None if held.value is None else held
+    def entry(self, key: K) -> ValueAndTimestamp[V] | None:
+        """The value of `key` and the timestamp of the record that wrote it, or None."""
+        return self._read(self._encoded(key), key)
 
     def update(self, key: K) -> Entry[K, V]:
         """The entry of `key`, counted as written: set its `value` and `timestamp_ms` in place.
@@ -52,17 +50,18 @@ class KeyValueStore(TransactionalStore[K, V]):
     def put_if_absent(self, key: K, value: V | None, timestamp_ms: int | None = None) -> V | None:
         """Set `key` if it has no value. Returns the value that it had, None if it had none."""
         encoded = self._encoded(key)
-        present = self._find(encoded, key).value
+        present = self._find(encoded, key)
         if present is None:
             self._set(encoded, key, value, timestamp_ms)
-        return present
+            return None
+        return present.value
 
     def delete(self, key: K, timestamp_ms: int | None = None) -> V | None:
         """Delete `key`. Returns the value that it had, None if it had none."""
         encoded = self._encoded(key)
-        present = self._find(encoded, key).value
+        present = self._find(encoded, key)
         self._set(encoded, key, None, timestamp_ms)
-        return present
+        return None if present is None else present.value
 
     def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
         """Keys and values from `key_from` to `key_to`, both included, by the order of the keys'

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from state.cache import ObjectCache
 from state.keys import SEGMENT_BYTES, pack_time, segment_ms
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.transaction import Codecs, TransactionalStore, no_record
@@ -32,9 +33,10 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         codecs: Codecs,
         *,
         retention_ms: int,
+        cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
-        super().__init__(name, disk, codecs, clock=clock)
+        super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._retention_ms = retention_ms
         self._segment_ms = segment_ms(retention_ms)
         self._expired_segments = 0

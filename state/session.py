@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from state.entry import ValueAndTimestamp
 from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
@@ -15,7 +16,6 @@ from state.keys import (
     unpack_session,
 )
 from state.segmented import SegmentedStore
-from state.transaction import Entry
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -44,16 +44,12 @@ class SessionStore(SegmentedStore[V]):
         if session.end_ms >= self._live_from_ms:
             self._set(self._disk_key(encoded, session), session, None, timestamp_ms)
 
-    def entry(self, session: Windowed[Any]) -> Entry[Windowed[Any], V] | None:
-        """The value of a session and the timestamp of the record that wrote it, or None.
-
-        It is for reading: what is changed in it may or may not be kept.
-        """
+    def entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
+        """The value of a session and the timestamp of the record that wrote it, or None."""
         encoded = self._encoded(session.key)
         if session.end_ms < self._live_from_ms:
             return None
-        held = self._find(self._disk_key(encoded, session), session)
-        return None if held.value is None else held
+        return self._read(self._disk_key(encoded, session), session)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:
         """The value of the session of `key` with that start and end, or None."""

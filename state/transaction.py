@@ -13,9 +13,9 @@ Theory of operation. A store is at any time in one of these phases:
     any       rollback      OPEN      the overlay is gone, with every object user code was handed
 
 Values are kept as objects while the transaction runs, by the key's bytes on disk (a key need not be
-hashable). User code may change an object in place, so nothing that a transaction which is rolled
-back has read or written outlives it. What a committed one has written is what was serialised: that
-much is kept as objects, for the next `update` of the same key, up to a number of keys.
+hashable). User code may change an object in place: one that the transaction has written counts as
+changed, one that it has only read does not. No object that could be changed outlives it; what does
+is in the cache (`state.cache`): bytes as they were serialised, and objects that nobody can change.
 
 On disk a value is the record's timestamp (int64, big-endian) and the value; in the changelog it is
 the plain value, with the timestamp in the record: the layout of Kafka Streams' timestamped stores.
@@ -25,10 +25,12 @@ This is the base of key-value, window and session stores, which differ in their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from state.cache import ENTRY_BYTES, ObjectCache, size
+from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
 from state.errors import Refused
 from state.keys import pack_time, unpack_time
 from state.overlay import Order, merged
@@ -38,7 +40,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _TIMESTAMP_BYTES = 8
-_ENTRY_BYTES = 200
+_ENTRY_BYTES = 300
+"""An entry without its value, and its place in the overlay, measured."""
+_SAMPLE = 16
 _UNREAD = b""
 """Stands for what the disk has of a key where nobody has looked."""
 
@@ -52,17 +56,6 @@ class Codecs(NamedTuple):
     decode_value: Callable[[bytes], Any]
 
 
-@dataclass(slots=True, eq=False)
-class Entry(Generic[K, V]):
-    """A key's current value in the transaction; `value` None: there is none, or it was deleted."""
-
-    key: K
-    value: V | None
-    timestamp_ms: int
-    stored: bytes | None
-    """What the disk has, as it lies there; None: nothing; empty: not looked at."""
-
-
 def no_record() -> int:
     """The clock of a store outside of a task."""
     raise RuntimeError("no record is being processed: give timestamp_ms")
@@ -71,11 +64,21 @@ def no_record() -> int:
 class TransactionalStore(Generic[K, V]):
     """Read-your-writes, one serialisation a dirty key, and rollback, for stores of several kinds.
 
-    `clock` is the time of a write that is given none: of the record being processed, in ms.
+    `clock` is the time of a write that is given none: of the record being processed, in ms. Stores
+    of one thread may share a `cache`.
     """
 
     _prefix_bytes = 0
     """How much longer a key is on disk than in the changelog, at its beginning."""
+    _overlay: dict[bytes, Entry[K, V]]
+    _drained: list[ChangelogEntry] | None
+    _changes: dict[bytes, bytes | None]
+    """What was drained, as it will be on disk."""
+    _deleted: list[bytes]
+    _changeable: list[Entry[K, V]]
+    """Of what was drained: keys that were deleted, entries whose objects can be changed in place."""
+    _grown: int
+    """By how many bytes what was drained makes the cache grow."""
 
     def __init__(
         self,
@@ -83,22 +86,18 @@ class TransactionalStore(Generic[K, V]):
         disk: Disk,
         codecs: Codecs,
         *,
+        cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
-        cached_keys_max: int = 10_000,
     ) -> None:
         self.name = name
         self.clock = clock
         self._disk = disk
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
-        self._cached_keys_max = cached_keys_max
-        self._overlay: dict[bytes, Entry[K, V]] = {}
-        self._order = Order(self._overlay)
-        self._cached: dict[bytes, Entry[K, V]] = {}
-        self._drained: list[ChangelogEntry] | None = None
-        self._changes: dict[bytes, bytes | None] = {}
+        self._cache = ObjectCache(0) if cache is None else cache
+        self._cached = self._cache.share()
         checkpoint = disk.checkpoint()
-        self._stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
-        self._committed_stream_time_ms = self._stream_time_ms
+        self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
+        self._begin()
 
     def before(self, entry: Entry[K, V]) -> V | None:
         """The value that was committed before this transaction, decoded anew from its bytes: never
@@ -110,8 +109,15 @@ class TransactionalStore(Generic[K, V]):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction's writes take."""
-        return len(self._overlay) * _ENTRY_BYTES
+        """About how much memory the running transaction's writes take, by a sample of them. That
+        takes some tens of microseconds: to be asked between batches, not for each record."""
+        overlay = self._overlay
+        sample = list(islice(overlay.items(), _SAMPLE))
+        sample += islice(reversed(overlay.items()), min(len(overlay) - len(sample), _SAMPLE))
+        if not sample:
+            return 0
+        sizes = (_ENTRY_BYTES + 2 * len(key) + size_of(entry.value) for key, entry in sample)
+        return sum(sizes) * len(overlay) // len(sample)
 
     @property
     def uncommitted_keys(self) -> int:
@@ -123,53 +129,35 @@ class TransactionalStore(Generic[K, V]):
         return list(self._overlay.values())
 
     def drain(self) -> list[ChangelogEntry]:
-        """Serialise each dirty key once, for the changelog. The same list until the outcome."""
+        """Serialise each dirty key once, for the changelog. The same list until the outcome.
+
+        Raises Refused for a value that the serde refuses: then the transaction can't be committed.
+        """
         if self._drained is None:
-            encode = self._encode_value
-            prefix = self._prefix_bytes
-            drained: list[ChangelogEntry] = []
-            changes: dict[bytes, bytes | None] = {}
-            for key, entry in self._overlay.items():
-                value = entry.value
-                logged = key[prefix:] if prefix else key
-                if value is None:
-                    drained.append((logged, None, entry.timestamp_ms))
-                    changes[key] = None
-                    continue
-                try:
-                    encoded = encode(value)
-                except Exception as error:
-                    raise self._refused("value", value, error) from error
-                drained.append((logged, encoded, entry.timestamp_ms))
-                changes[key] = pack_time(entry.timestamp_ms) + encoded
-            self._drained, self._changes = drained, changes
+            self._drained = self._serialised()
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        changes = self._changes
-        if changes:
-            self._disk.write(changes, self._with_stream_time(checkpoint))
-        cached = self._cached
-        for key, entry in self._overlay.items():
-            # A deletion is not kept: the disk doesn't know its timestamp either.
-            if entry.value is not None:
-                entry.stored = changes[key]
-                cached[key] = entry
-        for key in list(islice(cached, max(len(cached) - self._cached_keys_max, 0))):
-            del cached[key]
+        if self._changes:
+            self._disk.write(self._changes, self._with_stream_time(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        self.rollback()
+        cached = self._cached
+        cached.entries.update(self._overlay)
+        for key in self._deleted:
+            del cached.entries[key]
+        for entry in self._changeable:
+            entry.value = None  # to be decoded when it is used
+        cached.bytes += self._grown
+        self._cache.commit()
+        self._begin()
 
     def rollback(self) -> None:
         """Forget the transaction. The disk was never touched by it."""
-        self._overlay = {}
-        self._order = Order(self._overlay)
-        self._drained = None
-        self._changes = {}
-        self._stream_time_ms = self._committed_stream_time_ms
+        self._begin()
+        self._cached.count()
 
     def checkpoint(self) -> Checkpoint | None:
         """Where the committed state stands in the changelog; None for a store never written."""
@@ -179,7 +167,7 @@ class TransactionalStore(Generic[K, V]):
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
         self._disk.load(self._replayed(entries), self._with_stream_time(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        self._cached = {}
+        self._cached.clear()
 
     def caught_up(self) -> None:
         """The restore has ended, or paused: make durable what was replayed."""
@@ -189,13 +177,60 @@ class TransactionalStore(Generic[K, V]):
         """Forget everything, committed state included: only for a store that could lie."""
         self._committed_stream_time_ms = -1
         self.rollback()
-        self._cached = {}
+        self._cached.clear()
         self._disk.clear()
 
     def close(self) -> None:
         """Release the disk. What was not committed is forgotten."""
         self.rollback()
+        self._cache.give_back(self._cached)
         self._disk.close()
+
+    def _begin(self) -> None:
+        """A new transaction, with nothing in it."""
+        self._overlay = {}
+        self._order = Order(self._overlay)
+        self._drained = None
+        self._changes = {}
+        self._deleted = []
+        self._changeable = []
+        self._grown = 0
+        self._stream_time_ms = self._committed_stream_time_ms
+
+    def _serialised(self) -> list[ChangelogEntry]:
+        """Entries for the changelog; beside them what the disk and the cache will get."""
+        encode = self._encode_value
+        prefix = self._prefix_bytes
+        now = self._cache.now
+        drained: list[ChangelogEntry] = []
+        changes: dict[bytes, bytes | None] = {}
+        deleted: list[bytes] = []
+        changeable: list[Entry[K, V]] = []
+        grown = 0
+        for key, entry in self._overlay.items():
+            value = entry.value
+            timestamp_ms = entry.timestamp_ms
+            logged = key[prefix:] if prefix else key
+            if entry.used:  # it came from the cache, and is counted there
+                grown -= ENTRY_BYTES + 2 * (len(key) + len(entry.stored or b""))
+            if value is None:
+                drained.append((logged, None, timestamp_ms))
+                changes[key] = None
+                deleted.append(key)
+                continue
+            try:
+                encoded = encode(value)
+            except Exception as error:
+                raise self._refused("value", value, error) from error
+            drained.append((logged, encoded, timestamp_ms))
+            changes[key] = entry.stored = stored = pack_time(timestamp_ms) + encoded
+            entry.used = now
+            grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
+            if type(value) not in SCALARS and not immutable(value):
+                changeable.append(entry)
+        self._changes, self._grown = changes, grown
+        self._deleted, self._changeable = deleted, changeable
+        return drained
 
     def _replayed(self, entries: Iterable[ChangelogEntry]) -> Iterable[tuple[bytes, bytes | None]]:
         """What changelog entries are on disk. Called before the checkpoint is made."""
@@ -219,15 +254,52 @@ class TransactionalStore(Generic[K, V]):
         except Exception as error:
             raise self._refused("key", key, error) from error
 
-    def _find(self, encoded: bytes, key: K) -> Entry[K, V]:
-        """For reading."""
+    def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
+        """For reading: the entry as this transaction sees it; None if there is no value."""
         held = self._overlay.get(encoded)
-        return self._load(key, encoded) if held is None else held
+        if held is not None:
+            return None if held.value is None else held
+        entries = self._cached.entries
+        held = entries.pop(encoded, None)
+        if held is not None:
+            held.used = self._cache.now
+            entries[encoded] = held
+            if held.value is None:
+                stored = held.stored or b""
+                value = self._decode_value(stored[_TIMESTAMP_BYTES:])
+                return Entry(key, value, held.timestamp_ms, stored)
+            return held
+        held = self._load(key, encoded)
+        if held.stored is None:
+            return None
+        self._keep_read(encoded, held, held.stored)
+        return held
+
+    def _read(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
+        held = self._find(encoded, key)
+        if held is None or held.value is None:
+            return None
+        return ValueAndTimestamp(held.value, held.timestamp_ms)
+
+    def _keep_read(self, encoded: bytes, entry: Entry[K, V], stored: bytes) -> None:
+        """What was read is worth keeping too. The reader has the object: kept are the bytes alone
+        if it can be changed."""
+        kept = entry
+        if not immutable(entry.value):
+            kept = Entry(entry.key, None, entry.timestamp_ms, stored)
+        kept.used = self._cache.now
+        self._cached.entries[encoded] = kept
+        self._cached.bytes += size(encoded, stored)
+        self._cache.shrink()
 
     def _own(self, encoded: bytes, key: K) -> Entry[K, V]:
         """For changing: the entry is this transaction's now, and goes with it in a rollback."""
         self._check_open()
-        held = self._cached.pop(encoded, None) or self._load(key, encoded)
+        held = self._cached.entries.pop(encoded, None)
+        if held is None:
+            held = self._load(key, encoded)
+        elif held.value is None:
+            held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
         self._overlay[encoded] = held
         return held
 
@@ -239,8 +311,12 @@ class TransactionalStore(Generic[K, V]):
         if held is not None:
             held.value, held.timestamp_ms = value, timestamp_ms
         else:
-            self._overlay[encoded] = Entry(key, value, timestamp_ms, _UNREAD)
-            self._cached.pop(encoded, None)
+            held = self._cached.entries.pop(encoded, None)
+            if held is None:
+                held = Entry(key, value, timestamp_ms, _UNREAD)
+            else:
+                held.value, held.timestamp_ms = value, timestamp_ms
+            self._overlay[encoded] = held
 
     def _scan(
         self, first: bytes | None, last: bytes | None, *, reverse: bool

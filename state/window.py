@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
+from state.cache import ObjectCache
+from state.entry import Entry, ValueAndTimestamp
 from state.keys import (
     SEGMENT_BYTES,
     SEQUENCE_MAX,
@@ -18,7 +20,7 @@ from state.keys import (
 )
 from state.segmented import SegmentedStore
 from state.store import Disk
-from state.transaction import Codecs, Entry, no_record
+from state.transaction import Codecs, no_record
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -41,9 +43,10 @@ class WindowStore(SegmentedStore[V]):
         retention_ms: int,
         window_size_ms: int,
         retain_duplicates: bool = False,
+        cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
-        super().__init__(name, disk, codecs, retention_ms=retention_ms, clock=clock)
+        super().__init__(name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock)
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
         checkpoint = disk.checkpoint()
@@ -82,17 +85,13 @@ class WindowStore(SegmentedStore[V]):
         held = self._overlay.get(disk_key)
         return self._own(disk_key, self._window(key, window_start_ms)) if held is None else held
 
-    def entry(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
-        """The value of `key` in a window and the timestamp of the record that wrote it, or None.
-
-        It is for reading: what is changed in it may or may not be kept.
-        """
+    def entry(self, key: Any, window_start_ms: int) -> ValueAndTimestamp[V] | None:
+        """The value of `key` in a window and the timestamp of the record that wrote it, or None."""
         encoded = self._encoded(key)
         if window_start_ms < self._live_from_ms:
             return None
         disk_key = self._disk_key(encoded, window_start_ms, 0)
-        held = self._find(disk_key, self._window(key, window_start_ms))
-        return None if held.value is None else held
+        return self._read(disk_key, self._window(key, window_start_ms))
 
     @overload
     def fetch(self, key: Any, from_ms: int) -> V | None: ...

@@ -144,21 +144,6 @@ def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: Disk) ->
     assert store.update("a").timestamp_ms == -1
 
 
-def test_no_more_keys_are_kept_than_allowed_and_the_oldest_go_first() -> None:
-    disk = MemoryDisk()
-    store = KeyValueStore[str, Any](
-        "counts",
-        disk,
-        Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
-        cached_keys_max=2,
-    )
-    for position, key in enumerate("abac"):
-        bump(store, key)
-        commit(store, position)
-    assert list(store._cached) == [b"a", b"c"]
-    assert {key: store.get(key) for key in "abc"} == {"a": 2, "b": 1, "c": 1}
-
-
 def test_a_write_between_drain_and_the_outcome_is_refused(disk: Disk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)

@@ -1,0 +1,88 @@
+"""What a store hands out of a key, and how much memory values take."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SAMPLE = 8
+_DEPTH = 4
+SCALARS = frozenset(
+    (
+        *(int, float, bool, complex, str, bytes, type(None)),
+        *(date, datetime, time, timedelta, Decimal, UUID),
+    )
+)
+"""Types whose values nobody can change in place."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry(Generic[K, V]):
+    """A key's current value in the transaction; `value` None: there is none, or it was deleted.
+
+    It is the transaction's: nobody may keep it beyond.
+    """
+
+    key: K
+    value: V | None
+    timestamp_ms: int
+    stored: bytes | None
+    """What the disk has, as it lies there; None: nothing; empty: nobody has looked."""
+    used: int = 0
+    """When it was in the cache last, in commits; 0: it never was."""
+
+
+class ValueAndTimestamp(NamedTuple, Generic[V]):
+    """A value, and the timestamp in ms of the record that wrote it."""
+
+    value: V
+    timestamp_ms: int
+
+
+def immutable(value: object) -> bool:
+    """Whether nobody can change `value` in place: scalars, and tuples, frozen sets and frozen
+    dataclasses of such."""
+    kind = type(value)
+    if kind in SCALARS:
+        return True
+    if isinstance(value, (tuple, frozenset)):
+        return kind in (tuple, frozenset) and all(map(immutable, value))
+    parameters: Any = getattr(kind, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return False
+    held: Any = value
+    parts = [getattr(held, field.name) for field in dataclasses.fields(held)]
+    parts += getattr(held, "__dict__", {}).values()
+    return all(map(immutable, parts))
+
+
+def size_of(value: object, depth: int = _DEPTH) -> int:
+    """About how many bytes of memory `value` takes with what it holds. Of large collections some
+    elements stand for all."""
+    size = sys.getsizeof(value)
+    if depth == 0 or type(value) in SCALARS:
+        return size
+    if isinstance(value, dict):
+        return size + _sampled((x for item in value.items() for x in item), 2 * len(value), depth)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return size + _sampled(value, len(value), depth)
+    held = getattr(value, "__dict__", None)
+    if held is not None:
+        size += size_of(held, depth - 1)
+    slots = getattr(type(value), "__slots__", ())
+    return size + sum(size_of(getattr(value, name, None), depth - 1) for name in slots)
+
+
+def _sampled(parts: Iterable[object], count: int, depth: int) -> int:
+    sizes = [size_of(part, depth - 1) for part in islice(parts, _SAMPLE)]
+    return sum(sizes) * count // len(sizes) if sizes else 0
