@@ -50,18 +50,17 @@ class KeyValueStore(TransactionalStore[K, V]):
     def put_if_absent(self, key: K, value: V | None, timestamp_ms: int | None = None) -> V | None:
         """Set `key` if it has no value. Returns the value that it had, None if it had none."""
         encoded = self._encoded(key)
-        present = self._find(encoded, key)
+        present = self._value_of(encoded, key)
         if present is None:
             self._set(encoded, key, value, timestamp_ms)
-            return None
-        return present.value
+        return present
 
     def delete(self, key: K, timestamp_ms: int | None = None) -> V | None:
         """Delete `key`. Returns the value that it had, None if it had none."""
         encoded = self._encoded(key)
-        present = self._find(encoded, key)
+        present = self._value_of(encoded, key)
         self._set(encoded, key, None, timestamp_ms)
-        return None if present is None else present.value
+        return present
 
     def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
         """Keys and values from `key_from` to `key_to`, both included, by the order of the keys'
@@ -121,6 +120,10 @@ class KeyValueStore(TransactionalStore[K, V]):
         for encoded, entry, stored in self._scan(first, last, reverse=reverse):
             key = self._decode_key(encoded) if entry is None else entry.key
             yield key, self._value(entry, stored)
+
+    def _value_of(self, encoded: bytes, key: K) -> V | None:
+        found = self._find(encoded, key)
+        return None if found is None else found.value
 
     def _disk_key_of(self, key: K) -> bytes:
         return self._encoded(key)

@@ -39,10 +39,8 @@ class SessionStore(SegmentedStore[V]):
             self._set(self._disk_key(encoded, session), session, value, timestamp_ms)
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
-        """Remove a session, as it is: its key, start and end."""
-        encoded = self._encoded(session.key)
-        if session.end_ms >= self._live_from_ms:
-            self._set(self._disk_key(encoded, session), session, None, timestamp_ms)
+        """Remove a session: its key, start and end say which."""
+        self.put(session, None, timestamp_ms)
 
     def entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """The value of a session and the timestamp of the record that wrote it, or None."""

@@ -76,7 +76,7 @@ class TransactionalStore(Generic[K, V]):
     """What was drained, as it will be on disk."""
     _deleted: list[bytes]
     _changeable: list[Entry[K, V]]
-    """Of what was drained: keys that were deleted, entries whose objects can be changed in place."""
+    """Of what was drained: keys that were deleted, entries whose objects can be changed."""
     _grown: int
     """By how many bytes what was drained makes the cache grow."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
@@ -19,7 +19,7 @@ from state.keys import (
     unpack_window,
 )
 from state.segmented import SegmentedStore
-from state.store import Disk
+from state.store import ChangelogEntry, Checkpoint, Disk
 from state.transaction import Codecs, no_record
 from state.windowed import Windowed
 
@@ -49,9 +49,18 @@ class WindowStore(SegmentedStore[V]):
         super().__init__(name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock)
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
-        checkpoint = disk.checkpoint()
-        # Each put takes an offset of the changelog: numbers from its position on are not used yet.
-        self._sequence = 0 if checkpoint is None else checkpoint.position & SEQUENCE_MAX
+        self._sequence = 0
+        self._number_from(disk.checkpoint())
+
+    def _number_from(self, checkpoint: Checkpoint | None) -> None:
+        """Number on: each put takes an offset of the changelog, so that none has a number above
+        the position."""
+        if checkpoint is not None:
+            self._sequence = checkpoint.position & SEQUENCE_MAX
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        super().replay(entries, checkpoint)
+        self._number_from(checkpoint)
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
@@ -60,12 +69,12 @@ class WindowStore(SegmentedStore[V]):
         has expired is left alone, and `dropped` counts it."""
         encoded = self._encoded(key)
         self._check_open()
+        if value is None and self._retain_duplicates:
+            return
         if not self._arrives(window_start_ms):
             return
         sequence = 0
         if self._retain_duplicates:
-            if value is None:
-                return
             sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
         self._set(
             self._disk_key(encoded, window_start_ms, sequence),

@@ -47,6 +47,21 @@ _CLIENT_SETTINGS_KEPT = {
     "group.protocol": "membership is ours",
 }
 
+_AT_LEAST = {
+    "num_stream_threads": 1,
+    "max_poll_records": 1,
+    "task_timeout_ms": 1,
+    "repartition_purge_interval_ms": 1,
+    "buffered_records_per_partition": 1,
+    "shutdown_timeout_ms": 1,
+    "stuck_after_ms": 1,
+    "rocksdb_memory_max_bytes": 8 << 20,
+    "state_cleanup_delay_ms": 0,
+    "cache_max_bytes": 0,
+    "max_task_idle_ms": -1,
+    "statestore_uncommitted_max_bytes": -1,
+}
+
 
 class StreamsConfig(BaseSettings):
     """Settings of one application; every one is checked when it is made. Durations are in ms."""
@@ -84,6 +99,9 @@ class StreamsConfig(BaseSettings):
     task_timeout_ms: int = 300_000
     """How long recoverable errors may go on without one commit before the thread gives up."""
     request_timeout_ms: int = 30_000
+    cache_max_bytes: int = 10 * 1024 * 1024
+    """Memory for values above the stores' disks, over all stores and threads of the process (Kafka
+    Streams: statestore.cache.max.bytes). 0: none is kept beyond its transaction."""
     repartition_purge_interval_ms: int = 30_000
     """How often consumed records of repartition topics are deleted."""
     shutdown_timeout_ms: int = 30_000
@@ -192,29 +210,9 @@ class StreamsConfig(BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> StreamsConfig:
-        for name in (
-            "num_stream_threads",
-            "max_poll_records",
-            "task_timeout_ms",
-            "repartition_purge_interval_ms",
-            "buffered_records_per_partition",
-            "shutdown_timeout_ms",
-            "stuck_after_ms",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.rocksdb_memory_max_bytes < 8 << 20:
-            raise ValueError(
-                f"rocksdb_memory_max_bytes must be at least {8 << 20}, "
-                f"not {self.rocksdb_memory_max_bytes}"
-            )
-        if self.state_cleanup_delay_ms < 0:
-            raise ValueError(
-                f"state_cleanup_delay_ms can't be negative: {self.state_cleanup_delay_ms}"
-            )
-        for name in ("max_task_idle_ms", "statestore_uncommitted_max_bytes"):
-            if getattr(self, name) < -1:
-                raise ValueError(f"{name} must be at least -1, not {getattr(self, name)}")
+        for name, least in _AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
         for name in ("health_port", "metrics_port"):
             port = getattr(self, name)
             if port is not None and not 0 <= port < 65_536:

@@ -22,8 +22,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from state.entry import Entry
 from state.key_value import KeyValueStore
-from state.transaction import Entry
 from streams.serdes import Serde
 from streams.topology.nodes import Binding, Emit, Operator
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from state.cache import ObjectCache
 from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
@@ -115,6 +116,7 @@ def stream_loop(
                 worker.host,
                 committed_offsets=member.committed_offsets,
                 memory=worker.memory,
+                cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
                 storing=lambda: reached(Step.STORING),
                 failures=Failures(
                     config.handlers,

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 
+from state.cache import ObjectCache
 from state.directory import StateDirectory
 from state.errors import Corrupt, DirectoryLocked
 from state.memory import MemoryDisk
@@ -40,7 +41,7 @@ class Opener:
     """Opens tasks of one application for one thread.
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
-    own. `storing` is called in the middle of a store's write.
+    own. The thread's stores share `cache`. `storing` is called in the middle of a store's write.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Opener:
         committed_offsets: Callable[[list[Partition]], CommittedOffsets],
         failures: Failures = FAILING,
         memory: MemoryBudget | None = None,
+        cache: ObjectCache | None = None,
         storing: Callable[[], object] | None = None,
     ) -> None:
         self._topology = topology
@@ -62,6 +64,7 @@ class Opener:
         self._committed_offsets = committed_offsets
         self._failures = failures
         self._memory = memory
+        self._cache = cache
         self._storing = storing
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
@@ -145,7 +148,7 @@ class Opener:
 
     def _store(self, task: str, spec: StoreSpec) -> StateStore:
         if not spec.persistent:
-            return open_store(spec, MemoryDisk())
+            return open_store(spec, MemoryDisk(), cache=self._cache)
         disk = RocksDisk(
             self._directory.store_path(task, spec.name),
             store=spec.name,
@@ -155,11 +158,11 @@ class Opener:
             part_written=self._storing,
         )
         try:
-            return open_store(spec, disk)
+            return open_store(spec, disk, cache=self._cache)
         except Corrupt as damage:
             log.warning("task %s: %s. It is rebuilt from its changelog, alone", task, damage)
             disk.clear()
-            return open_store(spec, disk)
+            return open_store(spec, disk, cache=self._cache)
 
 
 def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:

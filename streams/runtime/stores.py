@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from state.cache import ObjectCache
 from state.key_value import KeyValueStore
 from state.session import SessionStore
 from state.store import Disk
@@ -19,10 +20,17 @@ _RETENTION_MS = 86_400_000
 """Of windows and sessions that don't say: a day, as in Kafka Streams."""
 
 
-def open_store(spec: StoreSpec, disk: Disk, *, clock: Callable[[], int] = no_record) -> Store:
+def open_store(
+    spec: StoreSpec,
+    disk: Disk,
+    *,
+    cache: ObjectCache | None = None,
+    clock: Callable[[], int] = no_record,
+) -> Store:
     """The store that `spec` declares, on `disk`, which it closes.
 
-    `clock` is the time in ms of a write that is given none: that of the record being processed.
+    `cache` is shared by the stores of a thread; by default nothing outlives a transaction. `clock`
+    is the time in ms of a write that is given none: that of the record being processed.
     """
     codecs = Codecs(
         spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
@@ -31,7 +39,7 @@ def open_store(spec: StoreSpec, disk: Disk, *, clock: Callable[[], int] = no_rec
     retention_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
     match spec.kind:
         case StoreKind.KEY_VALUE:
-            return KeyValueStore(spec.name, disk, codecs, clock=clock)
+            return KeyValueStore(spec.name, disk, codecs, cache=cache, clock=clock)
         case StoreKind.WINDOW:
             return WindowStore(
                 spec.name,
@@ -40,10 +48,13 @@ def open_store(spec: StoreSpec, disk: Disk, *, clock: Callable[[], int] = no_rec
                 retention_ms=max(retention_ms, size_ms),
                 window_size_ms=size_ms,
                 retain_duplicates=spec.retain_duplicates,
+                cache=cache,
                 clock=clock,
             )
         case StoreKind.SESSION:
-            return SessionStore(spec.name, disk, codecs, retention_ms=retention_ms, clock=clock)
+            return SessionStore(
+                spec.name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock
+            )
         case StoreKind.VERSIONED:
             history_ms = _RETENTION_MS if spec.history_ms is None else spec.history_ms
             return VersionedStore(spec.name, disk, codecs, history_ms=history_ms, clock=clock)

@@ -1,0 +1,66 @@
+"""The disk in memory keeps keys in order by adding to what is sorted, whatever is written when."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from state import memory
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+
+KEYS = st.binary(max_size=2)
+BOUNDS = st.none() | KEYS
+WRITES = st.lists(st.tuples(KEYS, st.none() | st.just(b"v")), max_size=30)
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_PIECE_MAX", 4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(batches=st.lists(WRITES, max_size=6), first=BOUNDS, last=BOUNDS, cut=st.tuples(KEYS, KEYS))
+def test_ranges_are_those_of_a_sorted_dict(
+    batches: list[list[tuple[bytes, bytes | None]]],
+    first: bytes | None,
+    last: bytes | None,
+    cut: tuple[bytes, bytes],
+) -> None:
+    disk, model = MemoryDisk(), dict[bytes, bytes]()
+    for batch in batches:
+        disk.load(batch, Checkpoint(1, "t"))
+        for key, value in batch:
+            if value is None:
+                model.pop(key, None)
+            else:
+                model[key] = value
+        inside = [
+            (key, model[key])
+            for key in sorted(model)
+            if (first is None or key >= first) and (last is None or key < last)
+        ]
+        assert list(disk.range(first, last)) == inside
+        assert list(disk.range(first, last, reverse=True)) == inside[::-1]
+    disk.delete_range(*cut)
+    left = [key for key in sorted(model) if not cut[0] <= key < cut[1]]
+    assert [key for key, _ in disk.range(None, None)] == left
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_writing_while_a_range_is_read_neither_breaks_nor_repeats_it(reverse: bool) -> None:
+    chance = random.Random(7)
+    disk = MemoryDisk()
+    keys = [b"%03d" % number for number in range(0, 200, 2)]
+    disk.load([(key, b"v") for key in keys], Checkpoint(1, "t"))
+    seen = []
+    for key, _ in disk.range(None, None, reverse=reverse):
+        seen.append(key)
+        fresh = b"%03d" % chance.randrange(1, 200, 2)
+        disk.load([(fresh, b"v"), (chance.choice(keys), None)], Checkpoint(1, "t"))
+    assert seen == sorted(set(seen), reverse=reverse)
+    kept = {key for key, _ in disk.range(None, None)} & set(keys)
+    assert kept <= set(seen)
