@@ -44,6 +44,19 @@ def run(
     processing_guarantee: Annotated[
         str | None, typer.Option(help="exactly_once_v2 or at_least_once.")
     ] = None,
+    health_port: Annotated[
+        int | None, typer.Option(help="Answer /health, /live and /metrics on this local port.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Answer /metrics alone on this local port.")
+    ] = None,
+    shutdown_timeout_ms: Annotated[
+        int | None, typer.Option(help="How long SIGTERM may take to commit and leave.")
+    ] = None,
+    uncaught_exception_handler: Annotated[
+        str | None,
+        typer.Option(help="shutdown_client, shutdown_application or replace_thread."),
+    ] = None,
     settings: Settings = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
 ) -> None:
@@ -56,6 +69,10 @@ def run(
         "bootstrap_servers": bootstrap_servers,
         "state_dir": state_dir,
         "processing_guarantee": processing_guarantee,
+        "health_port": health_port,
+        "metrics_port": metrics_port,
+        "shutdown_timeout_ms": shutdown_timeout_ms,
+        "uncaught_exception_handler": uncaught_exception_handler,
     }
     try:
         found = find_app(app)

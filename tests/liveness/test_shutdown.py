@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.brokers import Broker
 from tests.integration.cluster import Command, Topics
-from tests.processes import wait_until
+from tests.processes import HOST, free_ports, wait_until
 
 # Records wait in `gated` as long as the gate is closed: a file that is there.
 PROGRAM = """
@@ -40,16 +43,17 @@ class Gated:
         self.topics = topics
         self._directory = directory
         self._gate = directory / "gate"
-        self._workers = workers
+        [self.port] = free_ports(1)
+        self.workers = workers
         program = PROGRAM.format(gate=str(self._gate), name=topics.application)
         (directory / "program.py").write_text(program)
 
     @contextmanager
     def running(self, shutdown_timeout_ms: int) -> Iterator[Command]:
         options = ["--state-dir", str(self._directory / "state")]
-        options += ["--bootstrap-servers", self.topics.servers, "--workers", str(self._workers)]
-        options += ["--set", f"shutdown_timeout_ms={shutdown_timeout_ms}"]
-        options += ["--set", "stuck_after_ms=500"]
+        options += ["--bootstrap-servers", self.topics.servers, "--workers", str(self.workers)]
+        options += ["--shutdown-timeout-ms", str(shutdown_timeout_ms)]
+        options += ["--set", "stuck_after_ms=500", "--health-port", str(self.port)]
         arguments = ["-m", "streams", "run", "program:app", *options]
         command = Command(arguments, self._directory)
         try:
@@ -63,6 +67,17 @@ class Gated:
 
     def open(self) -> None:
         self._gate.unlink(missing_ok=True)
+
+    def health(self) -> list[tuple[int, Any]]:
+        """Status and answer of each worker."""
+        found = []
+        for port in range(self.port, self.port + self.workers):
+            connection = HTTPConnection(HOST, port, timeout=10)
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            found.append((answer.status, json.loads(answer.read())))
+            connection.close()
+        return found
 
     def load_until_stuck(self, command: Command) -> None:
         """The gate is closed, records come, and the watchdog says who is to blame."""
@@ -85,10 +100,13 @@ def test_however_a_worker_is_ended_nothing_is_lost_and_nothing_doubled(gated: Ga
     topics.load(RECORDS)
     with gated.running(shutdown_timeout_ms=30_000) as command:
         topics.wait_for_counts(topics.loaded)
+        assert [status for status, _ in gated.health()] == [200] * gated.workers
         command.signal(signal.SIGTERM)
         assert command.ended_within(SLACK_S) == 0, "in order"
     with gated.running(shutdown_timeout_ms=1_000) as command:
         gated.load_until_stuck(command)
+        why = [line for status, health in gated.health() if status == 503 for line in health["why"]]
+        assert any("has been in the user's function gated" in line for line in why)
         command.signal(signal.SIGTERM)
         assert command.ended_within(1 + SLACK_S) == 1, "a user's function kept it"
         said = command.log_since(0)
