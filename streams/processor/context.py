@@ -40,7 +40,7 @@ class ProcessorContext(Generic[K2, V2]):
         message = task.message
         time_ms = task.record_ms
         try:
-            if not record.has_headers_of(message):
+            if record.own_headers is not None or record.source is not message:
                 task.message = Rewritten(message, record.headers)
             emit(record.key, record.value, record.timestamp_ms)
         finally:

@@ -26,7 +26,7 @@ class Record(Generic[K, V]):
     made and not read: by a punctuation, or as the result of a commit.
     """
 
-    __slots__ = ("_headers", "key", "source", "timestamp_ms", "value")
+    __slots__ = ("key", "own_headers", "source", "timestamp_ms", "value")
 
     def __init__(
         self,
@@ -40,24 +40,27 @@ class Record(Generic[K, V]):
         self.timestamp_ms = timestamp_ms
         self.source: Any = None
         """The message it came with."""
-        self._headers: Headers | None = tuple(headers)
+        self.own_headers: Headers | None = tuple(headers)
+        """None: those of its source."""
 
     @classmethod
-    def of(cls, key: K, value: V, timestamp_ms: int, source: Any) -> Record[K, V]:
-        """As it was read: its headers are its source's."""
-        record = cls.__new__(cls)
+    def of(
+        cls, key: K, value: V, timestamp_ms: int, source: Any, own_headers: Headers | None = None
+    ) -> Record[K, V]:
+        """As it was read: its headers are its source's, unless it has its own."""
+        record = _made(cls)
         record.key = key
         record.value = value
         record.timestamp_ms = timestamp_ms
         record.source = source
-        record._headers = None
+        record.own_headers = own_headers
         return record
 
     @property
     def headers(self) -> Headers:
-        if self._headers is None:
+        if self.own_headers is None:
             return () if self.source is None else tuple(self.source.headers() or ())
-        return self._headers
+        return self.own_headers
 
     @property
     def topic(self) -> str | None:
@@ -72,30 +75,19 @@ class Record(Generic[K, V]):
         return -1 if self.source is None else self.source.offset()
 
     def with_key(self, key: K2) -> Record[K2, V]:
-        return self._copy(key, self.value, self.timestamp_ms, self._headers)
+        return _of(key, self.value, self.timestamp_ms, self.source, self.own_headers)
 
     def with_value(self, value: V2) -> Record[K, V2]:
-        return self._copy(self.key, value, self.timestamp_ms, self._headers)
+        return _of(self.key, value, self.timestamp_ms, self.source, self.own_headers)
 
     def with_timestamp(self, timestamp_ms: int) -> Record[K, V]:
         """Raises ValueError for a negative time, as Kafka Streams does."""
         if timestamp_ms < 0:
             raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
-        return self._copy(self.key, self.value, timestamp_ms, self._headers)
+        return _of(self.key, self.value, timestamp_ms, self.source, self.own_headers)
 
     def with_headers(self, headers: Iterable[tuple[str, bytes | None]]) -> Record[K, V]:
-        return self._copy(self.key, self.value, self.timestamp_ms, tuple(headers))
-
-    def has_headers_of(self, message: Any) -> bool:
-        """Whether it goes on with what `message` says of it."""
-        return self._headers is None and self.source is message
-
-    def _copy(
-        self, key: K2, value: V2, timestamp_ms: int, headers: Headers | None
-    ) -> Record[K2, V2]:
-        record = Record.of(key, value, timestamp_ms, self.source)
-        record._headers = headers
-        return record
+        return _of(self.key, self.value, self.timestamp_ms, self.source, tuple(headers))
 
     def __eq__(self, other: object) -> bool:
         """Of the same content, wherever they were read."""
@@ -113,6 +105,10 @@ class Record(Generic[K, V]):
     def __repr__(self) -> str:
         where = f" from {self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
         return f"<Record {self.key!r}: {self.value!r} at {self.timestamp_ms}{where}>"
+
+
+_made = Record.__new__
+_of = Record.of
 
 
 class Rewritten:
