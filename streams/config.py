@@ -53,6 +53,7 @@ _AT_LEAST = {
     "task_timeout_ms": 1,
     "repartition_purge_interval_ms": 1,
     "buffered_records_per_partition": 1,
+    "metadata_max_age_ms": 1,
     "shutdown_timeout_ms": 1,
     "stuck_after_ms": 1,
     "rocksdb_memory_max_bytes": 8 << 20,
@@ -95,7 +96,8 @@ class StreamsConfig(BaseSettings):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
-    """How long the group waits for a member in a rebalance."""
+    """How long the group waits for a member in a rebalance, and how long a record may take: a
+    thread that is stuck for longer leaves the group, and others get its tasks."""
     task_timeout_ms: int = 300_000
     """How long recoverable errors may go on without one commit before the thread gives up."""
     request_timeout_ms: int = 30_000
@@ -117,8 +119,7 @@ class StreamsConfig(BaseSettings):
     metrics_port: int | None = None
     """The same for /metrics alone."""
     max_poll_records: int = 1_000
-    """Records taken from the consumer at a time: the most that are processed between two looks
-    at the commit interval and the group."""
+    """Records taken from the consumer at a time."""
     deserialization_handler: Any = "fail"
     """What to do about a record that can't be read: `fail`, `skip` or `dead_letter:<topic>`; in
     Python also `dead_letter("topic")`, or a function of an `ErrorContext` that returns one."""
@@ -127,6 +128,8 @@ class StreamsConfig(BaseSettings):
     production_handler: Any = "fail"
     """The same, where a record can't be written: a serde refuses it, it is too large, its topic
     does not exist. What the broker refuses later fails its transaction."""
+    metadata_max_age_ms: int = 300_000
+    """How often the group's leader looks whether inputs have got more partitions."""
     max_task_idle_ms: int = 0
     """How long a task that reads several partitions waits for one without records: -1 not at all,
     0 while there is something that it has not got yet, above 0 so much longer."""

@@ -12,6 +12,8 @@ gets its tasks back without a rebalance, and whoever held the id before is fence
     82 FENCED_INSTANCE_ID                        signal LOST: close without a commit, join afresh
     14, 15, 16, no connection                    find the coordinator again, back off
     any other                                    StreamsError
+    none, but the stream thread makes no turn    leave, and signal LOST
+    for max_poll_interval_ms
 
 On the wire: protocol type `consumer`, protocol name `stream`, ConsumerProtocol's subscription and
 assignment with our data as user data, so that Kafka's group tools show the partitions.
@@ -122,6 +124,9 @@ class ClassicMember:
         self._signalled: tuple[Membership, Signal] | None = None
         self._closed = host.event()
         self._heart: Spawned | None = None
+        self.leads = False
+        """Whether it is the group's leader in this generation."""
+        self._turned_s = 0.0
         self.silent_since_s: float | None = None
         """Since when heartbeats get no answer, in monotonic seconds."""
 
@@ -135,6 +140,12 @@ class ClassicMember:
         if signalled is None or signalled[0] != self._current:
             return Signal.NOTHING
         return signalled[1]
+
+    def turned(self) -> None:
+        """The stream thread is not stuck. Where it does not say so for the rebalance time-out
+        (`max_poll_interval_ms`), heartbeats end and the member leaves: others get its tasks, and it
+        finds itself LOST when it goes on."""
+        self._turned_s = self._host.monotonic_s()
 
     def join(self, subscribed: Subscribed) -> Assigned | None:
         """Join, and wait for the assignment. None if the thread is to stop.
@@ -153,6 +164,8 @@ class ClassicMember:
                 trouble_since = None
                 self._current = Membership(-1, joined.member_id)
                 assigned = self._sync(joined)
+                self.leads = joined.leader == joined.member_id
+                self.turned()
                 self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
             except _Retry as retry:
@@ -189,23 +202,26 @@ class ClassicMember:
     def leave(self) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
         member_id = self._fall_silent()
+        # Without a member id, but with a join that was given up: the instance id is enough.
+        if member_id or self._join_unanswered:
+            self._send_leave(member_id, "the worker was closed")
+        self._disconnect()
+
+    def _send_leave(self, member_id: str, reason: str) -> None:
         try:
-            # Without a member id, but with a join that was given up: the instance id is enough.
-            if member_id or self._join_unanswered:
-                connection = self._connected()
-                module = schema(connection, _LEAVE, 5)
-                identity = build(
-                    module["MemberIdentity"],
-                    member_id=member_id,
-                    group_instance_id=self.instance_id,
-                    reason="the worker was closed",
-                )
-                connection.request(
-                    build(module["LeaveGroupRequest"], group_id=self._group, members=(identity,))
-                )
+            connection = self._connected()
+            module = schema(connection, _LEAVE, 5)
+            identity = build(
+                module["MemberIdentity"],
+                member_id=member_id,
+                group_instance_id=self.instance_id,
+                reason=reason,
+            )
+            connection.request(
+                build(module["LeaveGroupRequest"], group_id=self._group, members=(identity,))
+            )
         except ConnectionLost as error:
             log.info("left group %s without an answer: %s", self._group, error)
-        self._disconnect()
 
     def hand_over(self) -> None:
         """End and stay in the group: who joins next with this instance id takes the place."""
@@ -312,7 +328,11 @@ class ClassicMember:
     def _beat(self) -> None:
         while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
             current = self._current
-            if current.generation < 0:
+            if current.generation < 0 or self.signal() is Signal.LOST:
+                continue
+            if self._is_stuck():
+                self._signalled = (current, Signal.LOST)
+                self._send_leave(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
             try:
                 code = self._heartbeat(current)
@@ -331,6 +351,20 @@ class ClassicMember:
                 self._unanswered()
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
+
+    def _is_stuck(self) -> bool:
+        silent_ms = (self._host.monotonic_s() - self._turned_s) * 1000
+        if silent_ms <= self._timeouts.rebalance_ms:
+            return False
+        log.warning(
+            "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
+            "%d. A record takes too long: make it quicker, or raise the setting",
+            self.instance_id,
+            self._group,
+            silent_ms,
+            self._timeouts.rebalance_ms,
+        )
+        return True
 
     def _unanswered(self) -> None:
         if self.silent_since_s is None:

@@ -83,7 +83,8 @@ def stream_loop(
     topology, config, clients = worker.topology, worker.config, worker.clients
     admin = clients.admin()
     counters = Counters()
-    member = _member(worker, number, admin)
+    planner = Planner(topology, config, admin)
+    member = _member(worker, number, planner)
     resetting = Resetting(
         admin,
         worker.host,
@@ -143,6 +144,8 @@ def stream_loop(
             ledger=_ledger(worker),
             committed=_purge(worker, admin).committed,
             counters=counters,
+            inputs_changed=planner.is_outdated,
+            inputs_every_ms=config.metadata_max_age_ms,
             replaced=replaced,
         )
     )
@@ -160,21 +163,22 @@ def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
     for `task_timeout_ms`.
     """
-    member = _member(worker, number, worker.clients.admin())
+    planner = Planner(worker.topology, worker.config, worker.clients.admin())
+    member = _member(worker, number, planner)
     try:
         member.join(Subscribed((), reason[:_REASON_MAX]))
     finally:
         member.leave()
 
 
-def _member(worker: Worker, number: int, admin: Admin) -> ClassicMember:
+def _member(worker: Worker, number: int, planner: Planner) -> ClassicMember:
     topology, config = worker.topology, worker.config
     return ClassicMember(
         topology.application_id,
         f"{topology.application_id}-{worker.id}-{number}",
         topology.source_topics,
         dial=worker.dial,
-        plan=Planner(topology, config, admin).plan,
+        plan=planner.plan,
         timeouts=Timeouts(
             config.session_timeout_ms,
             config.heartbeat_interval_ms,

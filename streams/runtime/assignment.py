@@ -46,6 +46,8 @@ class Planner:
         self._topology = topology
         self._config = config
         self._admin = admin
+        self._inputs: dict[str, int] | None = None
+        """The partitions of the inputs as they were when tasks were last assigned."""
 
     def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
         """What each member gets: nothing, and the reason, if one asks all of them to end.
@@ -61,6 +63,24 @@ class Planner:
             for member, mine in assign_tasks(tasks, previous).items()
         }
 
+    def is_outdated(self) -> bool:
+        """Whether inputs have other partitions than when the tasks were assigned: to be asked by
+        the leader now and then. One that took over without assigning takes them as it finds them.
+
+        Raises StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
+        which joins again when its metadata have changed (ConsumerCoordinator.java).
+        """
+        inputs = self._find_inputs(self._admin.partition_counts())
+        if self._inputs is None:
+            self._inputs = inputs
+        return inputs != self._inputs
+
+    def _find_inputs(self, existing: Mapping[str, int]) -> dict[str, int]:
+        missing = [topic for topic in self._topology.input_topics if topic not in existing]
+        if missing:
+            raise StreamsError(f"input topics {missing} do not exist any more: create them again")
+        return {topic: existing[topic] for topic in self._topology.input_topics}
+
     def tasks(self, counts: Mapping[str, int]) -> dict[str, list[Partition]]:
         """Every task with the partitions that it reads."""
         return {
@@ -75,10 +95,8 @@ class Planner:
         """Create what is missing; return the partition counts of all source topics."""
         topology = self._topology
         existing = self._admin.partition_counts()
-        missing = [topic for topic in topology.input_topics if topic not in existing]
-        if missing:
-            raise StreamsError(f"input topics {missing} do not exist any more: create them again")
-        counts = topology.partition_counts({t: existing[t] for t in topology.input_topics})
+        self._inputs = self._find_inputs(existing)
+        counts = topology.partition_counts(self._inputs)
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
         for sub in topology.subtopologies:

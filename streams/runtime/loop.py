@@ -87,6 +87,11 @@ class Parts:
     committed: Callable[[Offsets], None] = lambda offsets: None
     """Is told the offsets of each commit."""
     counters: Counters = field(default_factory=Counters)
+    inputs_changed: Callable[[], bool] = lambda: False
+    """Whether inputs have got partitions that nobody reads. Raises StreamsError for one that is
+    gone."""
+    inputs_every_ms: int = 300_000
+    """How often that is asked, by the group's leader."""
     replaced: Callable[[Exception], bool] = lambda error: False
     """Is told what ends the loop. True: another takes its place, in the group too."""
 
@@ -101,6 +106,7 @@ class StreamLoop:
         self._assigned: Assigned | None = None
         self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
         self._commit_at = 0.0
+        self._look_at = 0.0
         self.trouble_since_s: float | None = None
         self._settled_at = 0.0
         self._replaced = False
@@ -151,8 +157,13 @@ class StreamLoop:
 
     def turn(self) -> None:
         """Do what is next, and recover from what goes wrong. Raises StreamsError."""
-        self.turns += 1
+        self._turned()
         self._guarded(self._turn)
+
+    def _turned(self) -> None:
+        """Say that the thread is not stuck."""
+        self.turns += 1
+        self._parts.member.turned()
 
     def _guarded(self, action: Callable[[], None]) -> None:
         try:
@@ -192,6 +203,7 @@ class StreamLoop:
 
     def _go_on(self) -> bool:
         """Between two slices: whether to process the next."""
+        self._turned()
         if self._parts.host.monotonic_s() >= self._commit_at:
             self._commit()
         elif self._work.commit_asked or self._is_memory_full():
@@ -249,8 +261,23 @@ class StreamLoop:
             case Signal.REBALANCE:
                 self._commit()
                 self._assigned = None
+            case _ if self._are_inputs_changed():
+                log.info(
+                    "%s: inputs have other partitions: tasks are assigned anew", self._parts.name
+                )
+                self._commit()
+                self._assigned = None
         if self._assigned is None:
             self._join()
+
+    def _are_inputs_changed(self) -> bool:
+        """Asked by the group's leader, now and then."""
+        parts = self._parts
+        now_s = parts.host.monotonic_s()
+        if self._assigned is None or not parts.member.leads or now_s < self._look_at:
+            return False
+        self._look_at = now_s + parts.inputs_every_ms / 1000
+        return parts.inputs_changed()
 
     def _join(self) -> None:
         """Join the group again. Nothing is processed or committed until its answer is here."""
@@ -273,6 +300,7 @@ class StreamLoop:
             self._roll_back()
         for task in self._in(TaskState.SUSPENDED):
             task.resume()
+        self._look_at = self._parts.host.monotonic_s() + self._parts.inputs_every_ms / 1000
         self._settled()
 
     def _start_tasks(self) -> None:

@@ -21,23 +21,25 @@ class DataConsumer:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._consumer = made("consumer", Consumer, settings)
         self._strayed: dict[Partition, int] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, int] = {}
         self._begun: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._idle = False
 
     def add(self, positions: Mapping[Partition, int]) -> None:
         """Begin to read each partition at its position."""
-        for topic in {partition.topic for partition in positions} - self._known:
-            self._learn(topic)
+        for topic, number in positions:
+            if number >= self._known.get(topic, 0):
+                self._learn(topic)
         self._begun |= positions
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _learn(self, topic: str) -> None:
-        """Find a topic's leaders now: librdkafka looks for those of a new topic once a second."""
+        """Find a topic's leaders now: librdkafka looks for those of a new topic once a second,
+        and for new partitions of one that it knows every few minutes."""
         try:
-            self._consumer.list_topics(topic, timeout=_LEARN_S)
-            self._known.add(topic)
+            found = self._consumer.list_topics(topic, timeout=_LEARN_S).topics[topic]
+            self._known[topic] = len(found.partitions)
         except KafkaException as error:
             log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
 from tests.processes import wait_until
-from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, Worker, joined
+from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, joined
 
 NewWorker = Callable[..., Worker]
 WAIT_S = 10.0
@@ -124,3 +124,35 @@ def test_leaving_ends_the_heartbeats(beating: Worker) -> None:
     beating.join()
     beating.member.leave()
     assert not [each for each in threading.enumerate() if each.name == "worker-0-heartbeat"]
+
+
+def test_a_member_whose_thread_makes_no_turn_for_too_long_leaves_the_group(beating: Worker) -> None:
+    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.join()
+    beating.clock.now_s += 299
+    wait_for_beats(beating, 2)
+    beating.clock.now_s += 2
+    wait_for_signal(beating, Signal.LOST)
+    wait_until(lambda: bool(beating.coordinator.sent(LEAVE)), timeout_s=WAIT_S, what="a leave")
+    (leave,) = beating.coordinator.sent(LEAVE)
+    assert [(each.member_id, each.group_instance_id) for each in leave.members] == [
+        ("member-7", "worker-0")
+    ]
+
+
+def test_a_member_whose_thread_makes_turns_stays(beating: Worker) -> None:
+    beating.join()
+    for _ in range(3):
+        beating.clock.now_s += 200
+        beating.member.turned()
+        wait_for_beats(beating, 2)
+    assert beating.member.signal() is Signal.NOTHING
+    assert beating.coordinator.sent(LEAVE) == []
+
+
+def test_a_join_that_took_long_is_a_turn(beating: Worker) -> None:
+    beating.member.turned()
+    beating.clock.now_s += 1_000
+    beating.join()
+    wait_for_beats(beating, 2)
+    assert beating.member.signal() is Signal.NOTHING

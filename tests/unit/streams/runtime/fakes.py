@@ -380,6 +380,8 @@ class FakeMember(ClassicMember):
     def __init__(self, kafka: Kafka, script: Script) -> None:
         self.instance_id = "worker-0"
         self.signalled = Signal.NOTHING
+        self.leads = True
+        self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
         self.accepts_offsets = True
         self.silent_since_s = None
@@ -396,6 +398,9 @@ class FakeMember(ClassicMember):
         """The next join gives this, so many generations after the last. None: it is stopped."""
         self._assigned = assigned
         self._generation += generations - 1
+
+    def turned(self) -> None:
+        self.turns += 1
 
     def signal(self) -> Signal:
         return self.signalled

@@ -88,6 +88,16 @@ class Kafka:
             self.logs[Partition(topic, number)] = []
             self.starts[Partition(topic, number)] = 0
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions, up to so many."""
+        for number in range(self.partition_counts()[topic], partitions):
+            self.logs[Partition(topic, number)] = []
+            self.starts[Partition(topic, number)] = 0
+
+    def delete(self, topic: str) -> None:
+        for partition in [partition for partition in self.logs if partition.topic == topic]:
+            del self.logs[partition], self.starts[partition]
+
     def partition_counts(self) -> dict[str, int]:
         topics = [partition.topic for partition in self.logs]
         return {topic: topics.count(topic) for topic in topics}

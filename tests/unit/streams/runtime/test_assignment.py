@@ -198,3 +198,28 @@ def test_tasks_stay_with_the_members_that_run_them() -> None:
     assert {member: assigned.tasks for member, assigned in plan.items()} == {
         member: subscribed.tasks for member, subscribed in before.items()
     }
+
+
+def test_inputs_with_more_partitions_than_were_assigned_are_seen() -> None:
+    world = Planning({"lines": 2, "out": 1})
+    world.planner.plan({"m": NOBODY})
+    assert not world.planner.is_outdated()
+    world.kafka.create("another", 7)
+    assert not world.planner.is_outdated()
+    world.kafka.grow("lines", 3)
+    assert world.planner.is_outdated()
+
+
+def test_a_leader_that_has_not_assigned_takes_the_inputs_as_it_finds_them() -> None:
+    world = Planning({"lines": 2, "out": 1})
+    assert not world.planner.is_outdated()
+    world.kafka.grow("lines", 3)
+    assert world.planner.is_outdated()
+
+
+def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:
+    world = Planning({"lines": 2, "out": 1})
+    world.planner.plan({"m": NOBODY})
+    world.kafka.delete("lines")
+    with pytest.raises(StreamsError, match=r"'lines'.*do not exist any more"):
+        world.planner.is_outdated()

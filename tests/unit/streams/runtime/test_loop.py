@@ -241,3 +241,42 @@ def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
     world.load("1")
     world.run_until(world.consumed)
     assert world.steps == [step for step in Step if step is not Step.STORING]
+
+
+def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Path) -> None:
+    changed: list[bool] = []
+    world = World(mapping(str.upper), tmp_path, inputs_changed=lambda: bool(changed))
+    world.load("a")
+
+    def grown() -> bool:
+        if world.consumed() and not changed:
+            world.kafka.grow("in", 2)
+            world.load("b", partition=1)
+            changed.append(True)
+            world.member.assign(tasks(0, 1))
+        return changed != [] and world.consumed(0) and world.consumed(1)
+
+    world.run_until(grown)
+    assert world.member.subscribed == [(), ("0_0",)]
+    assert world.script.calls.count("consumer.add") == 2, "what it has had goes on"
+
+
+def test_only_the_leader_looks_at_the_inputs(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path, inputs_changed=lambda: True)
+    world.member.leads = False
+    began_s = world.clock.now_s
+    world.run_until(lambda: world.clock.now_s > began_s + 5)
+    assert len(world.member.subscribed) == 1
+
+
+def test_every_slice_says_that_the_thread_is_not_stuck(tmp_path: Path) -> None:
+    worlds: list[World] = []
+
+    def take_time(value: str) -> str:
+        worlds[0].clock.advance(0.1)
+        return value
+
+    worlds.append(World(mapping(take_time), tmp_path))
+    worlds[0].load(*map(str, range(20)))
+    worlds[0].run_until(worlds[0].consumed)
+    assert worlds[0].member.turns > 10

@@ -81,6 +81,7 @@ class World:
         replaced: Callable[[Exception], bool] = lambda error: False,
         topics: Mapping[str, int] = _NO_TOPICS,
         kafka: Kafka | None = None,
+        inputs_changed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -148,6 +149,8 @@ class World:
                 changed=self.states.append,
                 reached=self.steps.append,
                 counters=counters,
+                inputs_changed=inputs_changed,
+                inputs_every_ms=1_000,
                 replaced=replaced,
             )
         )
