@@ -1,51 +1,40 @@
-"""The state directory: who this process is, and which task belongs to whom.
+"""The state directory: whose it is, who this process is, and which task belongs to whom.
 
     <state_dir>/<application.id>/
+        millrace.json       the format of what is here, and the application that it belongs to
         process-<n>/id      a UUID, kept for the worker slot n; the slot is held by a lock on it
         <task>/.lock        held by the process that runs the task; says which
-        <task>/<store>/     the store's database
+        <task>/<store>/     the store's database; none for a store in memory
+        .removed-<task>-*   on its way out
 
 A slot's UUID outlives its process, so a worker that comes back takes over its own transactional id
-and its own membership. Locks are the kernel's (flock): they end with the process, however it ends.
+and its own membership.
 """
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 from state.errors import DirectoryLocked, StateError
+from state.locks import Lock
+
+FORMAT = 1
+"""Raised when an older version could not use what this one writes."""
+LOCK_FILE = ".lock"
+REMOVED = ".removed-"
+_MARKER = "millrace.json"
+_TASK = re.compile(r"\d+_\d+")
+_OURS = re.compile(rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+")
 
 
-class Lock:
-    """An exclusive lock on a file for as long as this object is not released."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises DirectoryLocked (with the holder's process id) if another process has it, and
-        StateError if the file system has no locks or the file can't be made."""
-        self._file = -1
-        try:
-            path.parent.mkdir(exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
-        except BlockingIOError as error:
-            holder = os.pread(self._file, 32, 0).decode(errors="replace").strip() or "unknown"
-            self.release()
-            raise DirectoryLocked(f"{path.parent} is in use by process {holder}") from error
-        except OSError as error:
-            self.release()
-            raise StateError(f"{path} can't be locked: {error.strerror}") from error
-
-    def release(self) -> None:
-        """Let go of it; a second time does nothing."""
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
+def is_task(name: str) -> bool:
+    """Whether a directory of this name is a task's."""
+    return _TASK.fullmatch(name) is not None
 
 
 class ProcessSlot:
@@ -63,13 +52,16 @@ class ProcessSlot:
 class StateDirectory:
     """The directory of one application on this machine, shared by its worker processes.
 
-    Raises StateError if it can't be created or written.
+    Raises StateError if it can't be created or written, if a newer version has written it, or if it
+    is another application's or nobody's of ours: then nothing in it is touched.
     """
 
     def __init__(self, state_dir: Path, application_id: str) -> None:
         self.path = state_dir / application_id
+        self._owner = ""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._claim(application_id)
             probe = self.path / f".writable-{os.getpid()}"
             probe.touch()
             probe.unlink()
@@ -79,17 +71,57 @@ class StateDirectory:
                 "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
             ) from error
 
+    def _claim(self, application_id: str) -> None:
+        """Check that the directory is this application's, or mark it so."""
+        marker = self.path / _MARKER
+        try:
+            text = marker.read_text()
+        except FileNotFoundError:
+            for name in sorted(entry.name for entry in self.path.iterdir()):
+                if _OURS.fullmatch(name) is None and not name.startswith(_MARKER):
+                    raise StateError(
+                        f"{self.path} has no {_MARKER} and holds {name!r}: it is no state "
+                        "directory; choose another state_dir or another application id"
+                    ) from None
+            _write_whole(marker, json.dumps({"format": FORMAT, "application_id": application_id}))
+            return
+        try:
+            found = json.loads(text)
+            written, owner = int(found["format"]), str(found["application_id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"{marker} can't be read ({error!r}): if {self.path} is the state of application "
+                f"{application_id!r}, delete this one file; if not, choose another state_dir"
+            ) from error
+        if owner != application_id:
+            raise StateError(
+                f"{self.path} is the state of application {owner!r}, not of {application_id!r}: "
+                "choose another state_dir; or delete it, and the state is rebuilt from changelogs"
+            )
+        if written > FORMAT:
+            raise StateError(
+                f"{self.path} was written by a newer version of Millrace (format {written}; this "
+                f"one knows {FORMAT}): run that version, choose another state_dir, or delete it, "
+                "and the state is rebuilt from changelogs"
+            )
+
     def claim_slot(self, new_id: Callable[[], UUID]) -> ProcessSlot:
         """The first worker slot that no live process holds; `new_id` names a slot used first."""
         number = 0
         while True:
             directory = self.path / f"process-{number}"
             try:
-                lock = Lock(directory / ".lock")
+                lock = Lock(directory / LOCK_FILE)
             except DirectoryLocked:
                 number += 1
                 continue
-            return ProcessSlot(number, self._identity(directory / "id", new_id), lock)
+            try:
+                slot = ProcessSlot(number, self._identity(directory / "id", new_id), lock)
+            except BaseException:
+                lock.release()
+                raise
+            self._owner = f"worker {number}"
+            return slot
 
     @staticmethod
     def _identity(path: Path, new_id: Callable[[], UUID]) -> UUID:
@@ -101,15 +133,23 @@ class StateDirectory:
             raise StateError(
                 f"{path} should hold a UUID: {error}; delete it to start anew"
             ) from error
-        # Written aside and renamed: a crash in between must not leave half an identity.
-        fresh = path.with_suffix(".new")
-        fresh.write_text(f"{identity}\n")
-        fresh.replace(path)
+        _write_whole(path, f"{identity}\n")
         return identity
 
     def lock_task(self, task: str) -> Lock:
-        """Own the directory of `task`. Raises DirectoryLocked while another process does."""
-        return Lock(self.path / task / ".lock")
+        """Own the directory of `task`. Raises DirectoryLocked, which names the holder, while
+        another process does, or another lock of this one."""
+        return Lock(self.path / task / LOCK_FILE, self._owner)
 
     def store_path(self, task: str, store: str) -> Path:
         return self.path / task / store
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Written aside, synced and renamed: a crash or a power cut in between leaves no half."""
+    fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
+    with fresh.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

@@ -33,8 +33,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
-from state.directory import Lock
 from state.errors import Corrupt
+from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition

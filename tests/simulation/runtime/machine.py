@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from state.directory import Lock, StateDirectory
+from state.directory import StateDirectory
 from state.errors import DirectoryLocked
+from state.locks import Lock
 from state.store import Checkpoint
 from tests.simulation.runtime.process import Process
 

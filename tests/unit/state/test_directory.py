@@ -69,3 +69,41 @@ def test_a_damaged_identity_is_reported_and_not_replaced(tmp_path: Path) -> None
     (directory.path / "process-0" / "id").write_text("nonsense")
     with pytest.raises(StateError, match="should hold a UUID"):
         directory.claim_slot(lambda: SECOND)
+
+
+def test_a_directory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app")
+    (directory.path / "millrace.json").write_text('{"format": 2, "application_id": "app"}')
+    with pytest.raises(
+        StateError, match=r"newer version of Millrace \(format 2; this one knows 1\): run that"
+    ):
+        StateDirectory(tmp_path, "app")
+
+
+def test_a_directory_of_another_application_is_refused(tmp_path: Path) -> None:
+    StateDirectory(tmp_path, "first")
+    (tmp_path / "first").rename(tmp_path / "second")
+    with pytest.raises(StateError, match="is the state of application 'first', not of 'second'"):
+        StateDirectory(tmp_path, "second")
+
+
+def test_a_directory_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "app" / "photos").mkdir(parents=True)
+    with pytest.raises(StateError, match="holds 'photos': it is no state directory"):
+        StateDirectory(tmp_path, "app")
+    assert [path.name for path in (tmp_path / "app").iterdir()] == ["photos"]
+
+
+def test_a_marker_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app")
+    (directory.path / "millrace.json").write_text("{")
+    with pytest.raises(StateError, match=r"millrace.json can't be read .* delete this one file"):
+        StateDirectory(tmp_path, "app")
+
+
+def test_a_directory_from_before_there_was_a_marker_gets_one(tmp_path: Path) -> None:
+    for name in ("process-0", "0_0"):
+        (tmp_path / "app" / name).mkdir(parents=True)
+    StateDirectory(tmp_path, "app")
+    StateDirectory(tmp_path, "app")
+    assert (tmp_path / "app" / "millrace.json").exists()

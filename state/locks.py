@@ -1,0 +1,102 @@
+"""File locks between processes: the kernel's (flock), so that they end with their process, however
+it ends.
+
+A lock file may be removed by who holds it, together with its directory. Whoever had opened it
+before then gets a lock on a file that nobody else will find: so a lock counts only if the path
+still names the file that was locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from state.errors import DirectoryLocked, StateError
+
+_ATTEMPTS = 100
+"""Each fails only where another process removed the directory in between."""
+_COMMAND_CHARS = 200
+
+
+class Lock:
+    """An exclusive lock on a file for as long as this object is not released.
+
+    `owner` is who holds it, for the message that others get beside process id and command.
+    """
+
+    def __init__(self, path: Path, owner: str = "") -> None:
+        """Raises DirectoryLocked, which names the holder, if another process has it, or another
+        lock object of this one; and StateError if the file system has no locks or the file can't be
+        made."""
+        self._path = path
+        self._file = -1
+        try:
+            for _ in range(_ATTEMPTS):
+                if self._take():
+                    break
+            else:
+                raise StateError(f"{path} can't be locked: it is removed again and again")
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n{_command()}\n{owner}\n".encode(), 0)
+        except BlockingIOError as error:
+            holder = _holder(os.pread(self._file, 1_000, 0))
+            self._close()
+            raise DirectoryLocked(f"{path.parent} is in use by {holder}") from error
+        except OSError as error:
+            self._close()
+            raise StateError(f"{path} can't be locked: {error.strerror}") from error
+
+    def release(self) -> None:
+        """Let go of it; a second time does nothing. A directory that holds nothing else goes."""
+        if self._file < 0:
+            return
+        with suppress(OSError):
+            os.utime(self._file)  # in use until now
+            # Only while the path names this file: it may have been moved away with its directory,
+            # and another process be there now.
+            if self._is_there() and os.listdir(self._path.parent) == [self._path.name]:
+                self._path.unlink()
+                self._path.parent.rmdir()
+        self._close()
+
+    def _take(self) -> bool:
+        """Lock the file of that path; False if it is no longer the file of that path."""
+        try:
+            self._path.parent.mkdir(exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._is_there():
+                return True
+        except FileNotFoundError:
+            if not self._path.parent.parent.exists():
+                raise
+        self._close()
+        return False
+
+    def _is_there(self) -> bool:
+        return os.path.samestat(os.fstat(self._file), os.stat(self._path))
+
+    def _close(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+
+def _command() -> str:
+    try:
+        arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    command = b" ".join(arguments).decode(errors="replace").strip()
+    return " ".join(command.split())[:_COMMAND_CHARS]
+
+
+def _holder(written: bytes) -> str:
+    """Who wrote this into its lock file, for a message."""
+    pid, command, owner, *_ = [*written.decode(errors="replace").split("\n"), "", "", ""]
+    who = f"process {pid or 'unknown'}"
+    if command:
+        who += f" ({command})"
+    return f"{who}, {owner}" if owner else who

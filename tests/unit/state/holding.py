@@ -1,0 +1,39 @@
+"""A process that holds what the test tells it to, until it is killed or told to go on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PRELUDE = """
+import sys, time, uuid, pathlib
+from state.directory import StateDirectory
+from state.errors import DirectoryLocked
+directory = StateDirectory(pathlib.Path(sys.argv[1]), "app")
+"""
+
+
+def started(state_dir: Path, body: str) -> subprocess.Popen[str]:
+    """A process that runs `body` with `directory` at hand."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _PRELUDE + body, str(state_dir)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextmanager
+def holder(state_dir: Path, body: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has run `body`, and lives until it is killed."""
+    process = started(state_dir, body + "\nprint('held', flush=True); sys.stdin.read()\n")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()

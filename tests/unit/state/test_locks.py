@@ -1,0 +1,110 @@
+"""Locks between real processes: one holder, who is named, and none after the holder's end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from state.errors import DirectoryLocked, StateError
+from state.locks import Lock
+from tests.unit.state.holding import holder, started
+
+
+def test_the_message_names_the_holders_process_command_and_role(tmp_path: Path) -> None:
+    body = "slot = directory.claim_slot(uuid.uuid4); lock = directory.lock_task('0_0')"
+    with holder(tmp_path, body) as process:
+        expected = rf"app/0_0 is in use by process {process.pid} \(.*python.* -c .*\), worker 0"
+        with pytest.raises(DirectoryLocked, match=expected):
+            Lock(tmp_path / "app" / "0_0" / ".lock")
+
+
+def test_kill_9_lets_go_of_it(tmp_path: Path) -> None:
+    with holder(tmp_path, "lock = directory.lock_task('0_0')") as process:
+        process.kill()
+        process.wait()
+        Lock(tmp_path / "app" / "0_0" / ".lock").release()
+
+
+def test_two_locks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
+    first = Lock(tmp_path / "0_0" / ".lock", "stream-1")
+    with pytest.raises(DirectoryLocked, match=rf"process {os.getpid()} .*stream-1"):
+        Lock(tmp_path / "0_0" / ".lock")
+    first.release()
+    first.release()
+    Lock(tmp_path / "0_0" / ".lock").release()
+
+
+def test_a_directory_with_nothing_but_its_lock_goes_with_it(tmp_path: Path) -> None:
+    Lock(tmp_path / "0_0" / ".lock").release()
+    assert not (tmp_path / "0_0").exists()
+    lock = Lock(tmp_path / "0_0" / ".lock")
+    (tmp_path / "0_0" / "store").mkdir()
+    lock.release()
+    assert (tmp_path / "0_0" / "store").exists()
+
+
+def test_a_lock_on_a_file_that_was_removed_meanwhile_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "0_0" / ".lock"
+    first = Lock(path)
+    really_open = os.open
+
+    def open_and_lose(name: Path, flags: int, mode: int) -> int:
+        """The directory is removed by its holder between the open and the lock."""
+        monkeypatch.setattr(os, "open", really_open)
+        file = really_open(name, flags, mode)
+        first.release()
+        return file
+
+    monkeypatch.setattr(os, "open", open_and_lose)
+    second = Lock(path)
+    with pytest.raises(DirectoryLocked):
+        Lock(path)
+    second.release()
+
+
+def test_a_lock_whose_directory_was_moved_away_leaves_the_next_one_alone(tmp_path: Path) -> None:
+    first = Lock(tmp_path / "0_0" / ".lock")
+    (tmp_path / "0_0").rename(tmp_path / "aside")
+    second = Lock(tmp_path / "0_0" / ".lock")
+    first.release()
+    assert (tmp_path / "0_0" / ".lock").exists()
+    with pytest.raises(DirectoryLocked):
+        Lock(tmp_path / "0_0" / ".lock")
+    second.release()
+
+
+def test_a_lock_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="can't be locked: No such file"):
+        Lock(tmp_path / "nowhere" / "0_0" / ".lock")
+
+
+SWAP = """
+mine, other = {order}
+held = directory.lock_task(mine)
+for _ in range(100):
+    held.release()
+    wanted, mine, other = other, other, mine
+    for attempt in range(100_000):
+        try:
+            held = directory.lock_task(wanted)
+            break
+        except DirectoryLocked:
+            time.sleep(0.0001)
+    else:
+        sys.exit("never got " + wanted)
+held.release()
+print("swapped", flush=True)
+"""
+
+
+def test_two_processes_that_swap_their_tasks_both_get_on(tmp_path: Path) -> None:
+    processes = [
+        started(tmp_path, SWAP.format(order=order))
+        for order in ("('0_0', '0_1')", "('0_1', '0_0')")
+    ]
+    for process in processes:
+        assert process.communicate(timeout=60)[0] == "swapped\n"
