@@ -26,10 +26,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
 from state.errors import Corrupt
-from state.store import ChangelogEntry, Checkpoint
+from state.store import Checkpoint
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Partition
 from streams.runtime.changelog import Changelog, begin_at, is_over, tombstones_ms
@@ -317,11 +319,8 @@ class Restorer(Generic[T]):
         logged.store.clear()
 
     def _batch(self) -> None:
-        batches: dict[Partition, list[ChangelogEntry]] = {}
-        for message in self._consumer.take(_RECORDS_MAX, _WAIT_S):
-            entry = (message.key(), message.value(), message.timestamp()[1])
-            partition = Partition(message.topic(), message.partition())
-            batches.setdefault(partition, []).append(entry)
+        topics = {partition.topic for partition in self._replays}
+        batches = _by_partition(self._consumer.take(_RECORDS_MAX, _WAIT_S), topics)
         for partition in self._consumer.strayed().keys() & self._replays.keys():
             replay = self._replays[partition]
             self._leave(replay)
@@ -338,17 +337,18 @@ class Restorer(Generic[T]):
                 self._leave(replay)
                 self._rebuild(replay.job, replay.logged, damage)
 
-    def _load(self, replay: _Replay[T], entries: list[ChangelogEntry], position: int) -> None:
+    def _load(self, replay: _Replay[T], messages: list[Any], position: int) -> None:
         logged, changelog = replay.logged, replay.changelog
         # All that was there when the end was asked is in it now: it is as good as of then.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
         self._reached()
+        entries = ((m.key(), m.value(), m.timestamp()[1]) for m in messages)
         logged.store.replay(entries, Checkpoint(position, changelog.topic_id, since_ms))
         logged.position = position
         replay.moved_s = self._host.monotonic_s()
-        replay.records += len(entries)
-        self.records += len(entries)
-        self._tell("on_batch_restored", logged, position, len(entries))
+        replay.records += len(messages)
+        self.records += len(messages)
+        self._tell("on_batch_restored", logged, position, len(messages))
 
     def _arrive(self, replay: _Replay[T]) -> None:
         logged, job = replay.logged, replay.job
@@ -426,3 +426,20 @@ class Restorer(Generic[T]):
             getattr(self._listener, event)(logged.changelog, logged.store.name, *what)
         except Exception:
             log.exception("the restore listener's %s", event)
+
+
+def _by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
+    """The messages of these topics by partition, in order. Fetched, and so handed out, in long runs
+    of one partition: what is looked at for each message is its number alone, where that is enough.
+    """
+    by_number: dict[int, list[Any]] = {}
+    for number, run in groupby(messages, key=methodcaller("partition")):
+        by_number.setdefault(number, []).extend(run)
+    if len(topics) == 1:
+        (topic,) = topics
+        return {Partition(topic, number): found for number, found in by_number.items()}
+    by_partition: dict[Partition, list[Any]] = {}
+    for number, found in by_number.items():
+        for topic, run in groupby(found, key=methodcaller("topic")):
+            by_partition.setdefault(Partition(topic, number), []).extend(run)
+    return by_partition

@@ -16,7 +16,10 @@ _BULK = {
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 5,
     "topic.metadata.refresh.fast.interval.ms": 10,
+    "max.partition.fetch.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 16 << 10,
 }
+"""Of the restore consumer. What it fetches ahead is bounded for all of its partitions together."""
 
 
 class Clients:
