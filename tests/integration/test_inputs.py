@@ -1,0 +1,102 @@
+"""Inputs as brokers have them: read in the order of time, with more partitions, deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from streams import App, Processor, Record, Store, StreamsError, serdes
+from tests.integration.cluster import PARTITIONS, Topics
+
+
+def settings(topics: Topics, state: Path) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": topics.servers,
+        "state_dir": state,
+        "commit_interval_ms": 50,
+        "metadata_max_age_ms": 200,
+        "session_timeout_ms": 10_000,
+    }
+
+
+def copying(topics: Topics, state: Path) -> App:
+    app = App(topics.application, **settings(topics, state))
+    stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
+    stream.to(topics.target)
+    return app
+
+
+class Note(Processor[str, str, str, str]):
+    """Forwards each record, and shares a store with others of its kind: so they run in one task."""
+
+    stores: ClassVar[Sequence[str | Store]] = ["shared"]
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record)
+
+
+def test_records_of_two_topics_go_by_time_and_an_open_transaction_is_not_waited_for(
+    topics: Topics, tmp_path: Path
+) -> None:
+    right = f"{topics.application}-right"
+    topics.create(right)
+    app = App(topics.application, **settings(topics, tmp_path))
+    app.add_store(Store.in_memory("shared", key=serdes.string, value=serdes.string))
+    for topic in (topics.source, right):
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        noted = stream.process(Note, key=serdes.string, value=serdes.string)
+        noted.to(topics.target)
+    plain = Producer({"bootstrap.servers": topics.servers})
+    began_ms = time.time_ns() // 1_000_000  # records of long ago would be deleted
+    for number in range(400):
+        topic = topics.source if number % 3 else right
+        plain.produce(topic, str(number), "key", 0, timestamp=began_ms + number)
+    assert plain.flush(30) == 0
+    open_one = Producer({"bootstrap.servers": topics.servers, "transactional.id": right})
+    open_one.init_transactions(30)
+    open_one.begin_transaction()
+    open_one.produce(right, "open", "key", 0, timestamp=began_ms + 1_000)
+    assert open_one.flush(30) == 0
+    with app.start():
+        found = [int(pair.value) for pair in topics.wait_for_records(400)]
+    open_one.abort_transaction(30)
+    assert found == list(range(400))
+
+
+def test_partitions_that_are_added_while_it_runs_are_read(topics: Topics, tmp_path: Path) -> None:
+    topics.load(30)
+    with copying(topics, tmp_path).start() as running:
+        topics.wait_for_records(30)
+        admin = AdminClient({"bootstrap.servers": topics.servers})
+        (grown,) = admin.create_partitions([NewPartitions(topics.source, PARTITIONS + 2)]).values()
+        grown.result(30)
+        producer = Producer({"bootstrap.servers": topics.servers})
+        for number in range(PARTITIONS + 2):
+            producer.produce(topics.source, f"late {number}", "key", number)
+        assert producer.flush(30) == 0
+        late = [pair for pair in topics.wait_for_records(35) if pair.value.startswith(b"late")]
+        assert sorted(pair.value for pair in late) == [
+            b"late %d" % n for n in range(PARTITIONS + 2)
+        ]
+        assert running.metrics()["recoveries"] == 0
+
+
+def test_an_input_that_is_deleted_while_it_runs_ends_the_application_by_name(
+    topics: Topics, tmp_path: Path
+) -> None:
+    topics.load(30)
+    running = copying(topics, tmp_path).start()
+    topics.wait_for_records(30)
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    (deleted,) = admin.delete_topics([topics.source]).values()
+    deleted.result(30)
+    with pytest.raises(StreamsError, match=topics.source):
+        running.wait_for("NOT_RUNNING", timeout=60)
+    with pytest.raises(StreamsError, match=topics.source):
+        running.close()
