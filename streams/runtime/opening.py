@@ -85,10 +85,14 @@ class Opener:
             try:
                 lock = self._directory.lock_task(name)
                 opened.callback(lock.release)
-                stores = {}
+                stores: dict[str, LoggedStore] = {}
+                unlogged: dict[str, StateStore] = {}
                 for spec in subtopology.stores:
                     store = self._store(name, spec)
                     opened.callback(store.close)
+                    if not spec.logged:
+                        unlogged[spec.name] = store
+                        continue
                     changelog = Partition(self._topology.changelog(spec.name), partition)
                     stores[spec.name] = LoggedStore(store, changelog, topic_id="", position=0)
             except DirectoryLocked as error:
@@ -101,6 +105,7 @@ class Opener:
             subtopology,
             partitions=partitions,
             stores=stores,
+            unlogged=unlogged,
             lock=lock,
             failures=self._failures,
         )
@@ -160,7 +165,8 @@ class Opener:
         try:
             return open_store(spec, disk, cache=self._cache)
         except Corrupt as damage:
-            log.warning("task %s: %s. It is rebuilt from its changelog, alone", task, damage)
+            how = "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
+            log.warning("task %s: %s. It is %s, alone", task, damage, how)
             disk.clear()
             return open_store(spec, disk, cache=self._cache)
 

@@ -104,11 +104,14 @@ class Task:
         partitions: list[Partition],
         stores: dict[str, LoggedStore],
         lock: Lock,
+        unlogged: Mapping[str, StateStore] | None = None,
         failures: Failures = FAILING,
     ) -> None:
         self.name = name
         self.partitions = partitions
         self.stores = stores
+        self.unlogged = dict(unlogged or {})
+        """Stores without a changelog: they commit like the others, and nothing brings them back."""
         self.state = TaskState.CREATED
         self.dirty = False
         self.positions: dict[Partition, int] = {}
@@ -168,7 +171,7 @@ class Task:
         self._context = TaskContext(
             self.name,
             producer,
-            {name: logged.store for name, logged in self.stores.items()},
+            self.every_store(),
             self._failures,
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
@@ -196,25 +199,32 @@ class Task:
         self._unbind()
         self.positions, self.required, self.times = {}, {}, {}
         self.dirty = False
-        for logged in self.stores.values():
-            logged.store.rollback()
+        for store in self.every_store().values():
+            store.rollback()
         # Reports of the producer that is gone may still come: they find what nobody looks at.
         self.stores = {name: replace(logged) for name, logged in self.stores.items()}
         self._undelivered = []
+
+    def every_store(self) -> dict[str, StateStore]:
+        """By name, with a changelog or without."""
+        return {name: each.store for name, each in self.stores.items()} | self.unlogged
 
     def rebuild(self, stores: Collection[str]) -> None:
         """Empty the stores named, which can't be trusted: their changelogs bring them back."""
         assert self.state is TaskState.CREATED, f"task {self.name} is {self.state.name}"
         for name in stores:
-            log.warning("task %s: store %r is rebuilt from its changelog", self.name, name)
-            self.stores[name].store.clear()
+            how = "rebuilt from its changelog"
+            if name in self.unlogged:
+                how = "emptied: it has no changelog"
+            log.warning("task %s: store %r is %s", self.name, name, how)
+            self.every_store()[name].clear()
 
     def close(self) -> None:
         """Release stores and directory. What was not committed is forgotten."""
         self._step("close")
         self._unbind()
-        for logged in self.stores.values():
-            logged.store.close()
+        for store in self.every_store().values():
+            store.close()
         self._lock.release()
 
     def process(self, runs: list[Run]) -> int:
@@ -274,7 +284,7 @@ class Task:
     @property
     def uncommitted_bytes(self) -> int:
         """About how much memory the writes of the running transaction take."""
-        return sum(logged.store.uncommitted_bytes for logged in self.stores.values())
+        return sum(store.uncommitted_bytes for store in self.every_store().values())
 
     def flush(self) -> None:
         """Let the steps that hold results back emit them, upstream first."""
@@ -301,6 +311,9 @@ class Task:
                 except BufferError:
                     producer.make_room()
                     producer.produce(topic, value, key, partition, report, None, timestamp_ms)
+
+        for store in self.unlogged.values():
+            store.drain()
 
     def changelogs(self) -> list[Partition]:
         return [logged.changelog for logged in self.stores.values()]
@@ -338,6 +351,8 @@ class Task:
         with self._corrupt_is_named():
             for logged in self.stores.values():
                 logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
+            for store in self.unlogged.values():
+                store.commit(Checkpoint(0, "", now_ms))
         self.dirty = False
         self.context.commit_asked = False
 

@@ -136,7 +136,7 @@ class Work:
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
         counters.dropped += task.context.take_dropped()
-        if task.stores:
+        if task.stores or task.unlogged:
             self._uncommitted[task.name] = task.uncommitted_bytes
         self.at = None
         self.commit_asked = self.commit_asked or task.context.commit_asked

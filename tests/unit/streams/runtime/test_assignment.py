@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, StreamsError, serdes
+from streams import App, Store, StreamsError, serdes
 from streams.config import StreamsConfig
 from streams.errors import ConfigError
 from streams.membership.protocol import Subscribed
@@ -96,6 +96,16 @@ def test_a_changelog_is_kept_as_its_kind_of_store_needs_it(
 ) -> None:
     spec = StoreSpec(name="s", key=serdes.string, value=serdes.string, **store)
     assert changelog_settings(spec) == {**settings, "message.timestamp.type": "CreateTime"}
+
+
+def test_a_store_that_is_not_logged_has_no_changelog() -> None:
+    app = App("a")
+    stream = app.stream("lines", key=serdes.string, value=serdes.string)
+    stream.group_by_key().count(store=Store.persistent("c", logged=False))
+    kafka = Kafka({"lines": 1})
+    admin = FakeAdmin(kafka, Script())
+    Planner(app.topology(), StreamsConfig(), admin).plan({"m": NOBODY})
+    assert admin.created == {}
 
 
 def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
