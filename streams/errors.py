@@ -38,6 +38,10 @@ class NotClosed(StreamsError):
     """The threads did not end in time; the message says what each of them is doing."""
 
 
+class StoreUnavailable(StreamsError):
+    """A store can't be read from outside at this moment; the message says why. Ask again."""
+
+
 class ApplicationShutdown(StreamsError):
     """A member of the group has asked all of them to end; the message says which, and why."""
 

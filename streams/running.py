@@ -22,6 +22,7 @@ from streams.health import Health, judge, thread_health
 from streams.ledger import ledger_topic
 from streams.membership.connection import Connection, ConnectionLost
 from streams.metrics import WorkerCollector, exposition
+from streams.queries.local import LocalStore
 from streams.runtime.assembly import Worker
 from streams.runtime.assignment import check_inputs
 from streams.runtime.clients import Clients
@@ -74,6 +75,7 @@ class RunningApp:
         number: int = 0,
         restore_listener: RestoreListener | None = None,
     ) -> None:
+        self._topology = topology
         self._config = config
         self._host = ThreadHost()
         self._stop = self._host.event()
@@ -154,6 +156,16 @@ class RunningApp:
             for name, value in thread.counters().items():
                 totals[name] = totals.get(name, 0) + value
         return totals
+
+    def store(self, name: str) -> LocalStore:
+        """A view of a store, to read what this worker's tasks have committed: see
+        `streams.queries.local`. Raises ConfigError for a store that the topology doesn't have."""
+        specs = {spec.name: spec for sub in self._topology.subtopologies for spec in sub.stores}
+        if name not in specs:
+            raise ConfigError(f"there is no store {name!r}; there are {sorted(specs)}")
+        return LocalStore(
+            specs[name], lambda: [task for thread in self._threads for task in thread.tasks()]
+        )
 
     def health(self) -> Health:
         """How the worker is, as of now: see `streams.health`."""

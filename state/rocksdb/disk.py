@@ -322,7 +322,7 @@ class RocksDisk:
         """Let go of every handle: each keeps the database, and RocksDB's lock, alive."""
         data, offsets, database = self._data, self._offsets, self._database
         self._unusable(self._closed)
-        for cursor in self._cursors:
+        for cursor in list(self._cursors):  # others may read from outside meanwhile
             cursor.at = Unusable(self._closed)
         self._cursors.clear()
         # rocksdict flushes at each close, so the data go first.

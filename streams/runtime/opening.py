@@ -17,7 +17,7 @@ from state.directory import StateDirectory
 from state.errors import Corrupt, DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import StateStore
+from state.store import Disk, StateStore
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
@@ -88,13 +88,13 @@ class Opener:
                 stores: dict[str, LoggedStore] = {}
                 unlogged: dict[str, StateStore] = {}
                 for spec in subtopology.stores:
-                    store = self._store(name, spec)
+                    store, disk = self._store(name, spec)
                     opened.callback(store.close)
                     if not spec.logged:
                         unlogged[spec.name] = store
                         continue
                     changelog = Partition(self._topology.changelog(spec.name), partition)
-                    stores[spec.name] = LoggedStore(store, changelog, topic_id="", position=0)
+                    stores[spec.name] = LoggedStore(store, changelog, "", position=0, disk=disk)
             except DirectoryLocked as error:
                 self._waits(name, error)
                 return None
@@ -151,9 +151,10 @@ class Opener:
             self._waiting.add(name)
             log.warning("task %s waits: %s", name, error)
 
-    def _store(self, task: str, spec: StoreSpec) -> StateStore:
+    def _store(self, task: str, spec: StoreSpec) -> tuple[StateStore, Disk]:
         if not spec.persistent:
-            return open_store(spec, MemoryDisk(), cache=self._cache)
+            memory = MemoryDisk()
+            return open_store(spec, memory, cache=self._cache), memory
         disk = RocksDisk(
             self._directory.store_path(task, spec.name),
             store=spec.name,
@@ -163,12 +164,12 @@ class Opener:
             part_written=self._storing,
         )
         try:
-            return open_store(spec, disk, cache=self._cache)
+            return open_store(spec, disk, cache=self._cache), disk
         except Corrupt as damage:
             how = "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
             log.warning("task %s: %s. It is %s, alone", task, damage, how)
             disk.clear()
-            return open_store(spec, disk, cache=self._cache)
+            return open_store(spec, disk, cache=self._cache), disk
 
 
 def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:

@@ -35,7 +35,7 @@ from typing import Any
 
 from state.errors import Corrupt
 from state.locks import Lock
-from state.store import Checkpoint, StateStore
+from state.store import Checkpoint, Disk, StateStore
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
@@ -91,6 +91,8 @@ class LoggedStore:
     changelog: Partition
     topic_id: str
     position: int
+    disk: Disk | None = None
+    """What is committed, for those who read from outside."""
 
 
 class Task:

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streams.errors import StoreUnavailable
+from streams.queries.local import LocalStore
+from tests.unit.streams.runtime.world import World, counting
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(counting(), tmp_path, partitions=2)
+    world.load("x", "x", key="a", partition=0)
+    world.load("x", key="b", partition=1)
+    return world
+
+
+def view_of(world: World) -> LocalStore:
+    [spec] = counting().subtopologies[0].stores
+    return LocalStore(spec, lambda: list(world.loop.tasks.values()))
+
+
+def test_a_view_reads_what_all_tasks_of_the_worker_have_committed(world: World) -> None:
+    view = view_of(world)
+    found: list[object] = []
+
+    def look() -> bool:
+        if not (world.consumed(0) and world.consumed(1)):
+            return False
+        found.append((view.get("a"), view.get("b"), view.get("c")))
+        found.append(sorted(view.all()))
+        found.append(list(view.range("b", "z")))
+        found.append(view.approximate_count())
+        return True
+
+    world.run_until(look)
+    assert found == [(2, 1, None), [("a", 2), ("b", 1)], [("b", 1)], 2]
+
+
+def test_what_is_not_committed_is_not_seen(tmp_path: Path) -> None:
+    seen = []
+
+    def look(count: int) -> int:
+        seen.append(view.get("k"))
+        return count
+
+    world = World(counting(then=look), tmp_path)
+    view = view_of(world)
+    world.load("x")
+    world.run_until(world.consumed)
+    assert seen == [None]
+
+
+def test_a_store_whose_task_is_not_here_says_so(world: World) -> None:
+    view = view_of(world)
+    with pytest.raises(StoreUnavailable, match="no task of it is on this worker"):
+        view.get("a")
+    taken: list[Iterator[object]] = []
+
+    def take() -> bool:
+        if world.consumed(0):
+            taken.append(view.all())
+        return bool(taken)
+
+    world.run_until(take)
+    with pytest.raises(StoreUnavailable, match="is closed"):
+        list(taken[0])
+    with pytest.raises(StoreUnavailable):
+        view.get("a")
+
+
+def test_a_view_can_not_write(world: World) -> None:
+    with pytest.raises(AttributeError, match="put: a view of a store can be asked for"):
+        view_of(world).put("a", 1)
