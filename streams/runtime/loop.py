@@ -277,7 +277,11 @@ class StreamLoop:
         if self._assigned is None or not parts.member.leads or now_s < self._look_at:
             return False
         self._look_at = now_s + parts.inputs_every_ms / 1000
-        return parts.inputs_changed()
+        try:
+            return parts.inputs_changed()
+        except OutcomeUnknown as error:
+            log.info("%s: inputs are looked at another time: %s", parts.name, error)
+            return False
 
     def _join(self) -> None:
         """Join the group again. Nothing is processed or committed until its answer is here."""
@@ -292,8 +296,11 @@ class StreamLoop:
             return
         if self._assigned.shutdown:
             raise ApplicationShutdown(self._assigned.shutdown)
-        mine = self._assigned.tasks
-        self._close_tasks([name for name in self.tasks if name not in mine])
+        mine = self._partitions_of(self._assigned)
+        # With more partitions than before it is another task: it begins anew.
+        self._close_tasks(
+            [name for name, task in self.tasks.items() if mine.get(name) != set(task.partitions)]
+        )
         if member.current.generation > before + 1:
             # In a generation that we missed another member may have run a task of ours:
             # what we know of it is from before, and is read back.
@@ -330,15 +337,17 @@ class StreamLoop:
 
     def _wanted(self) -> dict[str, list[Partition]]:
         """What is assigned and not ours yet: the tasks with their partitions."""
-        assigned = self._assigned or _NO_TASKS
-        wanted: dict[str, list[Partition]] = {
-            name: [] for name in assigned.tasks if name not in self.tasks
-        }
+        assigned = self._partitions_of(self._assigned or _NO_TASKS)
+        return {name: sorted(mine) for name, mine in assigned.items() if name not in self.tasks}
+
+    def _partitions_of(self, assigned: Assigned) -> dict[str, set[Partition]]:
+        """The tasks with the partitions that they read."""
+        found: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
         for topic, number in assigned.partitions:
             name = self._parts.opener.task_of(topic, number)
-            if name in wanted:
-                wanted[name].append(Partition(topic, number))
-        return wanted
+            if name in found:
+                found[name].add(Partition(topic, number))
+        return found
 
     def _in(self, state: TaskState) -> list[Task]:
         return [task for task in self.tasks.values() if task.state is state]

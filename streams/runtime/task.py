@@ -256,7 +256,7 @@ class Task:
 
     def paced(self, records: int, took_s: float) -> None:
         """So many records took so long: the next slice is as long as it should be."""
-        if took_s > _SLICE_S:
+        if took_s > _SLICE_S and records:
             self.slice_records = max(int(records * _SLICE_S / took_s), 1)
         elif self.slice_records < _SLICE_RECORDS_MAX:
             self.slice_records = min(self.slice_records * 2, _SLICE_RECORDS_MAX)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from state.rocksdb import RocksDisk
+from streams.errors import OutcomeUnknown
 from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
 from streams.runtime.commit import Step
 from tests.unit.streams.runtime.kafka import Entry, Transaction
-from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, tasks
+from tests.unit.streams.runtime.world import World, counting, mapping, sharing, tasks
 
 
 def rebalance_once(
@@ -280,3 +281,25 @@ def test_every_slice_says_that_the_thread_is_not_stuck(tmp_path: Path) -> None:
     worlds[0].load(*map(str, range(20)))
     worlds[0].run_until(worlds[0].consumed)
     assert worlds[0].member.turns > 10
+
+
+def test_inputs_that_can_not_be_looked_at_are_looked_at_another_time(tmp_path: Path) -> None:
+    looks: list[bool] = []
+
+    def away() -> bool:
+        looks.append(True)
+        raise OutcomeUnknown("no broker answers")
+
+    world = World(mapping(str.upper), tmp_path, inputs_changed=away)
+    world.run_until(lambda: len(looks) == 3)
+    assert world.loop.counters.recoveries == 0
+
+
+def test_a_task_that_reads_other_partitions_than_before_begins_anew(tmp_path: Path) -> None:
+    topics = {"left": 1, "right": 1, "out-right": 1}
+    world = World(sharing("left", "right"), tmp_path, topics=topics)
+    world.member.assign(Assigned(("0_0",), (("left", 0),)))
+    both = Assigned(("0_0",), (("left", 0), ("right", 0)))
+    begun = rebalance_once(world, lambda: bool(world.consumer.assigned), both)
+    world.run_until(lambda: begun() and len(world.consumer.assigned) == 2)
+    assert world.script.calls.count("consumer.add") == 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from state.errors import Corrupt
-from streams import App, Processor, ProcessorContext, Record, Store, serdes
+from streams import ProcessorContext, Record
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
@@ -18,18 +18,15 @@ from streams.positions import Partition
 from streams.runtime.offsets import decode_metadata
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Entry
-from tests.unit.streams.runtime.world import World, counting, mapping, tasks
+from tests.unit.streams.runtime.world import Through, World, counting, mapping, sharing, tasks
 
 INPUT = Partition("in", 0)
 LEFT, RIGHT = Partition("left", 0), Partition("right", 0)
-STORE = Store.in_memory("c", key=serdes.string, value=serdes.string)
 Init = Callable[[ProcessorContext[str, str]], object]
 
 
-class Scripted(Processor[str, str, str, str]):
-    """Forwards each record; what else it does a test says."""
-
-    stores: ClassVar[Sequence[str | Store]] = ["c"]
+class Scripted(Through):
+    """What else it does a test says."""
 
     def __init__(self, init: Init, process: Callable[[Any, Record[str, str]], object]) -> None:
         self.when_init = init
@@ -39,7 +36,7 @@ class Scripted(Processor[str, str, str, str]):
         self.when_init(context)
 
     def process(self, record: Record[str, str]) -> None:
-        self.context.forward(record)
+        super().process(record)
         self.when_process(self.context, record)
 
 
@@ -53,16 +50,7 @@ def processing(
     process: Callable[[Any, Record[str, str]], object] = nothing,
     topics: Sequence[str] = ("in",),
 ) -> Topology:
-    """Application `a`: the records of all `topics` go through one task, and to `out`."""
-    app = App("a")
-    app.add_store(STORE)
-    for topic in topics:
-        stream = app.stream(topic, key=serdes.string, value=serdes.string)
-        made = stream.process(
-            lambda: Scripted(init, process), key=serdes.string, value=serdes.string
-        )
-        made.to("out" if topic == topics[0] else f"out-{topic}")
-    return app.topology()
+    return sharing(*topics, processor=lambda: Scripted(init, process))
 
 
 def offsets_sent(world: World, partition: Partition = INPUT) -> list[int]:
@@ -230,6 +218,19 @@ def test_stream_time_goes_on_after_a_restart(tmp_path: Path) -> None:
     load_times(second, INPUT, 30, 600)
     second.run_until(second.consumed)
     assert seen[3:] == [500, 600]
+
+
+def test_after_a_restart_stream_time_punctuates_without_waiting_for_a_record(
+    tmp_path: Path,
+) -> None:
+    world = World(mapping(str.upper), tmp_path)
+    load_times(world, INPUT, 700)
+    world.run_until(world.consumed)
+    called: list[int] = []
+    topology = processing(init=lambda context: context.schedule(100, called.append))
+    again = World(topology, tmp_path / "again", kafka=world.kafka)
+    again.run_until(lambda: bool(called))
+    assert called == [700]
 
 
 def test_a_record_with_a_negative_timestamp_is_dropped_and_counted(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from state.directory import StateDirectory
-from streams import App, Store, serdes
+from streams import App, Processor, Record, Store, serdes
 from streams.handling import Handlers
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
@@ -52,6 +53,28 @@ def mapping(function: Callable[[str], str]) -> Topology:
     """Application `a`: `function` of each value of `in` goes to `out`."""
     app = App("a")
     app.stream("in", key=serdes.string, value=serdes.string).map_values(function).to("out")
+    return app.topology()
+
+
+class Through(Processor[str, str, str, str]):
+    """Forwards each record, and shares a store with others of its kind: so they run in one task."""
+
+    stores: ClassVar[Sequence[str | Store]] = ["c"]
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record)
+
+
+def sharing(
+    *topics: str, processor: Callable[[], Processor[str, str, str, str]] = Through
+) -> Topology:
+    """Application `a`: all `topics` go through one task, the first to `out`, others to `out-*`."""
+    app = App("a")
+    app.add_store(Store.in_memory("c", key=serdes.string, value=serdes.string))
+    for topic in topics:
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        made = stream.process(processor, key=serdes.string, value=serdes.string)
+        made.to("out" if topic == topics[0] else f"out-{topic}")
     return app.topology()
 
 
