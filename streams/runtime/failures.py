@@ -68,10 +68,10 @@ class Failures:
         names the step and the record."""
         if isinstance(error, NAMED) or _is_broken_store(error):
             raise error
-        what = f"step {step!r} can't write {task.origin()} to topic {target!r}"
-        recovery = recovery_from_produce(error, what)
-        if recovery is not None:
-            if not isinstance(recovery, StreamsError):
+        if stage is Stage.PRODUCTION and refusal is None:  # our producer's, not a serde's
+            what = f"step {step!r} can't write {task.origin()} to topic {target!r}"
+            recovery = recovery_from_produce(error, what)
+            if recovery is not None and not isinstance(recovery, StreamsError):
                 raise recovery from error
             refusal = recovery
         handler = self._handlers.of(stage)

@@ -14,7 +14,7 @@ from streams.errors import OutcomeUnknown
 from streams.ledger import Entry, encode
 from streams.membership.connection import ConnectionLost
 from streams.membership.transactions import Identity
-from streams.runtime.clients import DataProducer
+from streams.runtime.clients import DataProducer, recovery_from_produce
 from streams.runtime.task import Task
 
 _PARTITION = 0
@@ -46,7 +46,10 @@ class Ledger:
         value = encode(Entry(*producer.identity, inputs, written))
         key = producer.name.encode()
         # With a report of its own, so that it does not account for itself in the next transaction.
-        producer.produce(self._topic, value, key, _PARTITION, _unseen)
+        try:
+            producer.produce(self._topic, value, key, _PARTITION, _unseen)
+        except Exception as error:
+            raise recovery_from_produce(error, self._topic) or error from error
 
 
 def _unseen(error: Any, message: Any) -> None:

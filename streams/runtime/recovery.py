@@ -1,4 +1,7 @@
-"""What user code, a store or a client raised, as the error that says what happens next."""
+"""What user code or a store raised, as the error that says what happens next.
+
+What a client of ours raised was named where it was called: a Kafka error here is a user's own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import traceback
 
 from state.errors import StateError
 from streams.errors import StreamsError
-from streams.runtime.clients import recovery_from_produce
 from streams.runtime.failures import NAMED
 
 
@@ -15,8 +17,6 @@ def named(error: Exception, what: str) -> Exception:
     a user's function it says the line."""
     if isinstance(error, NAMED):
         return error
-    if (recovery := recovery_from_produce(error, f"{what}: produce")) is not None:
-        return recovery
     reason = str(error)
     if not isinstance(error, StateError):
         frame = traceback.extract_tb(error.__traceback__)[-1]

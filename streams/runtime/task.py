@@ -38,7 +38,7 @@ from state.locks import Lock
 from state.store import Checkpoint, Disk, StateStore
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition
-from streams.runtime.clients import DataProducer
+from streams.runtime.clients import DataProducer, recovery_from_produce
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.offsets import encode_metadata
@@ -300,19 +300,28 @@ class Task:
     def log_changes(self, producer: DataProducer) -> None:
         """Hand each dirty key to its changelog; positions are known when all is delivered."""
         for logged in self.stores.values():
-            topic, partition = logged.changelog
-            entries = logged.store.drain()
-            last = len(entries) - 1
-            for index, (key, value, timestamp_ms) in enumerate(entries):
-                # A report on the last record alone: delivery is in order, and reports are not free.
-                report = None
-                if index == last:
-                    report = producer.reporting(_reporter(logged, self._undelivered))
-                try:
-                    producer.produce(topic, value, key, partition, report, None, timestamp_ms)
-                except BufferError:
-                    producer.make_room()
-                    producer.produce(topic, value, key, partition, report, None, timestamp_ms)
+            try:
+                self._log_changes(logged, producer)
+            except Exception as error:
+                recovery = recovery_from_produce(error, f"changelog {logged.changelog}")
+                if recovery is None:
+                    raise
+                raise recovery from error
+
+    def _log_changes(self, logged: LoggedStore, producer: DataProducer) -> None:
+        topic, partition = logged.changelog
+        entries = logged.store.drain()
+        last = len(entries) - 1
+        for index, (key, value, timestamp_ms) in enumerate(entries):
+            # A report on the last record alone: delivery is in order, and reports are not free.
+            report = None
+            if index == last:
+                report = producer.reporting(_reporter(logged, self._undelivered))
+            try:
+                producer.produce(topic, value, key, partition, report, None, timestamp_ms)
+            except BufferError:
+                producer.make_room()
+                producer.produce(topic, value, key, partition, report, None, timestamp_ms)
 
         for store in self.unlogged.values():
             store.drain()

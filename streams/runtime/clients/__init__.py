@@ -6,9 +6,13 @@ by `request_timeout_ms`.
 
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
-from streams.runtime.clients.errors import recovery_from, recovery_from_produce
+from streams.runtime.clients.errors import recovery_from
 from streams.runtime.clients.factory import Clients
-from streams.runtime.clients.producer import DataProducer, group_metadata
+from streams.runtime.clients.producer import (
+    DataProducer,
+    group_metadata,
+    recovery_from_produce,
+)
 
 __all__ = [
     "Admin",

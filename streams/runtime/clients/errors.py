@@ -1,4 +1,16 @@
-"""What a client's error means for the runtime: the error named by its recovery."""
+"""What a client's error means for the runtime: the error named by its recovery.
+
+    recovery          errors                                        why
+    TaskMigrated      fenced; stale generation or member; unknown   another has, or will get, the
+                      id mapping; sequences out of order            tasks or the transactional id
+    StreamsError      not allowed, too large, no such topic, ...    trying again changes nothing
+    OutcomeUnknown    all others: time-outs, lost answers,          it may have taken effect, or may
+                      transactions that must be aborted             the next time
+
+What librdkafka can retry it has retried before (kafka-rules, section 1). What it calls abortable is
+not aborted by us: the producer is replaced, whose epoch aborts it. Source: RecordCollectorImpl and
+StreamsProducer of Kafka Streams, which take time-outs for corrupted tasks instead.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +29,8 @@ _MIGRATED = {
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    KafkaError.UNKNOWN_PRODUCER_ID,
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.FENCED_INSTANCE_ID,
@@ -60,12 +74,6 @@ def recovery_from(error: KafkaException, doing: str) -> Exception:
     if cause.code() in HOPELESS:
         return StreamsError(what)
     return OutcomeUnknown(what)
-
-
-def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
-    """The error named by its recovery if it is `produce`'s, which is called without a wrapper: that
-    would cost each record. A producer that was fenced or timed out meanwhile refuses there."""
-    return recovery_from(error, doing) if isinstance(error, KafkaException) else None
 
 
 def made(what: str, kind: Any, settings: Mapping[str, Any]) -> Any:

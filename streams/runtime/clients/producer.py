@@ -144,6 +144,13 @@ class DataProducer:
             raise
 
 
+def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
+    """The error named by its recovery if it is of a client. For where `produce` was called: it has
+    no wrapper, which would cost each record, and a producer that was fenced or timed out meanwhile
+    refuses there. Anywhere else a client's error is of a user's own client."""
+    return recovery_from(error, doing) if isinstance(error, KafkaException) else None
+
+
 def _failures(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
     def report(error: KafkaError | None, _: Message) -> None:
         if error is not None:

@@ -217,6 +217,18 @@ def test_a_fenced_produce_of_a_record_on_its_way_is_recovered_from(tmp_path: Pat
     assert [value for _, value in world.kafka.committed("out")] == [b"A", b"B", b"C"]
 
 
+def raises_of_its_own_client(value: str) -> str:
+    raise KafkaException(KafkaError(KafkaError._FENCED, "a producer of the user's"))
+
+
+def test_a_users_own_kafka_error_is_not_taken_for_one_of_ours(tmp_path: Path) -> None:
+    world = World(mapping(raises_of_its_own_client), tmp_path)
+    world.load("a")
+    with pytest.raises(StreamsError, match=r"in\[0\]@0.*a producer of the user's"):
+        world.run_until(world.consumed)
+    assert world.loop.counters.recoveries == 0
+
+
 def test_a_record_that_is_too_large_ends_the_thread_and_is_named(tmp_path: Path) -> None:
     world = World(mapping(str.upper), tmp_path)
     world.load("a", "b")
