@@ -107,6 +107,7 @@ def stream_loop(
                 timeout_ms=config.task_timeout_ms,
                 beside=True,
                 listener=worker.restore_listener,
+                reached=lambda: reached(Step.RESTORING),
             ),
             resetting=resetting,
             admin=admin,

@@ -27,7 +27,8 @@ from streams.runtime.task import Task
 
 class Step(Enum):
     """The points of a commit that have a name, in their order. STORING is between two batches of
-    one store's write: never reached by a small one, many times by a large one."""
+    one store's write: never reached by a small one, many times by a large one. RESTORING is in no
+    commit: it is before each batch that a store catches up with."""
 
     PROCESSED = auto()
     PRODUCED = auto()
@@ -35,6 +36,7 @@ class Step(Enum):
     COMMITTED = auto()
     STORING = auto()
     STORED = auto()
+    RESTORING = auto()
 
 
 Offsets = list[tuple[Partition, Committed]]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Producer
 
 from streams.running import RunningApp
-from tests.integration.cluster import KEYS, PARTITIONS, Topics, stored_counts
+from streams.runtime.commit import Step
+from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import wait_until
 
@@ -99,3 +101,22 @@ def test_aborted_records_and_markers_at_the_end_of_a_changelog_hang_nothing(
         running.wait_for("RUNNING", timeout=15)
         assert running.metrics()["restored_records"] == 0
     assert stored_counts(tmp_path, topics.application) == topics.truth
+
+
+def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_from_what_it_has(
+    topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
+) -> None:
+    with started(topics, tmp_path / "lost"):
+        topics.load(1_000)
+        topics.wait_for_counts(1_000)
+    written = sum(1 for _ in topics.committed(f"{topics.application}-counts-changelog"))
+    worker = new_worker()
+    # A batch is of one partition here: the first is on disk when the second begins.
+    worker.start(kill_at=Step.RESTORING.name, kill_commit=2)
+    wait_until(lambda: worker.ended is not None, timeout_s=30, what="the kill")
+    assert worker.ended == -9, worker.log_tail()
+    worker.start()
+    topics.load(1_000)
+    assert topics.wait_for_counts(2_000) == topics.truth
+    assert 0 < worker.finish()["restored_records"] < written
+    assert stored_counts(tmp_path / "state", topics.application) == topics.truth
