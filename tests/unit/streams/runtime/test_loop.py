@@ -12,7 +12,7 @@ from streams.membership.protocol import Assigned
 from streams.positions import Partition
 from streams.runtime.commit import Step
 from tests.unit.streams.runtime.kafka import Entry, Transaction
-from tests.unit.streams.runtime.world import World, counting, mapping, sharing, tasks
+from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, sharing, tasks
 
 
 def rebalance_once(
