@@ -25,6 +25,7 @@ from streams.metrics import WorkerCollector, exposition
 from streams.queries.local import LocalStore
 from streams.runtime.assembly import Worker
 from streams.runtime.assignment import check_inputs
+from streams.runtime.cleaning import Cleaning
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
@@ -128,6 +129,14 @@ class RunningApp:
         for thread in self._threads:
             thread.start()
         self._watching = self._host.spawn("watchdog", self._watchdog.run)
+        cleaning = Cleaning(
+            directory,
+            self._host,
+            self._over,
+            delay_ms=config.state_cleanup_delay_ms,
+            tasks=lambda: {task.name for thread in self._threads for task in thread.tasks()},
+        )
+        self._host.spawn("cleanup", cleaning.run)
 
     @property
     def state(self) -> str:

@@ -102,6 +102,18 @@ def test_kill_9_after_a_write_loses_nothing(tmp_path: Path) -> None:
     disk.close()
 
 
+def test_the_log_that_is_replayed_after_kill_9_does_not_grow_with_the_store(
+    tmp_path: Path,
+) -> None:
+    disk = RocksDisk(tmp_path / "db")
+    value = b"v" * 10_000
+    for first in range(0, 10_000, 1_000):
+        changes = {b"%09d" % n: value for n in range(first, first + 1_000)}
+        disk.write(changes, Checkpoint(first + 1_000, "topic"))
+    assert sum(file.stat().st_size for file in (tmp_path / "db").glob("*.log")) < 48 << 20
+    disk.close()
+
+
 # The first 40 000 records go through the log. Some of the rest are flushed when they fill a buffer,
 # the last are not: these are the records that a checkpoint must not be ahead of.
 LOAD = """
