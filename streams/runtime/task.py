@@ -307,6 +307,8 @@ class Task:
                 if recovery is None:
                     raise
                 raise recovery from error
+        for store in self.unlogged.values():
+            store.drain()
 
     def _log_changes(self, logged: LoggedStore, producer: DataProducer) -> None:
         topic, partition = logged.changelog
@@ -322,9 +324,6 @@ class Task:
             except BufferError:
                 producer.make_room()
                 producer.produce(topic, value, key, partition, report, None, timestamp_ms)
-
-        for store in self.unlogged.values():
-            store.drain()
 
     def changelogs(self) -> list[Partition]:
         return [logged.changelog for logged in self.stores.values()]
