@@ -9,7 +9,7 @@ SECONDS ?= 60
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-broker bench-groups clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -71,6 +71,9 @@ containers: $(VENV)/installed  ## the word count on Kafka in a container, killed
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop
 	$(BIN)/python -m benchmarks.throughput
+
+bench-restore: $(VENV)/installed  ## restore beside a hand-written loop; how soon a killed worker runs again
+	$(BIN)/python -m benchmarks.restore $(OPTIONS)
 
 bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIONS='--only embedded --rounds 5'
 	$(BIN)/python -m benchmarks.broker $(OPTIONS)
