@@ -29,7 +29,7 @@ from tests.brokers import SETTINGS, Broker, EmbeddedProcess
 from tests.processes import wait_until
 from tests.soak_app import verdict
 from tests.soak_app.load import Load
-from tests.soak_app.topology import COPIED, COUNTS, LINES, REGROUPED
+from tests.soak_app.topology import COPIED, COUNTS, DIGESTS, LINES, REGROUPED
 from tests.soak_app.trouble import Trouble
 from tests.soak_app.workers import SoakWorker
 
@@ -81,7 +81,7 @@ class Soak:
         self.servers = self._broker.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": self.servers})
         config = {"retention.ms": "-1"}
-        topics = (LINES, COPIED, COUNTS, REGROUPED)
+        topics = (LINES, COPIED, COUNTS, REGROUPED, DIGESTS)
         new = [NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics]
         for answer in admin.create_topics(new).values():
             answer.result(30)
@@ -164,6 +164,7 @@ class Soak:
         return [
             *verdict.copied(committed(self.servers, COPIED), written),
             *verdict.counted("counts", committed(self.servers, COUNTS), written),
+            *verdict.digested(committed(self.servers, DIGESTS), written),
             *verdict.counted("regrouped", committed(self.servers, REGROUPED), regrouped),
         ]
 

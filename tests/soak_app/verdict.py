@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
-from tests.soak_app.topology import GROUPS
+from tests.soak_app.topology import GROUPS, next_digest
 
 Pairs = Iterable[tuple[str, int]]
 """Records of an output in the order in which they were read: key, value."""
@@ -43,6 +44,16 @@ def counted(name: str, found: Pairs, truth: Mapping[str, int]) -> list[str]:
         for key, count in truth.items()
         if last[key] != count
     ]
+
+
+def digested(found: Pairs, written: Mapping[str, int]) -> list[str]:
+    """The last digest of each key is that of all its records in their order."""
+    last = dict(found)
+    wrong: list[str] = []
+    for key, count in written.items():
+        if count and last.get(key) != reduce(next_digest, range(count), 0):
+            wrong.append(f"digests: {key} is {last.get(key)}, not that of {count} records in order")
+    return wrong
 
 
 def regrouped(written: Mapping[str, int]) -> Counter[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.soak_app.verdict import copied, counted, regrouped
+from functools import reduce
+
+from tests.soak_app.topology import next_digest
+from tests.soak_app.verdict import copied, counted, digested, regrouped
 
 WRITTEN = {"key-1": 3, "key-11": 1}
 RIGHT = [("key-1", 0), ("key-11", 0), ("key-1", 1), ("key-1", 2)]
@@ -45,6 +48,15 @@ def test_a_count_that_falls_or_stays_is_seen() -> None:
 def test_a_count_that_ends_too_low_or_too_high_is_seen() -> None:
     assert counted("counts", [("key-1", 2)], {"key-1": 3})
     assert counted("counts", [("key-1", 4)], {"key-1": 3})
+
+
+def test_a_digest_is_that_of_all_records_in_their_order() -> None:
+    def of(*numbers: int) -> list[tuple[str, int]]:
+        return [("key-1", reduce(next_digest, numbers, 0))]
+
+    assert digested(of(0, 1, 2), {"key-1": 3}) == []
+    for wrong in (of(0, 2, 1), of(0, 1, 1, 2), of(0, 2), []):
+        assert digested(wrong, {"key-1": 3})
 
 
 def test_the_groups_of_the_regrouped_counts_have_all_of_their_keys() -> None:
