@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from streams import signals
 from streams.config import StreamsConfig, load_config
@@ -21,6 +21,7 @@ from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.topology.build import Topology, build
+from streams.topology.describe import describe
 from streams.topology.nodes import SourceNode
 from streams.workers import run_workers, watcher_is_gone
 
@@ -83,9 +84,13 @@ class App:
         """The finished topology. Raises TopologyError naming the step that is wrong."""
         return build(self.application_id, self._builder.graph)
 
-    def describe(self) -> str:
-        """The topology as text: sub-topologies, steps, stores and topics."""
-        return self.topology().describe()
+    def describe(
+        self,
+        format: Literal["text", "mermaid", "dot", "json"] = "text",  # noqa: A002  the public name
+    ) -> str:
+        """The topology: sub-topologies, steps, stores and topics, as text, for Mermaid or Graphviz
+        to draw, or as JSON."""
+        return describe(self.topology(), format)
 
     def start(
         self,

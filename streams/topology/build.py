@@ -79,31 +79,6 @@ class Topology:
                 )
         return counts
 
-    def describe(self) -> str:
-        """Sub-topologies, steps, stores and topics as text."""
-        lines = [f"Topology: {self.application_id}"]
-        for sub in self.subtopologies:
-            lines.append(f"  Sub-topology: {sub.number}")
-            for node in sub.nodes:
-                lines += _describe(node, sub.nodes)
-        return "\n".join(lines)
-
-
-def _describe(node: Node, nodes: Iterable[Node]) -> Iterable[str]:
-    match node:
-        case SourceNode():
-            yield f"    Source: {node.name} (topic: {node.topic})"
-        case SinkNode():
-            yield f"    Sink: {node.name} (topic: {node.topic})"
-        case ProcessorNode():
-            yield f"    Processor: {node.name} (stores: [{', '.join(node.stores)}])"
-    after = [other.name for other in nodes if node in other.parents]
-    before = [parent.name for parent in node.parents]
-    if after:
-        yield f"      --> {', '.join(after)}"
-    if before:
-        yield f"      <-- {', '.join(before)}"
-
 
 def build(application_id: str, graph: Graph) -> Topology:
     """Check the graph and cut it. Raises TopologyError naming the step."""

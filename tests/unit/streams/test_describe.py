@@ -1,0 +1,122 @@
+"""A topology as text and as pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from streams import App, Processor, Store, serdes
+
+
+class Looking(Processor):
+    stores = ("counts", Store.in_memory("own", key=serdes.string, value=serdes.bytes, logged=False))
+
+
+def word_count() -> App:
+    app = App("words")
+    lines = app.stream("lines", key=serdes.string, value=serdes.string, name="read")
+    words = lines.flat_map_values(str.split, name="split")
+    groups = words.group_by(lambda _, word: word, key=serdes.string, name="by-word")
+    groups.count(store="counts", name="count").to_stream().to("out", name="write")
+    asked = app.stream("ask", key=serdes.string, value=serdes.string, name='the "asked"')
+    asked.process(Looking, name="look")
+    return app
+
+
+MERMAID = """\
+flowchart TD
+  topic0(["ask"])
+  topic1(["lines"])
+  topic2(["out"])
+  topic3(["words-counts-repartition"])
+  subgraph sub0["Sub-topology 0"]
+    step4["read"]
+    step5["split"]
+    step6["by-word"]
+    step7["counts-repartition-filter"]
+    step8["counts-repartition-sink"]
+  end
+  subgraph sub1["Sub-topology 1"]
+    step9["counts-repartition-source"]
+    step10["count"]
+    step11["write"]
+    step12["the #quot;asked#quot;"]
+    step13["look"]
+    store14[("counts")]
+    store15[("own")]
+  end
+  topic1 --> step4
+  step4 --> step5
+  step5 --> step6
+  step6 --> step7
+  step7 --> step8
+  step8 --> topic3
+  topic3 --> step9
+  step9 --> step10
+  step10 --- store14
+  step10 --> step11
+  step11 --> topic2
+  topic0 --> step12
+  step12 --> step13
+  step13 --- store14
+  step13 --- store15"""
+
+
+def test_mermaid_shows_topics_steps_and_stores() -> None:
+    assert word_count().describe(format="mermaid") == MERMAID
+
+
+def test_dot_is_the_same_for_graphviz() -> None:
+    dot = word_count().describe(format="dot")
+    for line in (
+        'digraph "words" {',
+        "  subgraph cluster_1 {",
+        '    step12 [label="the \\"asked\\""];',
+        '    store14 [label="counts", shape=cylinder];',
+        "  step8 -> topic3;",
+        "  step13 -> store14 [arrowhead=none];",
+    ):
+        assert line in dot.splitlines()
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tsvg"], input=dot.encode(), check=True, capture_output=True)
+
+
+def test_json_has_all_of_it_for_programs() -> None:
+    found: dict[str, Any] = json.loads(word_count().describe(format="json"))
+    assert found["input_topics"] == ["ask", "lines"]
+    assert found["repartition_topics"] == ["words-counts-repartition"]
+    first, second = found["subtopologies"]
+    assert first["steps"][0] == {
+        "kind": "source",
+        "name": "read",
+        "after": [],
+        "topic": "lines",
+        "internal": False,
+        "key": "string",
+        "value": "string",
+    }
+    assert second["steps"][1] == {
+        "kind": "processor",
+        "name": "count",
+        "after": ["counts-repartition-source"],
+        "stores": ["counts"],
+    }
+    assert [(store["name"], store["changelog"]) for store in second["stores"]] == [
+        ("counts", "words-counts-changelog"),
+        ("own", None),
+    ]
+
+
+def test_text_is_the_default() -> None:
+    app = word_count()
+    assert app.describe() == app.describe(format="text")
+    assert "    Processor: look (stores: [counts, own])" in app.describe().splitlines()
+
+
+def test_another_format_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="format='svg' is none of text, mermaid, dot, json"):
+        word_count().describe(format="svg")  # type: ignore[arg-type]
