@@ -23,8 +23,9 @@ from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.host import Event, Host
 from streams.runtime.ledger import Ledger
-from streams.runtime.loop import Parts, StreamLoop
+from streams.runtime.loop import StreamLoop
 from streams.runtime.opening import Opener
+from streams.runtime.parts import Parts
 from streams.runtime.producers import Producers
 from streams.runtime.progress import RestoreListener
 from streams.runtime.purge import Purge

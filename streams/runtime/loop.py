@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
 from state.errors import StateError
 from streams.errors import (
@@ -29,24 +28,17 @@ from streams.errors import (
     TaskCorrupted,
     TaskMigrated,
 )
-from streams.membership.classic import ClassicMember, Signal
+from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
-from streams.runtime.clients import Admin, DataConsumer, group_metadata
-from streams.runtime.commit import Committer, Offsets, Step
+from streams.runtime.clients import group_metadata
+from streams.runtime.commit import Committer
 from streams.runtime.context import COMMIT
-from streams.runtime.counters import Counters
 from streams.runtime.failures import NAMED
-from streams.runtime.host import Event, Host
-from streams.runtime.ledger import Ledger
-from streams.runtime.opening import Opener
-from streams.runtime.producers import Producers
+from streams.runtime.parts import Parts
 from streams.runtime.progress import StoreProgress
-from streams.runtime.queues import Order
 from streams.runtime.recovery import named
-from streams.runtime.resetting import Resetting
-from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task, TaskState
 from streams.runtime.work import Work
 
@@ -57,43 +49,6 @@ _BACK_OFF_S = 0.2
 _QUIET_S = 5.0
 """Tasks that ran so long and had nothing to commit are not in trouble."""
 _NO_TASKS = Assigned((), ())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a loop is made of: everything that could surprise comes in from outside."""
-
-    name: str
-    group: str
-    member: ClassicMember
-    consumer: DataConsumer
-    restorer: Restorer[Task]
-    resetting: Resetting
-    admin: Admin
-    opener: Opener
-    producers: Producers
-    stop: Event
-    host: Host
-    commit_every_ms: int
-    records_max: int
-    order: Order
-    uncommitted_bytes_max: int
-    """Of this thread; -1: any."""
-    task_timeout_ms: int
-    changed: Callable[[str], None]
-    """Is told REBALANCING and RUNNING."""
-    reached: Callable[[Step], None]
-    ledger: Ledger | None = None
-    committed: Callable[[Offsets], None] = lambda offsets: None
-    """Is told the offsets of each commit."""
-    counters: Counters = field(default_factory=Counters)
-    inputs_changed: Callable[[], bool] = lambda: False
-    """Whether inputs have got partitions that nobody reads. Raises StreamsError for one that is
-    gone."""
-    inputs_every_ms: int = 300_000
-    """How often that is asked, by the group's leader."""
-    replaced: Callable[[Exception], bool] = lambda error: False
-    """Is told what ends the loop. True: another takes its place, in the group too."""
 
 
 class StreamLoop:

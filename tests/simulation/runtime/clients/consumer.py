@@ -28,6 +28,7 @@ FETCH = 1
 FETCH_BYTES = 4_000
 QUEUED_MAX = 500
 WAIT_MS = 100
+UNKNOWN = -1001
 Place = tuple[str, int]
 
 
@@ -41,6 +42,8 @@ class Assigned:
         self.is_paused = False
         self.has_failed = False
         self.queued = 0
+        self.high_watermark = self.last_stable = UNKNOWN
+        """As the last fetch has told them."""
 
 
 class Queued(NamedTuple):
@@ -142,9 +145,19 @@ class SimConsumer:
             assigned = self._assigned.get((each.topic, each.partition))
             position = None if assigned is None else assigned.position
             found.append(
-                TopicPartition(each.topic, each.partition, -1001 if position is None else position)
+                TopicPartition(
+                    each.topic, each.partition, UNKNOWN if position is None else position
+                )
             )
         return found
+
+    def get_watermark_offsets(
+        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+    ) -> tuple[int, int]:
+        """The high watermark as it is known; asked for, what can be read of committed records."""
+        self._process.breathe()
+        assigned = self._assigned[partition.topic, partition.partition]
+        return UNKNOWN, assigned.high_watermark if cached else assigned.last_stable
 
     def close(self) -> None:
         self._process.breathe()
@@ -237,6 +250,8 @@ class SimConsumer:
                 continue
             code = Code(part.error_code)
             if code is Code.NONE:
+                assigned.high_watermark = part.high_watermark
+                assigned.last_stable = part.last_stable_offset
                 if not assigned.is_paused:
                     self._queue_up(assigned, part)
             elif code is Code.OFFSET_OUT_OF_RANGE:

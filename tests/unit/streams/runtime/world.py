@@ -14,8 +14,9 @@ from streams.positions import Partition
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
-from streams.runtime.loop import Parts, StreamLoop
+from streams.runtime.loop import StreamLoop
 from streams.runtime.opening import Opener
+from streams.runtime.parts import Parts
 from streams.runtime.producers import Producers
 from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting

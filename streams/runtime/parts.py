@@ -1,0 +1,56 @@
+"""What a stream thread is made of: everything that could surprise comes in from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from streams.membership.classic import ClassicMember
+from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.commit import Offsets, Step
+from streams.runtime.counters import Counters
+from streams.runtime.host import Event, Host
+from streams.runtime.ledger import Ledger
+from streams.runtime.opening import Opener
+from streams.runtime.producers import Producers
+from streams.runtime.queues import Order
+from streams.runtime.resetting import Resetting
+from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of one `StreamLoop`."""
+
+    name: str
+    group: str
+    member: ClassicMember
+    consumer: DataConsumer
+    restorer: Restorer[Task]
+    resetting: Resetting
+    admin: Admin
+    opener: Opener
+    producers: Producers
+    stop: Event
+    host: Host
+    commit_every_ms: int
+    records_max: int
+    order: Order
+    uncommitted_bytes_max: int
+    """Of this thread; -1: any."""
+    task_timeout_ms: int
+    changed: Callable[[str], None]
+    """Is told REBALANCING and RUNNING."""
+    reached: Callable[[Step], None]
+    ledger: Ledger | None = None
+    committed: Callable[[Offsets], None] = lambda offsets: None
+    """Is told the offsets of each commit."""
+    counters: Counters = field(default_factory=Counters)
+    inputs_changed: Callable[[], bool] = lambda: False
+    """Whether inputs have got partitions that nobody reads. Raises StreamsError for one that is
+    gone."""
+    inputs_every_ms: int = 300_000
+    """How often that is asked, by the group's leader."""
+    replaced: Callable[[Exception], bool] = lambda error: False
+    """Is told what ends the loop. True: another takes its place, in the group too."""
