@@ -194,6 +194,14 @@ class ClassicMember:
                 self._connected(), self._group, generation, member_id, self.instance_id, offsets
             )
 
+    def is_current(self) -> bool:
+        """Ask the coordinator whether the group still has this member, in its generation.
+
+        Raises ConnectionLost where that can't be known.
+        """
+        with self._reconnecting():
+            return self._heartbeat(self._current) not in LOST
+
     def committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
         """The group's stable offsets. Raises ConnectionLost: ask again."""
         with self._reconnecting():

@@ -384,6 +384,8 @@ class FakeMember(ClassicMember):
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
         self.accepts_offsets = True
+        self.known = False
+        """Whether the group still knows a member whose offsets it refuses."""
         self.silent_since_s = None
         self._kafka, self._script = kafka, script
         self._membership = Membership(-1, "")
@@ -412,6 +414,10 @@ class FakeMember(ClassicMember):
             self._generation += 1
             self._membership = Membership(self._generation, "member-1")
             return self._assigned
+
+    def is_current(self) -> bool:
+        with self._script.call("member.is_current"):
+            return self.accepts_offsets or self.known
 
     def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], Committed]]) -> bool:
         with self._script.call("member.commit_offsets"):

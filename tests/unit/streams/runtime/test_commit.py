@@ -109,6 +109,7 @@ class Thread:
             ledger=Ledger("a-ledger", self._identity_of) if ledger else None,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
+            is_member=self.member.is_current,
             committed=self._committed,
             reached=lambda step: self.script.calls.append(step.name),
             now_ms=lambda: self.now_ms,
@@ -457,6 +458,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "PROCESSED",
         "produce out",
         "produce out",
+        "member.is_current",
         "produce a-l-changelog",
         "produce a-l-changelog",
         "producer.flush",
@@ -472,12 +474,38 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
     assert (committed.offset, metadata_of(committed)) == (2, {"l": 2, "r": 0})
 
 
+def test_at_least_once_a_zombie_writes_nothing_into_its_changelogs(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, guarantee="at_least_once")
+    thread.process("left", 0, "a")
+    thread.member.accepts_offsets = False
+    with pytest.raises(TaskMigrated, match="does not know this member any more"):
+        thread.commit()
+    assert thread.kafka.logs[Partition("a-l-changelog", 0)] == []
+
+
+def test_at_least_once_nothing_is_written_while_the_group_can_not_be_asked(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, guarantee="at_least_once")
+    thread.process("left", 0, "a")
+    thread.script.fail("member.is_current", ConnectionLost("gone"))
+    with pytest.raises(OutcomeUnknown, match="our membership: gone"):
+        thread.commit()
+    assert thread.kafka.logs[Partition("a-l-changelog", 0)] == []
+
+
+def test_exactly_once_the_group_is_not_asked_for_it_checks_each_offset(tmp_path: Path) -> None:
+    thread = Thread(tmp_path)
+    thread.process("left", 0, "a")
+    thread.commit()
+    assert "member.is_current" not in thread.script.calls
+
+
 def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_gone(
     tmp_path: Path,
 ) -> None:
     thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
     thread.member.accepts_offsets = False
+    thread.member.known = True  # until now
     with pytest.raises(TaskMigrated, match="offsets were refused"):
         thread.commit()
     assert list(thread.disks[0, "l"].range(None, None)) == []
