@@ -289,9 +289,10 @@ class Restorer(Generic[T]):
 
     def _set_out(self, job: _Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
         """Whether the store is behind."""
+        checkpoint = logged.store.checkpoint()
         begin = begin_at(
             logged.store.name,
-            logged.store.checkpoint(),
+            checkpoint,
             changelog,
             required=job.task.required.get(logged.changelog, 0),
             transactions=self._transactions,
@@ -302,7 +303,7 @@ class Restorer(Generic[T]):
         if begin.position >= changelog.end:
             return False
         now_s = self._host.monotonic_s()
-        scratch = begin.position == changelog.start
+        scratch = checkpoint is None or begin.rebuilt is not None
         replay = _Replay(
             job, logged, changelog, begin.position, begin.since_ms, scratch, now_s, now_s
         )

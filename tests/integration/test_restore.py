@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from confluent_kafka import Producer
+import pytest
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
+from streams import StreamsError
 from streams.running import RunningApp
 from streams.runtime.commit import Step
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
@@ -14,7 +18,7 @@ from tests.integration.worker import build
 from tests.processes import wait_until
 
 
-def started(topics: Topics, state: Path) -> RunningApp:
+def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:
     return build(
         topics.application,
         topics.source,
@@ -25,6 +29,7 @@ def started(topics: Topics, state: Path) -> RunningApp:
         heartbeat_interval_ms=200,
         session_timeout_ms=15_000,
         commit_interval_ms=50,
+        **settings,
     ).start()
 
 
@@ -120,3 +125,65 @@ def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_from_what_it_has(
     assert topics.wait_for_counts(2_000) == topics.truth
     assert 0 < worker.finish()["restored_records"] < written
     assert stored_counts(tmp_path / "state", topics.application) == topics.truth
+
+
+def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_says_why(
+    topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changelog = f"{topics.application}-counts-changelog"
+    with started(topics, tmp_path / "old"):
+        topics.load(500)
+        topics.wait_for_counts(500)
+    with started(topics, tmp_path / "new"):
+        topics.load(500)
+        topics.wait_for_counts(1_000)
+    with started(topics, tmp_path / "old") as running:
+        running.wait_for("RUNNING")
+    assert "rebuilt" not in caplog.text
+    with started(topics, tmp_path / "new"):
+        topics.load(500)
+        topics.wait_for_counts(1_500)
+    settings = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        changelog,
+        incremental_configs=[
+            ConfigEntry("delete.retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.incremental_alter_configs([settings])[settings].result(30)
+    with started(topics, tmp_path / "old") as running:
+        running.wait_for("RUNNING")
+        assert running.metrics()["restored_records"] == sum(1 for _ in topics.committed(changelog))
+    assert "keeps deletions for 0 s (delete.retention.ms): some may be gone" in caplog.text
+    assert stored_counts(tmp_path / "old", topics.application) == topics.truth
+
+
+def test_an_input_that_was_cut_below_its_offset_stops_the_thread_or_goes_by_the_policy(
+    topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with started(topics, tmp_path):
+        topics.load(300)
+        topics.wait_for_counts(300)
+    counted = topics.counts()
+    topics.load(300)
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    cut = [TopicPartition(topics.source, number, OFFSET_END) for number in range(PARTITIONS)]
+    for answer in admin.delete_records(cut).values():
+        answer.result(30)
+    refused = pytest.raises(StreamsError, match=r"outside .* there.*offset_out_of_range=fail")
+    with refused, started(topics, tmp_path) as running:
+        running.wait_for("ERROR")
+    assert topics.counts() == counted
+    with started(topics, tmp_path, offset_out_of_range="earliest") as running:
+        last = Producer({"bootstrap.servers": topics.servers})
+        last.produce(topics.source, b"after the cut", b"key-0")
+        assert last.flush(30) == 0
+        counted["key-0"] += 1
+        assert topics.wait_for_counts(301) == counted
+        wait_until(
+            lambda: running.metrics()["records_out_of_range"] == 300,
+            timeout_s=30,
+            what=lambda: str(running.metrics()),
+        )
+    assert "(offset_out_of_range=earliest)" in caplog.text
