@@ -72,6 +72,8 @@ def aggregate(store_name: str, serde: Serde[Any], fold: Fold, *, caching: bool) 
 
         def flush() -> None:
             for entry in store.dirty():
+                if entry.value is None and store.before(entry) is None:
+                    continue  # came and went since the last commit: nobody has seen it
                 downstream(entry.key, emitted(entry.value), entry.timestamp_ms)
 
         if caching:

@@ -91,6 +91,24 @@ def test_none_deletes_the_key_and_the_next_record_begins_anew() -> None:
     assert [timestamp_ms for *_, timestamp_ms, _ in task.produced] == [9, 9, 3]
 
 
+def test_a_key_that_comes_and_goes_between_two_commits_is_not_seen() -> None:
+    app = App("a")
+    app.stream("in", **BOTH).group_by_key().reduce(
+        lambda old, new: None if new == "end" else new,
+        store="c",
+    ).to_stream().to("out")
+    task = BoundTask(app)
+    seen = []
+    for commit in (["a", "end"], ["b"], ["end"]):
+        for value in commit:
+            task.pipe("k", value)
+        task.flush()
+        task.commit_stores()
+        seen.append(task.pairs)
+        task.produced.clear()
+    assert seen == [[], [(b"k", b"b")], [(b"k", None)]]
+
+
 def test_an_aggregate_changed_in_place_is_gone_in_a_rollback() -> None:
     task = collecting()
     task.pipe("k", "kept")
