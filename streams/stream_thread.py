@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from streams.errors import StreamsError, UserError
-from streams.runtime.assembly import Worker, announce_shutdown, stream_loop
+from streams.runtime.assembly import Worker, announce_shutdown, give_up_place, stream_loop
 from streams.runtime.commit import Step
 from streams.runtime.host import Spawned
 from streams.runtime.loop import StreamLoop
@@ -108,6 +108,8 @@ class StreamThread:
             self._answer = Uncaught.SHUTDOWN_CLIENT
             try:
                 self.loop.run()
+                if self.replaced:  # it may have been stopped before it took its place
+                    give_up_place(worker, self._number)
                 return
             except Exception as error:
                 if self._answer is Uncaught.SHUTDOWN_APPLICATION:
@@ -121,6 +123,7 @@ class StreamThread:
                 )
             self._changed("REBALANCING")
             if worker.stop.wait(wait_s):
+                give_up_place(worker, self._number)
                 return
             self._before = {**self.counters(), "replaced_threads": 0}
             self.replaced += 1

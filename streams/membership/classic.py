@@ -207,11 +207,14 @@ class ClassicMember:
         with self._reconnecting():
             return fetch_offsets(self._connected(), self._group, partitions)
 
-    def leave(self) -> None:
-        """Leave the group at once, so that others need not wait for the session to expire."""
+    def leave(self, *, handed_over: bool = False) -> None:
+        """Leave the group at once, so that others need not wait for the session to expire.
+
+        `handed_over`: the place is that of another who had this instance id.
+        """
         member_id = self._fall_silent()
         # Without a member id, but with a join that was given up: the instance id is enough.
-        if member_id or self._join_unanswered:
+        if member_id or self._join_unanswered or handed_over:
             self._send_leave(member_id, "the worker was closed")
         self._disconnect()
 

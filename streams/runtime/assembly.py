@@ -165,12 +165,20 @@ def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
     for `task_timeout_ms`.
     """
-    planner = Planner(worker.topology, worker.config, worker.clients.admin())
-    member = _member(worker, number, planner)
+    member = _member_alone(worker, number)
     try:
         member.join(Subscribed((), reason[:_REASON_MAX]))
     finally:
         member.leave()
+
+
+def give_up_place(worker: Worker, number: int) -> None:
+    """Leave the group for a thread `number` that has ended and handed its place over to nobody."""
+    _member_alone(worker, number).leave(handed_over=True)
+
+
+def _member_alone(worker: Worker, number: int) -> ClassicMember:
+    return _member(worker, number, Planner(worker.topology, worker.config, worker.clients.admin()))
 
 
 def _member(worker: Worker, number: int, planner: Planner) -> ClassicMember:

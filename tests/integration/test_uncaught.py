@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from streams import App, StreamsError, serdes
 from streams.errors import ApplicationShutdown
 from tests.integration.cluster import Topics
+from tests.processes import wait_until
+
+SESSION_S = 20
 
 
 def counting(topics: Topics, state: Path, handler: object, then: Callable[[str], str] = str) -> App:
@@ -20,7 +24,7 @@ def counting(topics: Topics, state: Path, handler: object, then: Callable[[str],
         state_dir=state,
         commit_interval_ms=50,
         heartbeat_interval_ms=200,
-        session_timeout_ms=10_000,
+        session_timeout_ms=SESSION_S * 1_000,
         uncaught_exception_handler=handler,
     )
     stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
@@ -61,6 +65,21 @@ def test_a_thread_that_fails_is_replaced_and_its_place_in_the_group_is_taken_ove
     assert metrics["commits"] > 0
     assert len(errors) == 2
     assert all("told to" in str(error) for error in errors)
+
+
+def test_a_worker_that_is_closed_while_a_thread_waits_for_its_replacement_leaves_the_group(
+    topics: Topics, tmp_path: Path
+) -> None:
+    topics.load(10)
+    with counting(topics, tmp_path / "failing", "replace_thread", failing(times=99)).start() as it:
+        wait_until(
+            lambda: it.metrics()["replaced_threads"] >= 2, timeout_s=30, what="two replacements"
+        )
+    begin = time.monotonic()
+    with counting(topics, tmp_path / "other", "shutdown_client").start() as running:
+        running.wait_for("RUNNING", timeout=30)
+        assert topics.wait_for_counts(10) == topics.truth
+    assert time.monotonic() - begin < SESSION_S, "it waited for the session of the other to end"
 
 
 def test_an_error_may_shut_the_whole_application_down(topics: Topics, tmp_path: Path) -> None:

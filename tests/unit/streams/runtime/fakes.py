@@ -433,7 +433,7 @@ class FakeMember(ClassicMember):
             stable = {p: held for p, held in known.items() if p not in pending}
             return CommittedOffsets({**stable}, [*pending])
 
-    def leave(self) -> None:
+    def leave(self, *, handed_over: bool = False) -> None:
         with self._script.call("member.leave"):
             pass
 
