@@ -18,6 +18,7 @@ from state.errors import Refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
+from state.sweep import Sweep
 from state.transaction import Codecs, no_record
 
 V = TypeVar("V")
@@ -59,6 +60,10 @@ class VersionedStore(Generic[V]):
         self.name = name
         self.clock = clock
         self._disk = disk
+        self._sweep = Sweep(disk)
+        self._swept_last: bytes | None = None
+        """The last version that the sweep has seen, by its key on disk."""
+        self._dead: list[bytes] = []
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
         self.dropped = 0
@@ -133,6 +138,7 @@ class VersionedStore(Generic[V]):
     def drain(self) -> list[ChangelogEntry]:
         """The versions put, for the changelog. The same list until the outcome."""
         if self._drained is None:
+            self._dead = self._expired()
             self._drained = [
                 (
                     key[:-VERSION_SUFFIX_BYTES],
@@ -147,16 +153,22 @@ class VersionedStore(Generic[V]):
         """Make the drained versions durable: Kafka has committed them, below the checkpoint."""
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        if self._overlay:
-            self._disk.write(self._overlay, self._with_stream_time(checkpoint))
+        if self._overlay or self._dead:
+            changes: dict[bytes, bytes | None] = dict.fromkeys(self._dead)
+            self._disk.write(changes | self._overlay, self._with_stream_time(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        self.rollback()
+        self._begin()
 
     def rollback(self) -> None:
         """Forget the transaction. The disk was never touched by it."""
+        self._sweep.restart()
+        self._begin()
+
+    def _begin(self) -> None:
         self._overlay = {}
         self._order = Order(self._overlay)
         self._drained = None
+        self._dead = []
         self._stream_time_ms = self._committed_stream_time_ms
 
     def checkpoint(self) -> Checkpoint | None:
@@ -187,6 +199,28 @@ class VersionedStore(Generic[V]):
         """Release the disk. What was not committed is forgotten."""
         self.rollback()
         self._disk.close()
+
+    def _expired(self) -> list[bytes]:
+        """Versions on disk that nobody can ask for any more, the older ones of a key first.
+
+        They are those whose successor is as old as the history, and a deletion of that age which
+        has nothing before it: without it what was before would be the latest again.
+        """
+        horizon_ms = self._stream_time_ms - self._history_ms
+        dead: dict[bytes, None] = {}
+        for disk_key, stored in self._sweep.next(len(self._overlay), self._stream_time_ms):
+            key = disk_key[:-VERSION_SUFFIX_BYTES]
+            (timestamp_ms,) = unpack_time(disk_key[-VERSION_SUFFIX_BYTES:])
+            before, self._swept_last = self._swept_last, disk_key
+            if timestamp_ms > horizon_ms:
+                continue
+            if before is not None and before[:-VERSION_SUFFIX_BYTES] == key and before < disk_key:
+                dead[before] = None
+            if stored == _DELETED:
+                older = self._versions(key, 0, timestamp_ms - 1, reverse=False)
+                if all(key + pack_time(each) in dead for each, _ in older):
+                    dead[disk_key] = None
+        return list(dead)
 
     def _versions(
         self, encoded: bytes, from_ms: int, to_ms: int, *, reverse: bool

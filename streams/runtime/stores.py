@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from state.cache import ObjectCache
+from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.session import SessionStore
 from state.store import Disk
@@ -39,6 +40,10 @@ def open_store(
     retention_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
     match spec.kind:
         case StoreKind.KEY_VALUE:
+            if spec.ttl_ms is not None:
+                return ExpiringStore(
+                    spec.name, disk, codecs, ttl_ms=spec.ttl_ms, cache=cache, clock=clock
+                )
             return KeyValueStore(spec.name, disk, codecs, cache=cache, clock=clock)
         case StoreKind.WINDOW:
             return WindowStore(

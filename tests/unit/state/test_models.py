@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from state.cache import ObjectCache
+from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
@@ -31,7 +32,7 @@ CODECS = Codecs(bytes, bytes, orjson.dumps, orjson.loads)
 RETENTION_MS = 200_000
 SIZE_MS = 10
 MODELS = settings(
-    max_examples=20,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -220,6 +221,65 @@ def check_key_value(
     assert list(store.prefix_scan(prefix)) == [e for e in everything if e[0].startswith(prefix)]
     for key in (b"a", b"b", b""):
         assert store.get(key) == model.get(key)
+
+
+# Values that expire
+
+EXPIRING_STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "update", "delete"]), KEYS, TIMES, VALUES), max_size=12
+)
+
+
+@MODELS
+@given(transactions=st.lists(st.tuples(EXPIRING_STEPS, OUTCOMES), max_size=6))
+def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
+    disk: Disk, transactions: list[tuple[list[tuple[str, bytes, int, Any]], str]]
+) -> None:
+    disk.clear()
+    life = Life(
+        lambda disk, cache: ExpiringStore("s", disk, CODECS, ttl_ms=RETENTION_MS, cache=cache),
+        disk,
+    )
+    model = Model()
+    for steps, outcome in transactions:
+        written = set[bytes]()
+        for step, key, timestamp_ms, value in steps:
+            written.add(key)
+            if step == "update":
+                entry = life.store.update(key)
+                assert entry.value == live_values(model).get(key)
+                entry.value, entry.timestamp_ms = value, timestamp_ms
+                model.now[key] = [value, timestamp_ms]
+            elif step == "delete" or value is None:
+                assert life.store.delete(key, timestamp_ms) == live_values(model).get(key)
+                model.advance(timestamp_ms, RETENTION_MS)
+                model.now[key] = [None, timestamp_ms]
+            else:
+                life.store.put(key, value, timestamp_ms)
+                if model.advance(timestamp_ms, RETENTION_MS):
+                    model.now[key] = [value, timestamp_ms]
+                elif key not in model.now:
+                    written.discard(key)
+        assert dict(life.store.all()) == live_values(model)
+        if outcome in ("commit", "crash late"):
+            # Time is that of what is committed: with what updates bring, without what they replace.
+            times = [model.now[key][1] for key in written]
+            model.stream_time = max([model.committed_stream_time, *times])
+        model.end(life, outcome)
+        for store in (life.store, life.rebuilt()):
+            assert list(store.all()) == sorted(live_values(model).items())
+            assert list(store.reverse_all()) == sorted(live_values(model).items())[::-1]
+            assert {k: v for k in (b"a", b"b") if (v := store.get(k)) is not None} == {
+                k: v for k, v in live_values(model).items() if k in (b"a", b"b")
+            }
+
+
+def live_values(model: Model) -> dict[bytes, Any]:
+    return {
+        key: value
+        for key, (value, timestamp_ms) in model.now.items()
+        if value is not None and timestamp_ms > model.stream_time - RETENTION_MS
+    }
 
 
 # Windows

@@ -1,0 +1,108 @@
+"""Key-value stores that forget: a value is gone when it is older than `ttl_ms`.
+
+The store's time is the largest timestamp of what it was given, as with windows, and never the
+clock's, so that reprocessing finds what was there the first time. A value whose timestamp is
+`ttl_ms` or more behind is not returned. It is removed by a sweep (`state.sweep`), which writes a
+deletion to the changelog: a restore, and who else reads the changelog, sees the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from state.cache import ObjectCache
+from state.entry import Entry
+from state.key_value import KeyValueStore
+from state.keys import unpack_time
+from state.store import ChangelogEntry, Checkpoint, Disk
+from state.sweep import Sweep
+from state.transaction import Codecs, no_record
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ExpiringStore(KeyValueStore[K, V]):
+    """A key-value store whose values live for `ttl_ms` of stream time.
+
+    What `update` hands out moves stream time when it is committed. A value that has expired before
+    it is put is dropped, and `dropped` counts it: what the key has stays. Deletions always count.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disk: Disk,
+        codecs: Codecs,
+        *,
+        ttl_ms: int,
+        cache: ObjectCache | None = None,
+        clock: Callable[[], int] = no_record,
+    ) -> None:
+        super().__init__(name, disk, codecs, cache=cache, clock=clock)
+        self._ttl_ms = ttl_ms
+        self._sweep = Sweep(disk)
+        self.dropped = 0
+        """How many writes came too late to be kept."""
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp that this store has been given; -1: none yet."""
+        return self._stream_time_ms
+
+    def rollback(self) -> None:
+        super().rollback()
+        self._sweep.restart()
+
+    def _live(self, timestamp_ms: int) -> bool:
+        return timestamp_ms > self._stream_time_ms - self._ttl_ms
+
+    def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
+        held = super()._find(encoded, key)
+        return held if held is not None and self._live(held.timestamp_ms) else None
+
+    def update(self, key: K) -> Entry[K, V]:
+        held = super().update(key)
+        if not self._live(held.timestamp_ms):
+            held.value, held.timestamp_ms = None, -1
+        return held
+
+    def _set(self, encoded: bytes, key: K, value: V | None, timestamp_ms: int | None) -> None:
+        if timestamp_ms is None:
+            timestamp_ms = self.clock()
+        if value is not None and not self._live(timestamp_ms):
+            self._check_open()
+            self.dropped += 1
+            return
+        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        super()._set(encoded, key, value, timestamp_ms)
+
+    def _scan(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[bytes, Entry[K, V] | None, bytes]]:
+        for found in super()._scan(first, last, reverse=reverse):
+            _, entry, stored = found
+            if self._live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):
+                yield found
+
+    def _serialised(self) -> list[ChangelogEntry]:
+        times = [entry.timestamp_ms for entry in self._overlay.values()]
+        # Time is where the changelog leaves it, as a replay will: not at what was overwritten.
+        self._stream_time_ms = max(self._committed_stream_time_ms, *times, -1)
+        for key, stored in self._sweep.next(len(self._overlay), self._stream_time_ms):
+            if key not in self._overlay and not self._live(unpack_time(stored[:8])[0]):
+                self._overlay[key] = self._expired(key, stored)
+        return super()._serialised()
+
+    def _expired(self, key: bytes, stored: bytes) -> Entry[K, V]:
+        entry = self._cached.entries.pop(key, None)
+        if entry is None:
+            return Entry(self._decode_key(key), None, self._stream_time_ms, stored)
+        entry.value, entry.timestamp_ms = None, self._stream_time_ms
+        return entry
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        entries = list(entries)
+        self._stream_time_ms = max(self._stream_time_ms, *(time for _, _, time in entries), -1)
+        super().replay(entries, checkpoint)

@@ -1,0 +1,255 @@
+"""The cache holds what is committed and nothing else, within one budget for several stores."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from state.cache import ObjectCache
+from state.entry import immutable
+from state.key_value import KeyValueStore
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+from state.transaction import Codecs
+
+Store = KeyValueStore[str, Any]
+
+
+class CountingDisk(MemoryDisk):
+    """Counts look-ups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gets = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.gets += 1
+        return super().get(key)
+
+
+def store_on(disk: MemoryDisk, cache: ObjectCache) -> Store:
+    codecs = Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads)
+    return KeyValueStore("s", disk, codecs, cache=cache, clock=lambda: 1)
+
+
+def commit(*stores: Store) -> None:
+    for store in stores:
+        store.drain()
+        store.commit(Checkpoint(1, "t"))
+
+
+def fill(store: Store, names: str) -> None:
+    for name in names:
+        store.put(name, 1)
+    commit(store)
+
+
+def test_what_was_committed_is_found_without_the_disk() -> None:
+    disk = CountingDisk()
+    store = store_on(disk, ObjectCache(10_000))
+    store.put("a", 1)
+    store.put("b", [1])
+    commit(store)
+    assert (store.get("a"), store.get("b"), store.update("b").value) == (1, [1], [1])
+    assert disk.gets == 0
+
+
+def test_what_was_read_is_found_without_the_disk_the_next_time() -> None:
+    disk = CountingDisk()
+    fill(store_on(disk, ObjectCache(0)), "ab")
+    store = store_on(disk, ObjectCache(10_000))
+    for _ in range(3):
+        assert store.get("a") == 1
+    assert disk.gets == 1
+
+
+@pytest.mark.parametrize("outcome", [commit, Store.rollback])
+def test_an_object_that_a_reader_changed_is_not_met_again(
+    outcome: Callable[[Store], object],
+) -> None:
+    store = store_on(MemoryDisk(), ObjectCache(10_000))
+    store.put("a", [1])
+    commit(store)
+    for _ in range(2):
+        read = store.get("a")
+        assert read == [1]
+        read.append(2)
+        assert store.get("a") == [1]
+        outcome(store)
+        assert store.get("a") == [1]
+
+
+def test_a_rolled_back_object_is_not_met_again() -> None:
+    store = store_on(MemoryDisk(), ObjectCache(10_000))
+    for value in ([1], 1):
+        store.put("a", value)
+        commit(store)
+        entry = store.update("a")
+        entry.value = "changed"
+        entry.timestamp_ms = 9
+        store.drain()
+        store.rollback()
+        found = store.entry("a")
+        assert found is not None
+        assert (found.value, found.timestamp_ms) == (value, 1)
+        assert store.update("a").value == value
+        store.rollback()
+
+
+def test_an_object_that_user_code_keeps_and_changes_after_the_commit_changes_no_store() -> None:
+    cache = ObjectCache(10_000)
+    one, other = store_on(MemoryDisk(), cache), store_on(MemoryDisk(), cache)
+    shared = {"n": 1}
+    one.put("a", shared)
+    other.put("a", shared)
+    commit(one, other)
+    value: Any = one.update("a").value
+    value["n"] = 2
+    shared["n"] = 3
+    assert other.update("a").value == {"n": 1}
+
+
+def test_the_value_before_is_decoded_from_bytes_whatever_became_of_the_object() -> None:
+    disk = CountingDisk()
+    store = store_on(disk, ObjectCache(10_000))
+    store.put("a", [1])
+    store.put("b", 5)
+    commit(store)
+    entry = store.update("a")
+    value: Any = entry.value
+    value.append(2)
+    assert store.before(entry) == [1]
+    store.put("b", 6)
+    store.put("c", 7)
+    before = {entry.key: store.before(entry) for entry in store.dirty()}
+    assert before == {"a": [1], "b": 5, "c": None}
+
+
+def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_first() -> None:
+    cache = ObjectCache(4 * 400)
+    one, other = store_on(MemoryDisk(), cache), store_on(MemoryDisk(), cache)
+    fill(one, "ab")
+    fill(other, "cd")
+    one.update("a").value = 2
+    commit(one)
+    fill(other, "ef")
+    held = {key for store in (one, other) for key in store._cached.entries}
+    assert held == {b"a", b"d", b"e", b"f"}
+    assert 0 < cache.used_bytes <= 4 * 400
+    assert {key: one.get(key) for key in "ab"} == {"a": 2, "b": 1}
+
+
+def test_reading_keeps_an_entry_from_going() -> None:
+    cache = ObjectCache(3 * 400)
+    store = store_on(MemoryDisk(), cache)
+    for name in "abc":
+        fill(store, name)
+    store.get("a")
+    fill(store, "d")
+    assert set(store._cached.entries) == {b"a", b"c", b"d"}
+
+
+def test_what_the_budget_counts_stays_right_through_updates_deletions_and_rollbacks() -> None:
+    cache = ObjectCache(1_000_000)
+    store = store_on(MemoryDisk(), cache)
+    for round_ in range(4):
+        for number in range(20):
+            store.update(f"{number}").value = "x" * (number * round_)
+        store.delete(f"{round_}")
+        if round_ % 2:
+            commit(store)
+        else:
+            store.drain()
+            store.rollback()
+        counted = cache.used_bytes
+        store._cached.count()
+        assert cache.used_bytes == counted
+    store.close()
+    assert cache.used_bytes == 0
+
+
+def test_nothing_is_kept_without_a_budget() -> None:
+    disk = CountingDisk()
+    store = store_on(disk, ObjectCache(0))
+    fill(store, "a")
+    assert (store.get("a"), store.get("a"), disk.gets) == (1, 1, 2)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    parts: tuple[int, ...]
+    more: Any = None
+
+
+@dataclass
+class Plain:
+    parts: list[int] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, True),
+        ("a", True),
+        ((1, ("b", None)), True),
+        (Frozen((1, 2)), True),
+        (Frozen((1, 2), more=[]), False),
+        ((1, []), False),
+        ([], False),
+        ({}, False),
+        (Plain(), False),
+        (bytearray(), False),
+    ],
+)
+def test_only_what_nobody_can_change_counts_as_immutable(value: object, expected: bool) -> None:
+    assert immutable(value) is expected
+
+
+VALUES: dict[str, Callable[[int], Any]] = {
+    "integers": lambda n: n + 1_000,
+    "text": lambda n: f"{n:0200}",
+    "small dicts": lambda n: {"count": n + 1_000, "name": f"name {n}"},
+    "lists": lambda n: [f"item {n} {i}" for i in range(30)],
+    "growing lists": lambda n: [n * 1_000 + i for i in range(n % 50)],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_uncommitted_bytes_are_about_the_memory_that_writes_take(kind: str) -> None:
+    make = VALUES[kind]
+    store = store_on(MemoryDisk(), ObjectCache(0))
+    assert store.uncommitted_bytes == 0
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(5_000):
+            store.put(f"key-{number}", make(number))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / 2 < store.uncommitted_bytes < taken * 2
+
+
+def test_the_memory_of_the_cache_is_about_its_budget() -> None:
+    budget = 2_000_000
+    store = store_on(MemoryDisk(), ObjectCache(budget))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            store.put(f"key-{number}", number + 1_000)
+        commit(store)
+        gc.collect()
+        with_all, _ = tracemalloc.get_traced_memory()
+        store._cached.clear()
+        gc.collect()
+        without, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert budget / 2 < with_all - without < budget * 1.5
