@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from streams.config import load_config
+from streams.errors import TaskMigrated
+from streams.positions import Committed, Partition
+from streams.runtime.clients import Clients, group_metadata
 from streams.runtime.commit import Step
 from tests.integration.cluster import Topics, Worker, stored_counts
 
@@ -61,3 +65,32 @@ def test_a_rolling_restart_switches_the_guarantee_while_the_group_runs(
     for worker in workers.values():
         worker.finish()
     assert topics.counts() == topics.truth
+
+
+def test_only_an_offset_shows_the_group_who_writes(topics: Topics, new_worker: NewWorker) -> None:
+    """Why every transaction carries an offset of each task: without one a stranger's is committed,
+    by Kafka too."""
+    worker = new_worker()
+    worker.start()
+    topics.load(100)
+    topics.wait_for_counts(topics.loaded)
+    config = load_config(bootstrap_servers=topics.servers)
+    clients = Clients(topics.application, config, topics.servers)
+    stale = group_metadata(topics.application, 0, "of-an-old-generation", None)
+    committed = [(Partition(topics.source, 0), Committed(0, ""))]
+    for offsets in ([], committed):
+        zombie = clients.producer(f"{topics.application}-zombie")
+        zombie.begin()
+        zombie.produce(topics.target, b"stray", b"of a punctuation", 0)
+        zombie.flush()
+        if offsets:
+            with pytest.raises(TaskMigrated, match=r"nknown member|generation"):
+                zombie.commit(offsets, stale)
+            zombie.close()
+        else:
+            zombie.commit(offsets, stale)
+            zombie.end()
+            zombie.close()
+        strays = [pair for pair in topics.committed() if pair.value == b"stray"]
+        assert len(strays) == 1, "the one without an offset, and it alone"
+    worker.finish()
