@@ -1,19 +1,16 @@
 """Source: a message from the consumer becomes key, value and timestamp, and moves stream time.
 
-A record with a negative timestamp is dropped and counted (Kafka Streams' RecordQueue).
+A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
-from streams.errors import SerdeError
+from streams.errors import SerdeError, StreamsError
 from streams.handling import Stage
 from streams.topology.nodes import Context, Emit, SourceNode
-
-log = logging.getLogger(__name__)
 
 
 def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable[[Any], None]:
@@ -41,8 +38,13 @@ def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable
         if timestamp_ms > context.stream_time_ms:
             context.stream_time_ms = timestamp_ms
         elif timestamp_ms < 0:
-            context.dropped += 1
-            log.warning("%s is dropped: its timestamp is %d", context.origin(), timestamp_ms)
+            untimely = StreamsError(
+                f"step {node.name!r} can't take {context.origin()}: its timestamp is "
+                f"{timestamp_ms}, so it has no place in time. Write it with one, or skip it "
+                "(deserialization_handler)"
+            )
+            cause = ValueError(f"timestamp {timestamp_ms}")
+            context.failed(Stage.DESERIALIZATION, node.name, cause, untimely)
             return
         downstream(key, value, timestamp_ms)
 

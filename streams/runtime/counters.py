@@ -12,8 +12,8 @@ class Counters:
     records: int = 0
     """Processed, those that were rolled back later included."""
     dropped: int = 0
-    """Of these passed over, as Kafka Streams' dropped-records counts them: a negative timestamp, no
-    key or value to aggregate, a failure that a handler skipped or made a dead letter of."""
+    """Of these passed over, as Kafka Streams' dropped-records counts them: no key or value to
+    aggregate, a failure that a handler skipped or made a dead letter of."""
     dead_letters: int = 0
     punctuations: int = 0
     commits: int = 0

@@ -12,6 +12,7 @@ import pytest
 from state.errors import Corrupt
 from streams import ProcessorContext, Record
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.handling import Handlers
 from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
 from streams.positions import Partition
@@ -233,8 +234,15 @@ def test_after_a_restart_stream_time_punctuates_without_waiting_for_a_record(
     assert called == [700]
 
 
-def test_a_record_with_a_negative_timestamp_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_a_record_with_a_negative_timestamp_fails_and_is_named(tmp_path: Path) -> None:
     world = World(mapping(str.upper), tmp_path)
+    load_times(world, INPUT, 5, -1, 6)
+    with pytest.raises(StreamsError, match=r"can't take in\[0\]@1: its timestamp is -1"):
+        world.run_until(world.consumed)
+
+
+def test_a_record_with_a_negative_timestamp_can_be_skipped(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path, handlers=Handlers(deserialization="skip"))
     load_times(world, INPUT, 5, -1, 6)
     world.run_until(world.consumed)
     assert values(world) == ["IN@5", "IN@6"]
