@@ -64,7 +64,8 @@ class Lock:
     def _take(self) -> bool:
         """Lock the file of that path; False if it is no longer the file of that path."""
         try:
-            self._path.parent.mkdir(exist_ok=True)
+            with suppress(FileExistsError):  # mkdir(exist_ok=True) fails if it goes meanwhile
+                self._path.parent.mkdir()
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._is_there():

@@ -83,11 +83,8 @@ def test_a_lock_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 
 
 SWAP = """
-mine, other = {order}
-held = directory.lock_task(mine)
+wanted, other = {order}
 for _ in range(100):
-    held.release()
-    wanted, mine, other = other, other, mine
     for attempt in range(100_000):
         try:
             held = directory.lock_task(wanted)
@@ -96,7 +93,8 @@ for _ in range(100):
             time.sleep(0.0001)
     else:
         sys.exit("never got " + wanted)
-held.release()
+    wanted, other = other, wanted
+    held.release()
 print("swapped", flush=True)
 """
 
@@ -106,5 +104,10 @@ def test_two_processes_that_swap_their_tasks_both_get_on(tmp_path: Path) -> None
         started(tmp_path, SWAP.format(order=order))
         for order in ("('0_0', '0_1')", "('0_1', '0_0')")
     ]
-    for process in processes:
-        assert process.communicate(timeout=60)[0] == "swapped\n"
+    try:
+        said = [process.communicate(timeout=60)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    assert said == ["swapped\n"] * 2
