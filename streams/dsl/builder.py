@@ -42,6 +42,8 @@ class Builder:
     ) -> Store:
         """The key-value store that `step` keeps its results in, declared: its alone to write."""
         kept = Store.persistent(store) if isinstance(store, str) else store
+        if not isinstance(kept, Store):
+            raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
         spec = kept.spec(key, value, kind=StoreKind.KEY_VALUE, step=step)
         self.graph.declare(spec, owner=object())
         return kept

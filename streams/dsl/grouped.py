@@ -14,6 +14,7 @@ from streams import serdes
 from streams.dsl.builder import Builder, callable_for, known
 from streams.dsl.materialized import Store
 from streams.dsl.table import Table
+from streams.errors import TopologyError
 from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
 from streams.operators.count import count
 from streams.operators.filter import drop
@@ -58,8 +59,10 @@ class Grouped(Generic[K, V]):
     ) -> Table[K, V]:
         """The values of each key combined: `reducer(old, new)`. A key's first value is taken as it
         is; None deletes the key."""
-        callable_for(self._builder.graph.name("KSTREAM-REDUCE", name), reducer)
-        return self._folded("KSTREAM-REDUCE", reducing(reducer), self._value, store, name)
+        step = self._builder.graph.name("KSTREAM-REDUCE", name)
+        callable_for(step, reducer)
+        value = known(self._value, "value", step)
+        return self._folded("KSTREAM-REDUCE", reducing(reducer), value, store, name)
 
     def aggregate(
         self,
@@ -79,6 +82,8 @@ class Grouped(Generic[K, V]):
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
         for function in (initializer, aggregator):
             callable_for(step, function)
+        if value is None and not (isinstance(store, Store) and store.value):
+            raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         fold = aggregating(initializer, aggregator)
         return self._folded("KSTREAM-AGGREGATE", fold, value, store, name)
 

@@ -149,6 +149,9 @@ class Store:
                 "about: for entries that go after a time use ttl="
             )
         key, value = self.key or key, self.value or value
+        for what, serde in (("key", key), ("value", value)):
+            if serde is not None and not isinstance(serde, Serde):
+                raise TopologyError(f"store {self.name!r}: {what}={serde!r} is not a serde")
         if key is None or value is None:
             what = "key" if key is None else "value"
             raise TopologyError(

@@ -15,6 +15,8 @@ from streams.topology.nodes import Binding, Emit
 K2 = TypeVar("K2", default=Any)
 V2 = TypeVar("V2", default=Any)
 
+_NO_RECORD: Any = object()
+
 
 class RecordMetadata(NamedTuple):
     """Where the record being processed was read."""
@@ -122,13 +124,29 @@ class ProcessorContext(Generic[K2, V2]):
 class FixedKeyContext(ProcessorContext[K2, V2]):
     """Refuses to forward another key than the record's: for `process_values`."""
 
-    key: Any = None
+    key: Any = _NO_RECORD
     """Of the record being processed."""
 
+    def schedule(
+        self,
+        interval: Duration,
+        callback: Callable[[int], object],
+        *,
+        clock: Literal["stream", "wall"] = "stream",
+    ) -> Callable[[], None]:
+        """As any processor's. What the callback forwards has the keys that it chooses."""
+
+        def between_records(now_ms: int) -> None:
+            self.key = _NO_RECORD
+            callback(now_ms)
+
+        return super().schedule(interval, between_records, clock=clock)
+
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
-        if self._task.message is not None and record.key is not self.key and record.key != self.key:
+        key = self.key
+        if record.key is not key and key is not _NO_RECORD and record.key != key:
             raise StreamsError(
                 f"step {self._at.step!r} forwards the key {record.key!r:.200} for a record with "
-                f"the key {self.key!r:.200}: process_values can't change the key, process can"
+                f"the key {key!r:.200}: process_values can't change the key, process can"
             )
         super().forward(record, to)

@@ -279,6 +279,23 @@ def test_a_processor_of_values_cannot_change_the_key() -> None:
         BoundTask(app).pipe("k", "v")
 
 
+def test_nor_of_what_a_commit_brings_but_what_a_timer_forwards_has_any_key() -> None:
+    class Ticking(Through):
+        def init(self, context: ProcessorContext[str, Any]) -> None:
+            context.schedule(1, lambda now_ms: context.forward(Record("any", "tick", now_ms)))
+
+    app = App("a")
+    counts = app.stream("in", **BOTH).group_by_key().count(store="c").to_stream()
+    changing: Any = lambda: Ticking(lambda record: record.with_key("other"))  # noqa: E731
+    counts.process_values(changing, name="keep", value=serdes.string).to("out")
+    task = BoundTask(app)
+    task.pipe("k", "v")
+    task.punctuate(5)
+    assert task.pairs == [(b"any", b"tick")]
+    with pytest.raises(StreamsError, match=r"'keep' forwards the key 'other'.* the key 'k'"):
+        task.flush()
+
+
 def test_two_processors_share_a_store_and_so_a_sub_topology() -> None:
     app = App("a")
     app.add_store(SEEN)

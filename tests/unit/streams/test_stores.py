@@ -124,6 +124,11 @@ def retention_without_windows(app: App) -> Any:
     return app.stream("t", **BOTH).group_by_key().count(store=store, name="tally")
 
 
+def grouped(app: App, change: Any = None, **more: Any) -> Any:
+    stream: Any = app.stream("t", **BOTH)
+    return (stream if change is None else stream.map(change, **more)).group_by_key()
+
+
 def name_too_long(app: App) -> Any:
     app.stream("t", **BOTH).group_by_key().count(store="s" * 240)
     return app.topology()
@@ -155,6 +160,24 @@ def one_store_for_two_counts(app: App) -> Any:
         (in_another_kind, "step 'tally' needs a key-value store, and 'w' is a window store"),
         (retention_without_windows, "store 'c' of step 'tally' has no windows"),
         (name_too_long, "store 'sss.*'a-sss.*at most 249 characters"),
+        (lambda app: grouped(app).count(store=7, name="tally"), "'tally': store=7 is neither a"),
+        (
+            lambda app: grouped(app).aggregate(list, print, name="fold"),
+            "step 'fold' needs the serde of its aggregate: value=",
+        ),
+        (
+            lambda app: grouped(app).aggregate(list, print, name="fold", value="json"),
+            "store 'fold-STATE-STORE': value='json' is not a serde",
+        ),
+        (
+            lambda app: grouped(app).aggregate([], print, name="fold", value=serdes.json),
+            r"step 'fold' needs a function, got \[\]",
+        ),
+        (lambda app: grouped(app).reduce("+", name="fold"), r"'fold' needs a function, got '\+'"),
+        (
+            lambda app: grouped(app, lambda k, v: (k, v), key=serdes.string).reduce(max, name="f"),
+            "step 'f' needs a value serde",
+        ),
         (one_store_for_two_counts, "store 'c' is used twice"),
     ],
 )
