@@ -35,6 +35,7 @@ from streams.runtime.restorer import Restorer
 from streams.topology.build import Topology
 
 _REASON_MAX = 500
+_RESTORE_ANSWER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,8 @@ def stream_loop(
             restorer=Restorer(
                 f"restore-{number}",
                 clients.restore_consumer(f"restore-{number}"),
-                admin,
+                # It asks again by itself; a rebalance, or a stop, waits for what it has asked.
+                clients.admin(timeout_s=_RESTORE_ANSWER_S),
                 worker.host,
                 transactions=config.exactly_once,
                 timeout_ms=config.task_timeout_ms,

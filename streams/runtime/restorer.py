@@ -45,7 +45,8 @@ log = logging.getLogger(__name__)
 _RECORDS_MAX = 10_000
 _WAIT_S = 0.02
 _RETRY_S = 0.2
-_STILL_S = 2.0
+_STILL_S = 1.0
+_FIRST_REPORT_S = 2.0
 _REPORT_EVERY_S = 5.0
 _DAMAGED_MAX = 3
 """A task's stores may be found damaged so often before the machine is taken to be."""
@@ -310,7 +311,7 @@ class Restorer(Generic[T]):
         self._replays[logged.changelog] = replay
         job.behind.add(logged.changelog)
         if not self.progress:
-            self._report_at = now_s + _REPORT_EVERY_S
+            self._report_at = now_s + _FIRST_REPORT_S
         self._tell("on_restore_start", logged, begin.position, changelog.end)
         return True
 

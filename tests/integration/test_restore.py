@@ -63,8 +63,9 @@ def until_rebalanced(running: RunningApp, count: int) -> None:
 
 
 def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_reads_nothing_twice(
-    topics: Topics, tmp_path: Path
+    topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     changelog = f"{topics.application}-counts-changelog"
     with started(topics, tmp_path / "lost") as running:
         for _ in range(3):
@@ -76,6 +77,11 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
     with started(topics, tmp_path / "here") as here:
         # All of it is read, and none of the tasks may run: what is open may yet be committed.
         until_restored(here, committed)
+        wait_until(
+            lambda: "waiting for an open transaction to end" in caplog.text,
+            timeout_s=30,
+            what="the restore to wait",
+        )
         with started(topics, tmp_path / "there") as there:
             until_rebalanced(here, 2)
             until_rebalanced(there, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from confluent_kafka import KafkaError, Producer
@@ -31,8 +32,9 @@ class Clients:
         self._servers = servers
         self._timeout_s = config.request_timeout_ms / 1000
 
-    def admin(self) -> Admin:
-        return Admin(self._common("admin"), self._servers, self._timeout_s)
+    def admin(self, timeout_s: float = math.inf) -> Admin:
+        """Asks, and waits for an answer so long, at most `request_timeout_ms`."""
+        return Admin(self._common("admin"), self._servers, min(timeout_s, self._timeout_s))
 
     def consumer(self, name: str) -> DataConsumer:
         """Reads committed records; an offset outside a topic is an error, not a jump."""

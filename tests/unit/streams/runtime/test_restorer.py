@@ -254,6 +254,30 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
     assert [message.offset() for message in world.consumer.taken] == [2]
 
 
+class BulkDisk(MemoryDisk):
+    """What was loaded is durable after `loaded` only."""
+
+    durable: Checkpoint | None = None
+
+    def loaded(self) -> None:
+        self.durable = super().checkpoint()
+
+
+def test_what_a_task_has_got_is_durable_when_it_is_taken_back_and_when_it_is_ready() -> None:
+    world = Restoring(batch=1)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    disk = BulkDisk()
+    logged = world.store(disk=disk)
+    world.restorer.begin([world.task(logged)])
+    world.turns(1)
+    assert disk.durable is None
+    world.restorer.withdraw(["0_0"])
+    assert disk.durable is not None
+    assert disk.durable.position == 1
+    world.restore(logged)
+    assert disk.durable.position == 2
+
+
 def test_a_task_taken_back_before_anything_was_asked_or_when_it_is_ready_is_given_once() -> None:
     world = Restoring()
     first, second = world.task(world.store()), world.task(name="0_1")
