@@ -2,8 +2,8 @@
 
     SIGTERM, SIGINT   the first: `stop`. The worker commits, leaves its group and ends with status
                       0; or, when `timeout_s` has passed, with status 1 and a message that says
-                      what keeps it. Where not even that gets through (a function that never gives
-                      the interpreter back) the stacks of all threads are printed instead.
+                      what keeps it. Where not even that gets through (C code that keeps the
+                      interpreter lock) the stacks of all threads are printed instead.
     again             the process ends at once, with status 128 and the signal's number
 
 Nothing is lost either way: what was not committed is processed again by whoever gets the tasks.
