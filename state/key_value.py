@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from state.entry import Entry, ValueAndTimestamp
 from state.keys import after
@@ -74,7 +74,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         return self._between(key_from, key_to, reverse=True)
 
     def prefix_scan(
-        self, prefix: object, serialize: Callable[[object], bytes] | None = None
+        self, prefix: object, serialize: Callable[[Any], bytes] | None = None
     ) -> Iterator[tuple[K, V]]:
         """Keys whose bytes begin with those of `prefix`, and their values, in order.
 
@@ -100,11 +100,9 @@ class KeyValueStore(TransactionalStore[K, V]):
         return self._items(None, None, reverse=True)
 
     def approximate_count(self) -> int:
-        """About how many keys have a value: of what this transaction has written, those that it
-        did not look up before are counted as new."""
-        added = sum(
-            (entry.value is not None) - bool(entry.stored) for entry in self._overlay.values()
-        )
+        """About how many keys have a value. Of what this transaction has written, a key that it did
+        not look up before is counted as new, and one that it deleted as having had a value."""
+        added = sum(map(_added, self._overlay.values()))
         return max(self._disk.approximate_count() + added, 0)
 
     def _between(
@@ -127,3 +125,10 @@ class KeyValueStore(TransactionalStore[K, V]):
 
     def _disk_key_of(self, key: K) -> bytes:
         return self._encoded(key)
+
+
+def _added(entry: Entry[Any, Any]) -> int:
+    """By how many keys a write makes the store larger."""
+    if entry.value is None:
+        return 0 if entry.stored is None else -1
+    return 0 if entry.stored else 1

@@ -15,66 +15,73 @@ _PIECE_MAX = 1_000
 
 
 class SortedKeys:
-    """Keys in order, cut into pieces, so that adding one moves few others."""
+    """Keys in order, cut into pieces, so that adding one moves few others.
+
+    One thread writes, others may read meanwhile: a reader looks at a copy of the list of pieces,
+    and no piece in it is ever empty.
+    """
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         ordered = sorted(keys)
         half = _PIECE_MAX // 2
-        self._pieces = [ordered[i : i + half] for i in range(0, len(ordered), half)] or [[]]
-        self._firsts = [piece[0] if piece else b"" for piece in self._pieces]
-        """No key of a piece is smaller than this; those of the pieces before all are."""
+        self._pieces = [ordered[i : i + half] for i in range(0, len(ordered), half)]
 
     def add(self, key: bytes) -> None:
         """Add a key that is not there."""
-        number = self._piece_of(key)
+        if not self._pieces:
+            self._pieces.append([key])
+            return
+        number = _piece_of(self._pieces, key)
         piece = self._pieces[number]
         insort(piece, key)
-        self._firsts[number] = min(self._firsts[number], key)
         if len(piece) > _PIECE_MAX:
             half = len(piece) // 2
             self._pieces[number : number + 1] = [piece[:half], piece[half:]]
-            self._firsts.insert(number + 1, piece[half])
 
     def remove(self, key: bytes) -> None:
         """Remove a key that is there."""
-        number = self._piece_of(key)
+        number = _piece_of(self._pieces, key)
         piece = self._pieces[number]
-        del piece[bisect_left(piece, key)]
-        if not piece and len(self._pieces) > 1:
-            del self._pieces[number], self._firsts[number]
+        if len(piece) == 1:
+            del self._pieces[number]
+        else:
+            del piece[bisect_left(piece, key)]
 
     def between(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
         """Keys from `first` up to, and without, `last`. Keys may come and go meanwhile."""
         start = b"" if first is None else first
-        while True:
-            number = self._piece_of(start)
-            piece = self._pieces[number]
-            end = len(piece) if last is None else bisect_left(piece, last)
-            ends_here = end < len(piece) or number + 1 == len(self._firsts)
-            following = b"" if ends_here else self._firsts[number + 1]
-            yield from piece[bisect_left(piece, start) : end]
-            if ends_here:
+        while pieces := self._pieces.copy():
+            number = _piece_of(pieces, start)
+            found = pieces[number].copy()
+            following = pieces[number + 1][0] if number + 1 < len(pieces) else None
+            end = len(found) if last is None else bisect_left(found, last)
+            yield from found[bisect_left(found, start) : end]
+            if following is None or end < len(found):
                 return
             start = following
 
     def between_reversed(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
         """`between`, from the last to the first."""
         bound = last
-        while True:
-            pieces = len(self._firsts)
-            number = (pieces if bound is None else bisect_left(self._firsts, bound)) - 1
-            if number < 0:
+        while pieces := self._pieces.copy():
+            number = len(pieces) if bound is None else bisect_left(pieces, bound, key=_first)
+            if number == 0:
                 return
-            piece = self._pieces[number]
-            start = 0 if first is None else bisect_left(piece, first)
-            end = len(piece) if bound is None else bisect_left(piece, bound)
-            bound = self._firsts[number]
-            yield from piece[start:end][::-1]
+            found = pieces[number - 1].copy()
+            start = 0 if first is None else bisect_left(found, first)
+            end = len(found) if bound is None else bisect_left(found, bound)
+            bound = found[0]
+            yield from found[start:end][::-1]
             if start > 0:
                 return
 
-    def _piece_of(self, key: bytes) -> int:
-        return max(bisect_right(self._firsts, key) - 1, 0)
+
+def _first(piece: list[bytes]) -> bytes:
+    return piece[0]
+
+
+def _piece_of(pieces: list[list[bytes]], key: bytes) -> int:
+    return max(bisect_right(pieces, key, key=_first) - 1, 0)
 
 
 class MemoryDisk:
