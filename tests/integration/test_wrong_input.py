@@ -130,6 +130,20 @@ def test_a_users_function_that_fails_names_the_record_and_the_line(
     check(program.run(), f"{program.name}-in[0]@0", "ZeroDivisionError", "program.py:5")
 
 
+def test_a_dead_letter_topic_that_does_not_exist(program: Program) -> None:
+    program.topics("in", "out")
+    result = program.run("--set", f"processing_handler=dead_letter:{program.name}-dead")
+    check(result, f"dead-letter topic '{program.name}-dead' does not exist", "create it")
+
+
+def test_a_record_that_is_too_large(program: Program, embedded: Broker) -> None:
+    program.write('stream.map_values(lambda v: v * 2_000_000).to("{name}-out", name="write")')
+    program.topics("in", "out")
+    produce(embedded.bootstrap_servers, f"{program.name}-in", b"k", b"v")
+    check(program.run(), "step 'write'", f"{program.name}-in[0]@0", f"topic '{program.name}-out'",
+          "MSG_SIZE_TOO_LARGE")  # fmt: skip
+
+
 def test_a_broker_that_is_not_there(program: Program) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
