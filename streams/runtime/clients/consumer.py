@@ -24,14 +24,15 @@ class DataConsumer:
         self._known: dict[str, int] = {}
         self._begun: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
+        self._unasked: set[Partition] = set()
         self._idle = False
 
     def add(self, positions: Mapping[Partition, int]) -> None:
         """Begin to read each partition at its position."""
-        for topic, number in positions:
-            if number >= self._known.get(topic, 0):
-                self._learn(topic)
+        for topic in {topic for topic, number in positions if number >= self._known.get(topic, 0)}:
+            self._learn(topic)
         self._begun |= positions
+        self._unasked |= positions.keys()
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _learn(self, topic: str) -> None:
@@ -45,10 +46,12 @@ class DataConsumer:
 
     def remove(self, partitions: Iterable[Partition]) -> None:
         """Read these no longer."""
-        for partition in list(partitions):
+        gone = list(partitions)
+        for partition in gone:
             self.resume(partition)  # or it would be paused when it is added again
             self._begun.pop(partition, None)
-        self._consumer.incremental_unassign([TopicPartition(*p) for p in partitions])
+            self._unasked.discard(partition)
+        self._consumer.incremental_unassign([TopicPartition(*p) for p in gone])
 
     def pause(self, partition: Partition) -> None:
         """Take no records of it until `resume`; its position stays."""
@@ -62,22 +65,24 @@ class DataConsumer:
             self._consumer.resume([TopicPartition(*partition)])
 
     def lag(self, partition: Partition) -> int | None:
-        """How many offsets are there that were not taken; None before the broker has told its end.
+        """How many offsets are there that were not taken; None if the broker does not say.
 
-        The end is known from the last fetch. That is the high watermark, and an open transaction
-        lies below it: after a `take` that came back with nothing, the last stable offset is asked.
+        The broker is asked once for each partition that was added: what librdkafka knows may be of
+        a time before. From then on it is as of the last fetch; but that is the high watermark, and
+        an open transaction lies below it, so after a `take` that came back with nothing the last
+        stable offset is asked again.
         """
         asked = TopicPartition(*partition)
         (found,) = self._consumer.position([asked])
         position: int = found.offset if found.offset >= 0 else self._begun[partition]
         end: int = self._consumer.get_watermark_offsets(asked, cached=True)[1]
-        if end < 0:
-            return None
-        if end > position and self._idle:
+        if partition in self._unasked or (end > position and self._idle):
             try:
                 end = self._consumer.get_watermark_offsets(asked, _ASK_S)[1]
+                self._unasked.discard(partition)
             except KafkaException as error:
                 log.info("end of %s: %s", partition, error.args[0].str())
+                return None
         return max(end - position, 0)
 
     def take(self, records_max: int, timeout_s: float) -> list[Message]:

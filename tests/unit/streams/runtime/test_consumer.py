@@ -1,0 +1,110 @@
+"""What the data consumer knows of its partitions: how far behind it is, and which are paused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from streams.positions import Partition
+from streams.runtime.clients import DataConsumer
+from streams.runtime.clients import consumer as module
+
+INPUT = Partition("in", 0)
+
+
+class Client:
+    """confluent-kafka's consumer, with one partition; `calls` are what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.position_at = -1001
+        self.cached, self.asked = -1001, 0
+        self.is_away = False
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.calls.append(name)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        self.calls.append("list_topics")
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None})})
+
+    def consume(self, records_max: int, timeout_s: float) -> list[Any]:
+        return []
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition("in", 0, self.position_at)]
+
+    def get_watermark_offsets(
+        self, partition: TopicPartition, timeout: float = -1, cached: bool = False
+    ) -> tuple[int, int]:
+        if cached:
+            return 0, self.cached
+        self.calls.append("ask")
+        if self.is_away:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return 0, self.asked
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def consumer(client: Client, monkeypatch: pytest.MonkeyPatch) -> DataConsumer:
+    monkeypatch.setattr(module, "made", lambda *given: client)
+    made = DataConsumer({})
+    made.add({INPUT: 5})
+    return made
+
+
+def test_the_lag_of_a_new_partition_is_asked_for(client: Client, consumer: DataConsumer) -> None:
+    client.cached = 5  # of a time before it was added
+    client.asked = 8
+    assert consumer.lag(INPUT) == 3
+    assert client.calls.count("ask") == 1
+
+
+def test_later_the_lag_is_as_of_the_last_fetch(client: Client, consumer: DataConsumer) -> None:
+    client.asked = 5
+    assert consumer.lag(INPUT) == 0
+    client.cached, client.position_at = 20, 12
+    assert consumer.lag(INPUT) == 8
+    assert client.calls.count("ask") == 1
+
+
+def test_the_lag_is_unknown_while_no_broker_answers(client: Client, consumer: DataConsumer) -> None:
+    client.is_away = True
+    assert consumer.lag(INPUT) is None
+    client.is_away = False
+    client.asked = 6
+    assert consumer.lag(INPUT) == 1
+
+
+def test_an_open_transaction_is_no_lag(client: Client, consumer: DataConsumer) -> None:
+    client.asked = client.position_at = 10
+    consumer.lag(INPUT)
+    client.cached = 15  # the high watermark, above what the transaction has written
+    assert consumer.lag(INPUT) == 5, "there may be something on its way"
+    consumer.take(10, 0)
+    assert consumer.lag(INPUT) == 0, "nothing has come: the last stable offset says why"
+
+
+def test_a_partition_that_was_paused_is_not_when_it_is_added_again(
+    client: Client, consumer: DataConsumer
+) -> None:
+    consumer.pause(INPUT)
+    consumer.remove(iter([INPUT]))
+    assert client.calls[-3:] == ["pause", "resume", "incremental_unassign"]
+
+
+def test_the_leaders_of_a_topic_are_looked_for_once_and_for_partitions_that_are_new(
+    client: Client, consumer: DataConsumer
+) -> None:
+    consumer.add({INPUT: 6})
+    assert client.calls.count("list_topics") == 1
+    consumer.add({Partition("in", 1): 0, Partition("in", 2): 0})
+    assert client.calls.count("list_topics") == 2
