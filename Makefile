@@ -69,8 +69,8 @@ liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told t
 containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
 	$(BIN)/pytest -q tests/containers
 
-bench: $(VENV)/installed  ## records a second beside a hand-written loop
-	$(BIN)/python -m benchmarks.throughput
+bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: two minutes
+	$(BIN)/python -m benchmarks.throughput $(OPTIONS)
 
 bench-restore: $(VENV)/installed  ## restore beside a hand-written loop; how soon a killed worker runs again
 	$(BIN)/python -m benchmarks.restore $(OPTIONS)

@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from rocksdict import Options, Rdict, WriteBatch
 
-from benchmarks.throughput import broker_at
+from benchmarks.runs import broker_at
 from state.rocksdb import RocksDisk
 from streams import App, Processor, Record, Store, serdes
 

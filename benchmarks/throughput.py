@@ -1,9 +1,10 @@
-"""Records a second of map and count, exactly once and at least once, beside a hand-written loop.
+"""Records a second of map and count beside a hand-written loop: guarantees, intervals, sizes.
 
-    python -m benchmarks.throughput [--broker host:port] [--records 200000] [--rounds 3]
+    python -m benchmarks.throughput [--quick] [--broker host:port] [--rounds 3]
 
 Ours and the loop alternate in one process on one broker; the ratio is of their medians. Every
-output is read back and checked before a figure is printed.
+output is read back and checked before a figure is printed. `--quick` is what CI runs: one size of
+records, few intervals. The whole takes half an hour.
 """
 
 from __future__ import annotations
@@ -11,31 +12,24 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 import typer
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.handwritten import count_by_key, map_values, run_loop
-from examples.demo.processes import Broker
-from streams import App, serdes
+from benchmarks.runs import Input, Runs, Way, broker_at
 
-PARTITIONS = 4
-KEYS = 10_000
-VALUE = "v" * 100
-COMMIT_INTERVAL_MS = 100
-WORK = {"map": map_values, "count": count_by_key}
+GUARANTEES = ("exactly_once_v2", "at_least_once")
+INTERVALS_MS = (10, 100, 1_000, 10_000)
+FEW_KEYS, MANY_KEYS = 10_000, 1_000_000
+RECORDS = {FEW_KEYS: 300_000, MANY_KEYS: 1_000_000}
 
-console = Console(width=100)
+console = Console(width=110)
 
 
 @dataclass(frozen=True)
@@ -43,6 +37,9 @@ class Figure:
     """One line of the table: medians over the rounds, in records a second."""
 
     operator: str
+    keys: int
+    value_bytes: int
+    commit_interval_ms: int
     guarantee: str
     ours: int
     by_hand: int
@@ -52,168 +49,95 @@ class Figure:
         return self.ours / self.by_hand
 
 
-class Bench:
-    """One broker with the input loaded."""
+@dataclass(frozen=True)
+class Part:
+    """What is measured on one input."""
 
-    def __init__(self, servers: str, records: int, directory: Path) -> None:
-        self._servers = servers
-        self._records = records
-        self._directory = directory
-        self._admin = AdminClient({"bootstrap.servers": servers})
-        self._runs = 0
-        self._id = uuid4().hex[:8]
-        self._input = self._topic("input")
-        queue = {"linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
-        producer = Producer({"bootstrap.servers": servers, **queue})
-        for number in range(records):
-            producer.produce(self._input, VALUE, f"key-{number % KEYS}")
-            if number % 10_000 == 0:
-                producer.poll(0)
-        producer.flush(60)
+    given: Input
+    operators: Sequence[str]
+    intervals_ms: Sequence[int]
 
-    def figure(self, operator: str, guarantee: str, rounds: int) -> Figure:
-        ours, by_hand = [], []
-        for _ in range(rounds):
-            by_hand.append(self._by_hand(operator, guarantee))
-            ours.append(self._ours(operator, guarantee))
-        return Figure(
-            operator,
-            guarantee,
-            round(self._records / statistics.median(ours)),
-            round(self._records / statistics.median(by_hand)),
+
+def parts(quick: bool) -> list[Part]:
+    """The inputs, and what is done with each."""
+    sizes, intervals = ((100,), (100, 1_000)) if quick else ((100, 1_000), INTERVALS_MS)
+    found: list[Part] = []
+    for value_bytes in sizes:
+        few = Input(RECORDS[FEW_KEYS], FEW_KEYS, value_bytes)
+        many = Input(RECORDS[MANY_KEYS], MANY_KEYS, value_bytes)
+        found.append(Part(few, ("map", "count"), intervals))
+        found.append(Part(many, ("count",), (1_000,) if quick else intervals))
+    return found
+
+
+def measure(runs: Runs, part: Part, rounds: int) -> list[Figure]:
+    """In each round every way once, ours beside the loop."""
+    ways = [
+        Way(operator, guarantee, interval_ms)
+        for operator in part.operators
+        for interval_ms in part.intervals_ms
+        for guarantee in GUARANTEES
+    ]
+    ours: dict[Way, list[float]] = {way: [] for way in ways}
+    by_hand: dict[Way, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way in ways:
+            by_hand[way].append(runs.by_hand(way))
+            ours[way].append(runs.ours(way))
+    given = part.given
+    return [
+        Figure(
+            way.operator,
+            given.keys,
+            given.value_bytes,
+            way.commit_interval_ms,
+            way.guarantee,
+            round(given.records / statistics.median(ours[way])),
+            round(given.records / statistics.median(by_hand[way])),
         )
+        for way in ways
+    ]
 
-    def _by_hand(self, operator: str, guarantee: str) -> float:
-        output = self._topic(f"by-hand-{operator}")
-        seconds = run_loop(
-            self._servers,
-            self._input,
-            partitions=PARTITIONS,
-            records=self._records,
-            exactly_once=guarantee == "exactly_once_v2",
-            commit_interval_s=COMMIT_INTERVAL_MS / 1000,
-            work=WORK[operator](output),
+
+def show(figures: Sequence[Figure]) -> None:
+    """A line for each operator, input and interval: both guarantees beside each other."""
+    table = Table(title="records a second, ours and by hand")
+    for column in ("operator", "keys", "bytes", "commit, ms"):
+        table.add_column(column, justify="right")
+    for guarantee in ("exactly once", "at least once"):
+        table.add_column(guarantee, justify="right")
+        table.add_column("by hand", justify="right")
+        table.add_column("ratio", justify="right")
+    table.add_column("once / at least", justify="right")
+    for once, least in zip(figures[::2], figures[1::2], strict=True):
+        table.add_row(
+            once.operator,
+            f"{once.keys:,}",
+            str(once.value_bytes),
+            f"{once.commit_interval_ms:,}",
+            *(f"{once.ours:,}", f"{once.by_hand:,}", f"{once.ratio:.2f}"),
+            *(f"{least.ours:,}", f"{least.by_hand:,}", f"{least.ratio:.2f}"),
+            f"{once.ours / least.ours:.2f}",
         )
-        self._check(operator, output)
-        return seconds
-
-    def _ours(self, operator: str, guarantee: str) -> float:
-        output = self._topic(f"ours-{operator}")
-        app = App(
-            f"bench-{self._id}-{self._runs}",
-            bootstrap_servers=self._servers,
-            processing_guarantee=guarantee,
-            commit_interval_ms=COMMIT_INTERVAL_MS,
-            state_dir=self._directory / "state",
-        )
-        if operator == "map":
-            records = app.stream(self._input, key=serdes.bytes, value=serdes.string)
-            records.map_values(str.upper).to(output)
-        else:
-            keyed = app.stream(self._input, key=serdes.string, value=serdes.bytes)
-            keyed.group_by_key().count(store="counts").to_stream().to(output)
-        with app.start() as running:
-            seconds = self._until_done(running.metrics)
-        self._check(operator, output)
-        return seconds
-
-    def _until_done(self, metrics: object) -> float:
-        """Seconds from the first record to the commit after the last one."""
-        assert callable(metrics)
-        began = 0.0
-        commits_at_end: int | None = None
-        deadline = time.perf_counter() + 300
-        while time.perf_counter() < deadline:
-            now = metrics()
-            if not began and now["records"]:
-                began = time.perf_counter()
-            if commits_at_end is None and now["records"] >= self._records:
-                commits_at_end = now["commits"]
-            if commits_at_end is not None and now["commits"] > commits_at_end:
-                return time.perf_counter() - began
-            time.sleep(0.002)
-        raise RuntimeError(f"not done after 300 s: {metrics()}")
-
-    def _topic(self, name: str) -> str:
-        self._runs += 1
-        topic = f"{self._id}-{self._runs}-{name}"
-        # Nothing may be deleted by age in the middle of a run.
-        new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
-        self._admin.create_topics([new])[topic].result(30)
-        return topic
-
-    def _check(self, operator: str, topic: str) -> None:
-        """The output is complete and right, or RuntimeError."""
-        found = 0
-        counts: dict[bytes, int] = {}
-        for key, value in read_committed(self._servers, topic):
-            found += 1
-            counts[key] = int.from_bytes(value, "big") if operator == "count" else 0
-        total = sum(counts.values()) if operator == "count" else found
-        if total != self._records:
-            raise RuntimeError(f"{topic}: {total} and not {self._records}")
-
-
-def read_committed(servers: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
-    """Every committed record of a topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "bench-reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-    at_end = 0
-    while at_end < PARTITIONS:
-        for message in consumer.consume(10_000, 1):
-            error = message.error()
-            if error is None:
-                yield message.key(), message.value()
-            elif error.code() == KafkaError._PARTITION_EOF:
-                at_end += 1
-    consumer.close()
-
-
-@contextmanager
-def broker_at(address: str, directory: Path) -> Iterator[str]:
-    """The address given, or an embedded broker in a process of its own."""
-    if address != "embedded":
-        yield address
-        return
-    broker = Broker(directory)
-    try:
-        yield broker.address
-    finally:
-        broker.stop()
+    console.print(table)
 
 
 def bench(
     broker: Annotated[str, typer.Option(help="embedded, or host:port.")] = "embedded",
-    records: Annotated[int, typer.Option(help="Records of the input.")] = 200_000,
+    quick: Annotated[bool, typer.Option("--quick", help="What CI runs.")] = False,
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
     """Measure and print."""
+    figures: list[Figure] = []
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at(broker, directory))
-        runs = Bench(servers, records, directory)
-        figures = [
-            runs.figure(operator, guarantee, rounds)
-            for operator in WORK
-            for guarantee in ("exactly_once_v2", "at_least_once")
-        ]
-    table = Table(title=f"{records:,} records of 100 bytes, commit every {COMMIT_INTERVAL_MS} ms")
-    for column in ("operator", "guarantee", "ours, records/s", "by hand, records/s", "ratio"):
-        table.add_column(column)
-    for figure in figures:
-        rates = f"{figure.ours:,}", f"{figure.by_hand:,}", f"{figure.ratio:.2f}"
-        table.add_row(figure.operator, figure.guarantee, *rates)
-    console.print(table)
+        for part in parts(quick):
+            runs = Runs(servers, part.given, directory)
+            figures += measure(runs, part, rounds)
+            runs.clear()
+    show(figures)
     if output is not None:
         output.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
 

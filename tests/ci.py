@@ -51,7 +51,7 @@ PARTS: Sequence[Part] = (
         (sys.executable, "-m", "examples.demo", "--guarantee", "at_least_once"),
         good=(0, 1),
     ),
-    Part("benchmark", (*MAKE, "bench")),
+    Part("benchmark", (*MAKE, "bench", "OPTIONS=--quick --rounds 1")),
     Part("benchmark of the broker", (*MAKE, "bench-broker", "OPTIONS=--quick")),
     Part("benchmark of groups", (*MAKE, "bench-groups", "OPTIONS=--quick")),
 )

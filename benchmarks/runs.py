@@ -1,0 +1,186 @@
+"""Runs of one operator on one broker: ours, and the hand-written loop, each output checked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.handwritten import count_by_key, map_values, run_loop
+from examples.demo.processes import Broker
+from streams import App, serdes
+from streams.running import RunningApp
+
+PARTITIONS = 4
+WORK = {"map": map_values, "count": count_by_key}
+_DONE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A topic's worth of records: how many, of how many keys in turn, how large."""
+
+    records: int
+    keys: int
+    value_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an input is processed."""
+
+    operator: str
+    guarantee: str
+    commit_interval_ms: int
+
+
+class Runs:
+    """One broker with one input loaded."""
+
+    def __init__(self, servers: str, given: Input, directory: Path) -> None:
+        self._servers = servers
+        self._given = given
+        self._directory = directory
+        self._admin = AdminClient({"bootstrap.servers": servers})
+        self._runs = 0
+        self._id = uuid4().hex[:8]
+        self._topics: list[str] = []
+        self._input = self._topic("input")
+        queue = {"linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
+        producer = Producer({"bootstrap.servers": servers, **queue})
+        value = "v" * given.value_bytes
+        for number in range(given.records):
+            producer.produce(self._input, value, f"key-{number % given.keys}")
+            if number % 10_000 == 0:
+                producer.poll(0)
+        if producer.flush(120):
+            raise RuntimeError("the input could not be written in 120 s")
+
+    def by_hand(self, way: Way) -> float:
+        """Seconds that the hand-written loop takes."""
+        output = self._topic(f"by-hand-{way.operator}")
+        seconds = run_loop(
+            self._servers,
+            self._input,
+            partitions=PARTITIONS,
+            records=self._given.records,
+            exactly_once=way.guarantee == "exactly_once_v2",
+            commit_interval_s=way.commit_interval_ms / 1000,
+            work=WORK[way.operator](output),
+        )
+        self._check(way.operator, output)
+        return seconds
+
+    def ours(self, way: Way, **settings: Any) -> float:
+        """Seconds that an application takes, from its first record to the last commit."""
+        output = self._topic(f"ours-{way.operator}")
+        app = App(
+            f"bench-{self._id}-{self._runs}",
+            bootstrap_servers=self._servers,
+            processing_guarantee=way.guarantee,
+            commit_interval_ms=way.commit_interval_ms,
+            transaction_timeout_ms=max(10_000, 3 * way.commit_interval_ms),
+            state_dir=self._directory / "state",
+            **settings,
+        )
+        if way.operator == "map":
+            records = app.stream(self._input, key=serdes.bytes, value=serdes.string)
+            records.map_values(str.upper).to(output)
+        else:
+            keyed = app.stream(self._input, key=serdes.string, value=serdes.bytes)
+            keyed.group_by_key().count(store="counts").to_stream().to(output)
+        with app.start() as running:
+            seconds = self._until_done(running)
+        self._check(way.operator, output)
+        return seconds
+
+    def clear(self) -> None:
+        """Remove the topics, so that the next input has the disk to itself."""
+        for answer in self._admin.delete_topics(self._topics).values():
+            answer.result(60)
+
+    def _until_done(self, running: RunningApp) -> float:
+        """As the loop does, it commits when the last record is done, whatever the interval."""
+        began = 0.0
+        closing: threading.Thread | None = None
+        commits = 0
+        deadline = time.perf_counter() + _DONE_S
+        while time.perf_counter() < deadline:
+            now = running.metrics()
+            if not began and now["records"]:
+                began = time.perf_counter()
+            if closing is None and now["records"] >= self._given.records:
+                commits = now["commits"]
+                closing = threading.Thread(target=running.close)
+                closing.start()
+            if closing is not None and (now["commits"] > commits or not closing.is_alive()):
+                seconds = time.perf_counter() - began
+                closing.join()
+                return seconds
+            time.sleep(0.002)
+        raise RuntimeError(f"not done after {_DONE_S:.0f} s: {running.metrics()}")
+
+    def _topic(self, name: str) -> str:
+        self._runs += 1
+        topic = f"{self._id}-{self._runs}-{name}"
+        # Nothing may be deleted by age in the middle of a run.
+        new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
+        self._admin.create_topics([new])[topic].result(30)
+        self._topics.append(topic)
+        return topic
+
+    def _check(self, operator: str, topic: str) -> None:
+        """The output is complete and right, or RuntimeError."""
+        found = 0
+        counts: dict[bytes, int] = {}
+        for key, value in read_committed(self._servers, topic):
+            found += 1
+            counts[key] = int.from_bytes(value, "big") if operator == "count" else 0
+        total = sum(counts.values()) if operator == "count" else found
+        if total != self._given.records:
+            raise RuntimeError(f"{topic}: {total} and not {self._given.records}")
+
+
+def read_committed(servers: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
+    """Every committed record of a topic."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bench-reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+    at_end = 0
+    while at_end < PARTITIONS:
+        for message in consumer.consume(10_000, 1):
+            error = message.error()
+            if error is None:
+                yield message.key(), message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at_end += 1
+    consumer.close()
+
+
+@contextmanager
+def broker_at(address: str, directory: Path) -> Iterator[str]:
+    """The address given, or an embedded broker in a process of its own."""
+    if address != "embedded":
+        yield address
+        return
+    broker = Broker(directory)
+    try:
+        yield broker.address
+    finally:
+        broker.stop()
