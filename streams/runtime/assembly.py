@@ -135,6 +135,7 @@ def stream_loop(
                 guarantee=config.processing_guarantee,
                 application=topology.application_id,
                 thread=member.instance_id,
+                is_member=member.is_current,
             ),
             stop=worker.stop,
             host=worker.host,

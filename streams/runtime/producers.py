@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.membership.connection import ConnectionLost
 from streams.runtime.clients import DataProducer
 from streams.runtime.task import Task
 
@@ -25,12 +26,20 @@ ONE_EACH = "exactly_once"
 
 class Producers:
     """The producers of one thread, made when a task needs them. `new` is given the name that tells
-    a producer from others: the transactional id, where there is one."""
+    a producer from others: the transactional id, where there is one. `is_member` asks the group
+    whether it still knows us."""
 
     def __init__(
-        self, new: Callable[[str], DataProducer], *, guarantee: str, application: str, thread: str
+        self,
+        new: Callable[[str], DataProducer],
+        *,
+        guarantee: str,
+        application: str,
+        thread: str,
+        is_member: Callable[[], bool],
     ) -> None:
         self._new = new
+        self._is_member = is_member
         self._one_each = guarantee == ONE_EACH
         self._application = application
         self._thread = thread
@@ -43,8 +52,20 @@ class Producers:
         name = f"{self._application}-{task}" if self._one_each else self._thread
         producer = self._made.get(name)
         if producer is None:
+            if self._one_each:
+                self._check_membership(task)
             producer = self._made[name] = self._new(name)
         return producer
+
+    def _check_membership(self, task: str) -> None:
+        """A new producer takes the task's transactional id from whoever has it: a zombie whose own
+        was fenced would take it back from its successor."""
+        try:
+            ours = self._is_member()
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"ask the group for our membership: {error}") from error
+        if not ours:
+            raise TaskMigrated(f"the group does not know this member any more: task {task} moved")
 
     def begin(self, task: str) -> None:
         """A task is about to write: make sure that its transaction is open."""

@@ -96,6 +96,7 @@ class Thread:
             guarantee=guarantee,
             application="a",
             thread="id",
+            is_member=lambda: True,
         )
         self.member = FakeMember(self.kafka, self.script)
         self.disks: dict[tuple[int, str], RecordingDisk] = {}

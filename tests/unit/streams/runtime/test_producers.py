@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.membership.connection import ConnectionLost
 from streams.runtime.producers import Producers
 from tests.unit.streams.runtime.fakes import FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
@@ -17,14 +18,23 @@ class Made:
         self.script = Script()
         self.made: list[FakeProducer] = []
         self._kafka = Kafka()
+        self.known = True
         self.producers = Producers(
-            self._new, guarantee=guarantee, application="app", thread="app-slot-0"
+            self._new,
+            guarantee=guarantee,
+            application="app",
+            thread="app-slot-0",
+            is_member=self._is_member,
         )
 
     def _new(self, name: str) -> FakeProducer:
         producer = FakeProducer(self._kafka, self.script, name=name)
         self.made.append(producer)
         return producer
+
+    def _is_member(self) -> bool:
+        with self.script.call("is_member"):
+            return self.known
 
     @property
     def names(self) -> list[str]:
@@ -91,3 +101,31 @@ def test_after_they_were_given_up_the_next_ones_are_new(guarantee: str) -> None:
         "producer.discard",
         "producer.init",
     ]
+
+
+def test_a_zombie_does_not_take_a_tasks_id_back_from_its_successor() -> None:
+    thread = Made("exactly_once")
+    thread.producers.of("0_0")
+    thread.producers.discard()  # fenced
+    thread.known = False
+    with pytest.raises(TaskMigrated, match="task 0_0 moved"):
+        thread.producers.of("0_0")
+    assert thread.names == ["app-0_0"]
+
+
+def test_no_tasks_id_is_taken_while_the_group_can_not_be_asked() -> None:
+    thread = Made("exactly_once")
+    thread.script.fail("is_member", ConnectionLost("gone"))
+    with pytest.raises(OutcomeUnknown, match="our membership: gone"):
+        thread.producers.of("0_0")
+    assert thread.names == []
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_the_producer_of_a_thread_is_made_without_asking_for_its_id_is_the_slots(
+    guarantee: str,
+) -> None:
+    thread = Made(guarantee)
+    thread.known = False
+    thread.producers.of("0_0")
+    assert "is_member" not in thread.script.calls

@@ -161,7 +161,11 @@ class World:
                     ),
                 ),
                 producers=Producers(
-                    self._new_producer, guarantee=guarantee, application="a", thread="a-slot-0"
+                    self._new_producer,
+                    guarantee=guarantee,
+                    application="a",
+                    thread="a-slot-0",
+                    is_member=self.member.is_current,
                 ),
                 stop=self.stop,
                 host=host,
