@@ -10,6 +10,7 @@ from streams.handling import ErrorContext, dead_letter
 from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
+from streams.runtime.progress import RestoreListener
 
 __all__ = [
     "App",
@@ -19,6 +20,7 @@ __all__ = [
     "ProcessorContext",
     "Record",
     "RecordMetadata",
+    "RestoreListener",
     "SerdeError",
     "Store",
     "StreamsConfig",

@@ -24,11 +24,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
-from operator import methodcaller
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Generic
 
 from state.errors import Corrupt
 from state.store import Checkpoint
@@ -38,74 +35,21 @@ from streams.runtime.changelog import Changelog, begin_at, is_over, tombstones_m
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.host import Event, Host, Spawned
 from streams.runtime.progress import RestoreListener, StoreProgress
+from streams.runtime.replay import Job, Replay, T, by_partition
 from streams.runtime.task import LoggedStore
 
 log = logging.getLogger(__name__)
 
 _RECORDS_MAX = 10_000
 _WAIT_S = 0.02
+_RECORDS_NEAR, _WAIT_NEAR_S = 1_000, 0.005
+"""A few records, or none but markers: nothing more comes to make a batch of."""
 _RETRY_S = 0.2
 _STILL_S = 1.0
 _FIRST_REPORT_S = 2.0
 _REPORT_EVERY_S = 5.0
 _DAMAGED_MAX = 3
 """A task's stores may be found damaged so often before the machine is taken to be."""
-
-
-class Restorable(Protocol):
-    """What the restorer sees of a task."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def stores(self) -> Mapping[str, LoggedStore]: ...
-
-    @property
-    def required(self) -> Mapping[Partition, int]:
-        """Where each changelog stood when the inputs' offsets were committed."""
-        ...
-
-
-T = TypeVar("T", bound=Restorable)
-
-
-@dataclass(slots=True)
-class _Job(Generic[T]):
-    """A task whose stores are not all there yet."""
-
-    task: T
-    asked: list[LoggedStore]
-    behind: set[Partition] = field(default_factory=set)
-    damaged: int = 0
-    """How often a store of it was found to be."""
-
-
-@dataclass(slots=True)
-class _Replay(Generic[T]):
-    """A store that is behind."""
-
-    job: _Job[T]
-    logged: LoggedStore
-    changelog: Changelog
-    begin: int
-    since_ms: int
-    from_scratch: bool
-    began_s: float
-    moved_s: float
-    records: int = 0
-
-    def progress(self, now_s: float) -> StoreProgress:
-        return StoreProgress(
-            self.job.task.name,
-            self.logged.store.name,
-            self.logged.changelog,
-            self.begin,
-            self.logged.position,
-            self.changelog.end,
-            self.records,
-            now_s - self.began_s,
-        )
 
 
 class Restorer(Generic[T]):
@@ -142,8 +86,8 @@ class Restorer(Generic[T]):
         """Replayed in all."""
         self.progress: tuple[StoreProgress, ...] = ()
         """Of the stores that are behind, as of the last report."""
-        self._jobs: dict[str, _Job[T]] = {}
-        self._replays: dict[Partition, _Replay[T]] = {}
+        self._jobs: dict[str, Job[T]] = {}
+        self._replays: dict[Partition, Replay[T]] = {}
         self._topics: dict[str, tuple[str, int | None]] = {}
         """Of each changelog topic its id, and how long it keeps tombstones."""
         self._ready: deque[T] = deque()
@@ -159,7 +103,7 @@ class Restorer(Generic[T]):
 
     def begin(self, tasks: Iterable[T]) -> None:
         """Catch these up, each from where its stores are: new ones, or after a rollback."""
-        jobs = [_Job(task, list(task.stores.values())) for task in tasks]
+        jobs = [Job(task, list(task.stores.values())) for task in tasks]
         self._ready += [job.task for job in jobs if not job.asked]
         behind = {job.task.name: job for job in jobs if job.asked}
         if behind:
@@ -288,7 +232,7 @@ class Restorer(Generic[T]):
             raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
         self._retry_at = now_s + _RETRY_S
 
-    def _set_out(self, job: _Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
+    def _set_out(self, job: Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
         """Whether the store is behind."""
         checkpoint = logged.store.checkpoint()
         begin = begin_at(
@@ -305,7 +249,7 @@ class Restorer(Generic[T]):
             return False
         now_s = self._host.monotonic_s()
         scratch = checkpoint is None or begin.rebuilt is not None
-        replay = _Replay(
+        replay = Replay(
             job, logged, changelog, begin.position, begin.since_ms, scratch, now_s, now_s
         )
         self._replays[logged.changelog] = replay
@@ -315,14 +259,17 @@ class Restorer(Generic[T]):
         self._tell("on_restore_start", logged, begin.position, changelog.end)
         return True
 
-    def _empty(self, job: _Job[T], logged: LoggedStore, reason: str) -> None:
+    def _empty(self, job: Job[T], logged: LoggedStore, reason: str) -> None:
         name, task = logged.store.name, job.task.name
         log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
         logged.store.clear()
 
     def _batch(self) -> None:
         topics = {partition.topic for partition in self._replays}
-        batches = _by_partition(self._consumer.take(_RECORDS_MAX, _WAIT_S), topics)
+        # No more than there can be: then the last of them is not followed by a wait.
+        left = sum(r.changelog.end - r.logged.position for r in self._replays.values())
+        wait_s = _WAIT_S if left > _RECORDS_NEAR else _WAIT_NEAR_S
+        batches = by_partition(self._consumer.take(min(left, _RECORDS_MAX), wait_s), topics)
         for partition in self._consumer.strayed().keys() & self._replays.keys():
             replay = self._replays[partition]
             self._leave(replay)
@@ -339,7 +286,7 @@ class Restorer(Generic[T]):
                 self._leave(replay)
                 self._rebuild(replay.job, replay.logged, damage)
 
-    def _load(self, replay: _Replay[T], messages: list[Any], position: int) -> None:
+    def _load(self, replay: Replay[T], messages: list[Any], position: int) -> None:
         logged, changelog = replay.logged, replay.changelog
         # All that was there when the end was asked is in it now: it is as good as of then.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
@@ -352,7 +299,7 @@ class Restorer(Generic[T]):
         self.records += len(messages)
         self._tell("on_batch_restored", logged, position, len(messages))
 
-    def _arrive(self, replay: _Replay[T]) -> None:
+    def _arrive(self, replay: Replay[T]) -> None:
         logged, job = replay.logged, replay.job
         age_ms = self._host.now_ms() - replay.since_ms if replay.since_ms else 0
         if is_over(age_ms, replay.changelog.tombstones_ms):
@@ -368,7 +315,7 @@ class Restorer(Generic[T]):
         self._tell("on_restore_end", logged, replay.records)
         self._finish(job)
 
-    def _rebuild(self, job: _Job[T], logged: LoggedStore, damage: Corrupt) -> None:
+    def _rebuild(self, job: Job[T], logged: LoggedStore, damage: Corrupt) -> None:
         """Its changelog brings it back. Raises the damage where that has not helped before."""
         job.damaged += 1
         if job.damaged > _DAMAGED_MAX:
@@ -376,13 +323,13 @@ class Restorer(Generic[T]):
         self._empty(job, logged, str(damage))
         job.asked.append(logged)
 
-    def _leave(self, replay: _Replay[T]) -> None:
+    def _leave(self, replay: Replay[T]) -> None:
         partition = replay.logged.changelog
         del self._replays[partition]
         replay.job.behind.discard(partition)
         self._consumer.remove([partition])
 
-    def _finish(self, job: _Job[T]) -> None:
+    def _finish(self, job: Job[T]) -> None:
         if not (job.asked or job.behind):
             del self._jobs[job.task.name]
             self._ready.append(job.task)
@@ -401,6 +348,7 @@ class Restorer(Generic[T]):
                 except Corrupt as damage:
                     log.warning("%s", damage)  # whoever opens it next sees it too
                 self._tell("on_restore_suspended", replay.logged, replay.records)
+        self.progress = tuple(each for each in self.progress if each.task not in names)
         for task in [task for task in self._ready if task.name in names]:
             self._ready.remove(task)
             given.append(task)
@@ -428,20 +376,3 @@ class Restorer(Generic[T]):
             getattr(self._listener, event)(logged.changelog, logged.store.name, *what)
         except Exception:
             log.exception("the restore listener's %s", event)
-
-
-def _by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
-    """The messages of these topics by partition, in order. Fetched, and so handed out, in long runs
-    of one partition: what is looked at for each message is its number alone, where that is enough.
-    """
-    by_number: dict[int, list[Any]] = {}
-    for number, run in groupby(messages, key=methodcaller("partition")):
-        by_number.setdefault(number, []).extend(run)
-    if len(topics) == 1:
-        (topic,) = topics
-        return {Partition(topic, number): found for number, found in by_number.items()}
-    by_partition: dict[Partition, list[Any]] = {}
-    for number, found in by_number.items():
-        for topic, run in groupby(found, key=methodcaller("topic")):
-            by_partition.setdefault(Partition(topic, number), []).extend(run)
-    return by_partition

@@ -244,7 +244,9 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
     task = world.task(logged)
     world.restorer.begin([task])
     world.turns(1)
+    assert [each.task for each in world.restorer.progress] == ["0_0"]
     assert world.restorer.withdraw(["0_0", "elsewhere"]) == [task]
+    assert world.restorer.progress == ()
     assert held(logged) == {"a": "1", "b": "2"}
     assert checkpoint(logged)[0] == 2
     assert world.consumer.assigned == set()

@@ -1,0 +1,87 @@
+"""A store on its way through its changelog, and the task that waits for it (see `restorer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import methodcaller
+from typing import Any, Generic, Protocol, TypeVar
+
+from streams.positions import Partition
+from streams.runtime.changelog import Changelog
+from streams.runtime.progress import StoreProgress
+from streams.runtime.task import LoggedStore
+
+
+class Restorable(Protocol):
+    """What the restorer sees of a task."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stores(self) -> Mapping[str, LoggedStore]: ...
+
+    @property
+    def required(self) -> Mapping[Partition, int]:
+        """Where each changelog stood when the inputs' offsets were committed."""
+        ...
+
+
+T = TypeVar("T", bound=Restorable)
+
+
+@dataclass(slots=True)
+class Job(Generic[T]):
+    """A task whose stores are not all there yet."""
+
+    task: T
+    asked: list[LoggedStore]
+    behind: set[Partition] = field(default_factory=set)
+    damaged: int = 0
+    """How often a store of it was found to be."""
+
+
+@dataclass(slots=True)
+class Replay(Generic[T]):
+    """A store that is behind."""
+
+    job: Job[T]
+    logged: LoggedStore
+    changelog: Changelog
+    begin: int
+    since_ms: int
+    from_scratch: bool
+    began_s: float
+    moved_s: float
+    records: int = 0
+
+    def progress(self, now_s: float) -> StoreProgress:
+        return StoreProgress(
+            self.job.task.name,
+            self.logged.store.name,
+            self.logged.changelog,
+            self.begin,
+            self.logged.position,
+            self.changelog.end,
+            self.records,
+            now_s - self.began_s,
+        )
+
+
+def by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
+    """The messages of these topics by partition, in order. Fetched, and so handed out, in long runs
+    of one partition: what is looked at for each message is its number alone, where that is enough.
+    """
+    by_number: dict[int, list[Any]] = {}
+    for number, run in groupby(messages, key=methodcaller("partition")):
+        by_number.setdefault(number, []).extend(run)
+    if len(topics) == 1:
+        (topic,) = topics
+        return {Partition(topic, number): found for number, found in by_number.items()}
+    by_partition: dict[Partition, list[Any]] = {}
+    for number, found in by_number.items():
+        for topic, run in groupby(found, key=methodcaller("topic")):
+            by_partition.setdefault(Partition(topic, number), []).extend(run)
+    return by_partition
