@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from state.cache import ObjectCache, size
+from state.entry import Entry
 from state.errors import Refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import Order, merged
@@ -48,6 +50,14 @@ class VersionedStore(Generic[V]):
     for and a version can be put.
     """
 
+    _stream_time_ms: int
+    _overlay: dict[bytes, bytes]
+    _written: dict[bytes, Entry[None, None]]
+    """The latest versions of the keys that this transaction has written, as bytes."""
+    _drained: list[ChangelogEntry] | None
+    _dead: list[bytes]
+    """Versions on disk that have expired, by their keys there."""
+
     def __init__(
         self,
         name: str,
@@ -55,25 +65,24 @@ class VersionedStore(Generic[V]):
         codecs: Codecs,
         *,
         history_ms: int,
+        cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
         self.name = name
         self.clock = clock
         self._disk = disk
+        self._cache = ObjectCache(0) if cache is None else cache
+        self._cached = self._cache.share()
         self._sweep = Sweep(disk)
         self._swept_last: bytes | None = None
         """The last version that the sweep has seen, by its key on disk."""
-        self._dead: list[bytes] = []
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
         self.dropped = 0
         """How many versions came too late to be kept."""
-        self._overlay: dict[bytes, bytes] = {}
-        self._order = Order(self._overlay)
-        self._drained: list[ChangelogEntry] | None = None
         checkpoint = disk.checkpoint()
-        self._stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
-        self._committed_stream_time_ms = self._stream_time_ms
+        self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
+        self._begin()
 
     def put(self, key: Any, value: V | None, timestamp_ms: int | None = None) -> int:
         """Add the version of `key` as of `timestamp_ms`; None: it was deleted then.
@@ -91,9 +100,15 @@ class VersionedStore(Generic[V]):
             return NOT_PUT
         stored = _DELETED if value is None else _VALUE + self._encoded_value(value)
         self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        latest = self._latest(encoded)
         self._overlay[encoded + pack_time(timestamp_ms)] = stored
-        following = next(self._versions(encoded, timestamp_ms + 1, TIME_MAX, reverse=False), None)
-        return VALID_TO_UNDEFINED if following is None else following[0]
+        self._overlay_bytes += _ENTRY_BYTES + 3 * len(encoded) + len(stored)
+        if latest is None or timestamp_ms >= latest.timestamp_ms:
+            self._written[encoded] = Entry(None, None, timestamp_ms, stored)
+            return VALID_TO_UNDEFINED
+        until: int
+        until, _ = next(self._versions(encoded, timestamp_ms + 1, TIME_MAX, reverse=False))
+        return until
 
     def delete(self, key: Any, timestamp_ms: int | None = None) -> VersionedRecord[V] | None:
         """Put the version "deleted". Returns what was valid then; None if nothing was, or if the
@@ -108,21 +123,24 @@ class VersionedStore(Generic[V]):
         none or it was deleted. For a time older than the history only the latest is returned, if it
         was valid then."""
         encoded = self._encoded(key)
-        expired = as_of_ms is not None and as_of_ms < self._stream_time_ms - self._history_ms
-        # Up to stream time and not to the end of time: between two versions of a key lie all of the
-        # keys that begin with it and go on with less than the first byte of a timestamp.
-        latest_ms = max(self._stream_time_ms, 0)
-        bound = latest_ms if as_of_ms is None or expired else min(as_of_ms, latest_ms)
-        found = next(self._versions(encoded, 0, bound, reverse=True), None)
-        if found is None or found[1] == _DELETED:
+        latest = self._latest(encoded)
+        if latest is None:
             return None
-        timestamp_ms, stored = found
-        if expired and as_of_ms is not None and timestamp_ms > as_of_ms:
+        if as_of_ms is None or as_of_ms >= latest.timestamp_ms:
+            return self._record(latest.timestamp_ms, latest.stored or _DELETED, None)
+        if as_of_ms < self._stream_time_ms - self._history_ms:
             return None
-        following = None
-        if bound < latest_ms:
-            following = next(self._versions(encoded, bound + 1, latest_ms, reverse=False), None)
-        valid_to_ms = None if following is None else following[0]
+        found = next(self._versions(encoded, 0, as_of_ms, reverse=True), None)
+        if found is None:
+            return None
+        following = self._versions(encoded, as_of_ms + 1, latest.timestamp_ms, reverse=False)
+        return self._record(*found, next(following)[0])
+
+    def _record(
+        self, timestamp_ms: int, stored: bytes, valid_to_ms: int | None
+    ) -> VersionedRecord[V] | None:
+        if stored == _DELETED:
+            return None
         return VersionedRecord(self._decode_value(stored[1:]), timestamp_ms, valid_to_ms)
 
     @property
@@ -133,7 +151,7 @@ class VersionedStore(Generic[V]):
     @property
     def uncommitted_bytes(self) -> int:
         """About how much memory the running transaction's writes take."""
-        return len(self._overlay) * _ENTRY_BYTES
+        return self._overlay_bytes
 
     def drain(self) -> list[ChangelogEntry]:
         """The versions put, for the changelog. The same list until the outcome."""
@@ -157,6 +175,9 @@ class VersionedStore(Generic[V]):
             changes: dict[bytes, bytes | None] = dict.fromkeys(self._dead)
             self._disk.write(changes | self._overlay, self._with_stream_time(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
+        for encoded, entry in self._written.items():
+            self._keep(encoded, entry)
+        self._cache.commit()
         self._begin()
 
     def rollback(self) -> None:
@@ -165,8 +186,11 @@ class VersionedStore(Generic[V]):
         self._begin()
 
     def _begin(self) -> None:
+        """A new transaction, with nothing in it."""
         self._overlay = {}
+        self._overlay_bytes = 0
         self._order = Order(self._overlay)
+        self._written = {}
         self._drained = None
         self._dead = []
         self._stream_time_ms = self._committed_stream_time_ms
@@ -184,6 +208,7 @@ class VersionedStore(Generic[V]):
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
         self._disk.load(changes, self._with_stream_time(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
+        self._cached.clear()
 
     def caught_up(self) -> None:
         """The restore has ended, or paused: make durable what was replayed."""
@@ -193,12 +218,39 @@ class VersionedStore(Generic[V]):
         """Forget everything, committed state included: only for a store that could lie."""
         self._committed_stream_time_ms = -1
         self.rollback()
+        self._cached.clear()
         self._disk.clear()
 
     def close(self) -> None:
         """Release the disk. What was not committed is forgotten."""
         self.rollback()
+        self._cache.give_back(self._cached)
         self._disk.close()
+
+    def _latest(self, encoded: bytes) -> Entry[None, None] | None:
+        """The latest version of a key, as bytes; None if there is none."""
+        held = self._written.get(encoded)
+        if held is None:
+            held = self._cached.entries.get(encoded)
+        if held is None:
+            # Up to stream time and not to the end of time: between two versions of a key lie all of
+            # the keys that begin with it and go on with less than the first byte of a timestamp.
+            to_ms = max(self._stream_time_ms, 0)
+            found = next(self._versions(encoded, 0, to_ms, reverse=True), None)
+            if found is None:
+                return None
+            held = Entry(None, None, *found)
+            self._keep(encoded, held)
+            self._cache.shrink()
+        return held
+
+    def _keep(self, encoded: bytes, entry: Entry[None, None]) -> None:
+        replaced = self._cached.entries.pop(encoded, None)
+        if replaced is not None:
+            self._cached.bytes -= size(encoded, replaced.stored or b"")
+        entry.used = self._cache.now
+        self._cached.entries[encoded] = entry
+        self._cached.bytes += size(encoded, entry.stored or b"")
 
     def _expired(self) -> list[bytes]:
         """Versions on disk that nobody can ask for any more, the older ones of a key first.

@@ -62,4 +62,6 @@ def open_store(
             )
         case StoreKind.VERSIONED:
             history_ms = _RETENTION_MS if spec.history_ms is None else spec.history_ms
-            return VersionedStore(spec.name, disk, codecs, history_ms=history_ms, clock=clock)
+            return VersionedStore(
+                spec.name, disk, codecs, history_ms=history_ms, cache=cache, clock=clock
+            )

@@ -519,7 +519,8 @@ def test_a_versioned_store_knows_what_was_valid_when(
 ) -> None:
     disk.clear()
     life = Life(
-        lambda disk, cache: VersionedStore("v", disk, CODECS, history_ms=RETENTION_MS), disk
+        lambda disk, cache: VersionedStore("v", disk, CODECS, history_ms=RETENTION_MS, cache=cache),
+        disk,
     )
     model = Model()
     for steps, outcome in transactions:

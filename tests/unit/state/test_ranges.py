@@ -14,6 +14,7 @@ from state.overlay import Order
 from state.rocksdb import RocksDisk
 from state.store import Checkpoint, Disk
 from state.transaction import Codecs
+from state.window import WindowStore
 
 Store = KeyValueStore[str, str]
 
@@ -127,3 +128,33 @@ def test_a_store_outside_of_a_task_asks_for_the_time() -> None:
         store.put("a", "1")
     store.put("a", "1", 5)
     assert store.drain() == [(b"a", b"1", 5)]
+
+
+def window_store(*, retain_duplicates: bool = False) -> WindowStore[bytes]:
+    return WindowStore(
+        "w",
+        MemoryDisk(),
+        Codecs(bytes, bytes, bytes, bytes),
+        retention_ms=3_600_000,
+        window_size_ms=10,
+        retain_duplicates=retain_duplicates,
+        clock=lambda: 1,
+    )
+
+
+def test_a_range_of_keys_has_a_window_whose_bytes_sort_after_a_longer_key() -> None:
+    store = window_store()
+    store.put(b"a", b"v", 60_000)
+    found = store.fetch_range(None, b"a" + bytes(8), 0, 60_000)
+    assert [window.key for window, _ in found] == [b"a"]
+
+
+def test_duplicates_that_come_after_a_replay_replace_none() -> None:
+    store = window_store(retain_duplicates=True)
+    for value in (b"1", b"2"):
+        store.put(b"a", value, 0)
+    drained = store.drain()
+    again = window_store(retain_duplicates=True)
+    again.replay(drained, Checkpoint(2, "t"))
+    again.put(b"a", b"3", 0)
+    assert list(again.fetch(b"a", 0, 0)) == [(0, b"1"), (0, b"2"), (0, b"3")]

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from state.cache import ObjectCache
 from state.errors import Refused
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
@@ -24,6 +25,7 @@ def store_on(disk: Disk) -> Store:
         "counts",
         disk,
         Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
+        cache=ObjectCache(1 << 20),
     )
 
 
