@@ -11,11 +11,11 @@ from typing import Any
 
 from streams import App, Processor, ProcessorContext, Record, Store, serdes
 
-REMEMBERED = timedelta(hours=1)
+REMEMBERED_MS = 3_600_000
 
 
 class Dedupe(Processor[str, bytes, str, bytes]):
-    """Forwards what it has not seen within `REMEMBERED`, and forgets what is older."""
+    """Forwards what it has not seen within `REMEMBERED_MS`, and forgets what is older."""
 
     stores = [Store.persistent("seen", key=serdes.string, value=serdes.int64)]
 
@@ -24,13 +24,14 @@ class Dedupe(Processor[str, bytes, str, bytes]):
         context.schedule(timedelta(minutes=1), self.forget)
 
     def process(self, record: Record[str, bytes]) -> None:
-        if self.seen.put_if_absent(record.key, record.timestamp_ms) is None:
+        seen_ms = self.seen.get(record.key)
+        if seen_ms is None or record.timestamp_ms - seen_ms > REMEMBERED_MS:
+            self.seen.put(record.key, record.timestamp_ms)
             self.context.forward(record)
 
     def forget(self, now_ms: int) -> None:
-        horizon_ms = now_ms - REMEMBERED // timedelta(milliseconds=1)
         for key, seen_ms in self.seen.all():
-            if seen_ms < horizon_ms:
+            if now_ms - seen_ms > REMEMBERED_MS:
                 self.seen.delete(key)
 
 
