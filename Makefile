@@ -33,7 +33,7 @@ gates: $(VENV)/installed  ## lint, format, types, who imports whom
 unit: $(VENV)/installed  ## unit tests, and a little fuzzing
 	$(BIN)/pytest -q tests/unit tests/fuzz
 
-simulation: $(VENV)/installed  ## histories of a broker that crashes, from a few seeds; bugs planted
+simulation: $(VENV)/installed  ## histories of broker, groups and runtime under faults, from a few seeds; bugs planted
 	$(BIN)/pytest -q tests/simulation
 
 soak: $(VENV)/installed  ## many such histories: SEEDS=1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from tests.simulation.history import Bug, History, no_bug
@@ -17,11 +17,13 @@ from tests.simulation.runtime.scenario import (
     Freeze,
     Kill,
     Leave,
+    Moment,
     RuntimeScenario,
     Start,
     Wait,
 )
 from tests.simulation.runtime.topologies import INPUT, REPARTITION
+from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.steps import suffer
 from tests.simulation.world import Violation
@@ -80,30 +82,33 @@ class RuntimeHistory(History):
         match action:
             case Feed(count, seed):
                 world.feed(count, Random(seed))
-            case Kill(number, at, times, in_write, back_after_ms):
+            case Kill(number, at, in_write, back_after_ms):
                 worker = world.workers[number]
                 worker.back_after_ms = back_after_ms
-                if at is not None:
-                    worker.dies_at = at, times
-                elif in_write >= 0 and worker.process is not None:
+                if in_write < 0:
+                    self._to(worker, at, Process.kill)
+                elif worker.process is not None:
                     worker.process.dies_in_write = in_write
-                else:
-                    worker.kill()
             case Start(number):
                 world.workers[number].start()
             case Leave(number):
                 world.workers[number].stop()
-            case Freeze(number, for_ms):
-                if (process := world.workers[number].process) is not None:
-                    process.freeze(for_ms)
-            case Cut(number, what, for_ms):
-                if (process := world.workers[number].process) is not None:
-                    process.blockade = what
-                    world.loop.after_ms(for_ms, _lift, process)
+            case Freeze(number, for_ms, at):
+                self._to(world.workers[number], at, lambda process: process.freeze(for_ms))
+            case Cut(number, what, for_ms, at):
+                self._to(world.workers[number], at, lambda process: process.block(what, for_ms))
             case Wait(for_ms):
                 self._advance(for_ms)
             case fault:
                 suffer(world, fault)
+
+    @staticmethod
+    def _to(worker: SimWorker, at: Moment, action: Callable[[Process], None]) -> None:
+        """Now, or when the worker gets there."""
+        if at is not None:
+            worker.plans.append((at, action))
+        elif worker.process is not None:
+            action(worker.process)
 
     def _heal(self) -> None:
         """Nothing goes wrong any more; what is down comes back, once it has come to its end."""
@@ -111,7 +116,7 @@ class RuntimeHistory(History):
         world.disk.heal()
         world.trouble = world.slow_markers = 0.0
         for worker in world.workers:
-            worker.dies_at = None
+            worker.plans = []
             if worker.process is not None:
                 worker.process.trouble = 0.0
                 worker.process.dies_in_write = -1
@@ -150,7 +155,3 @@ class RuntimeHistory(History):
                 if offset <= last:
                     left[f"{place[0]}[{place[1]}]"] = offset, truth.end_offset
         return left
-
-
-def _lift(process: Process) -> None:
-    process.blockade = Blockade.NOTHING

@@ -20,6 +20,7 @@ import streams.runtime.clients.producer
 import streams.runtime.opening
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
+from streams.runtime import assignment
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.clients.admin import SimAdminClient
 from tests.simulation.runtime.clients.consumer import SimConsumer
@@ -60,6 +61,7 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
         stack.enter_context(replaced(streams.runtime.opening, "RocksDisk", partial(_instead, disk)))
         stack.enter_context(replaced(LocalMarkers, "code_of", partial(_slow_markers, world)))
+        stack.enter_context(replaced(assignment, "assign_tasks", partial(_unsteady, world)))
         yield
 
 
@@ -76,6 +78,20 @@ def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
         return code
 
     return code_of
+
+
+def _unsteady(world: RuntimeWorld, original: Any) -> Any:
+    """Now and then everybody gets what another had: a leader may assign as it likes."""
+    random = Random(f"{world.seed} leader")
+
+    def assign_tasks(tasks: Any, previous: dict[str, Any]) -> Any:
+        if random.random() < world.runtime.unsteady:
+            had = list(previous.values())
+            random.shuffle(had)
+            previous = dict(zip(previous, had, strict=True))
+        return original(tasks, previous)
+
+    return assign_tasks
 
 
 def _instead(replacement: Any, original: Any) -> Any:

@@ -73,6 +73,14 @@ class Process:
         self._frozen_until_ms = max(self._frozen_until_ms, self.world.loop.elapsed_ms + for_ms)
         self.world.log("frozen", self.name, for_ms)
 
+    def block(self, what: Blockade, for_ms: float) -> None:
+        """Of the network, for a time."""
+        self.blockade = what
+        self.world.loop.after_ms(for_ms, self.unblock)
+
+    def unblock(self) -> None:
+        self.blockade = Blockade.NOTHING
+
     def thaw(self) -> None:
         self._frozen_until_ms = 0.0
 

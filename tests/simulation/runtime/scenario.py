@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from streams.runtime.commit import Step as CommitStep
 from tests.simulation.runtime.process import Blockade
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import BadDisk, Fault, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
+
+REBALANCING = "REBALANCING"
+Moment: TypeAlias = CommitStep | str | None
+"""A step of a commit, a state of the thread, or now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +28,10 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """kill -9 of a worker: now, at a step of one of its next commits, or within a store's write."""
+    """kill -9 of a worker: now, at a step of a commit, or within its next write to a store."""
 
     worker: int
-    at: CommitStep | None = None
-    times: int = 1
+    at: Moment = None
     in_write: int = -1
     back_after_ms: int = -1
 
@@ -46,10 +50,11 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """SIGSTOP, and SIGCONT after a time."""
+    """SIGSTOP, now or at a step of the next commit, and SIGCONT after a time."""
 
     worker: int
     for_ms: int
+    at: Moment = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Cut:
     worker: int
     what: Blockade
     for_ms: int
+    at: Moment = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +73,24 @@ class Wait:
 
 
 Action: TypeAlias = Feed | Kill | Start | Leave | Freeze | Cut | Wait | Fault
+KINDS = ("copy", "count", "count", "collect", "collect", "tick", "tick", "regroup", "regroup")
 RuntimeScenario: TypeAlias = Scenario[RuntimeSetting, Action]
 
 
-def scenario(seed: int, length: int = 40) -> RuntimeScenario:
-    """The scenario of a seed."""
+def scenario(
+    seed: int, length: int = 40, focus: str | None = None, **given: Any
+) -> RuntimeScenario:
+    """The scenario of a seed: every second one of all faults, the others of those of one `focus`.
+    `given` are fields of the setting."""
     random = Random(f"{seed} runtime")
-    setting = RuntimeSetting(
+    if focus is None and seed % 2:
+        focus = random.choice(tuple(FOCUSES))
+    chosen = RuntimeSetting(
         world=Setting(
             trouble=random.choice((0.0, 0.0, 0.01, 0.05)),
             transaction_timeout_ms=random.choice((1_500, 4_000)),
         ),
-        kind=random.choice(("copy", "count", "count", "collect", "collect", "regroup", "regroup")),
+        kind=random.choice(KINDS),
         caching=random.random() < 0.5,
         persistent=random.random() < 0.85,
         workers=random.choice((2, 2, 3)),
@@ -86,42 +98,104 @@ def scenario(seed: int, length: int = 40) -> RuntimeScenario:
         together=random.random() < 0.3,
         guarantee=random.choice(("exactly_once_v2", "exactly_once_v2", "exactly_once")),
         commit_interval_ms=random.choice((20, 100, 100, 400)),
-        session_timeout_ms=random.choice((1_000, 1_500)),
+        session_timeout_ms=random.choice((1_000, 1_500, 6_000)),
+        max_poll_interval_ms=random.choice((1_000, 4_000)),
         slow_markers=random.choice((0.0, 0.1, 0.5)),
+        unsteady=random.choice((0.0, 0.0, 0.5)),
         preemption=random.choice((0.0, 0.02, 0.1)),
     )
+    setting = replace(chosen, **given)
     steps = tuple(
-        Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting)) for _ in range(length)
+        Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting, focus))
+        for _ in range(length)
     )
     return Scenario(seed, setting, steps)
 
 
-def _action(random: Random, setting: RuntimeSetting) -> Action:
-    chance = random.random()
+def _action(random: Random, setting: RuntimeSetting, focus: str | None) -> Action:
     worker = random.randrange(setting.workers)
-    back_after_ms = random.choice((-1, 10, 10, 300, 2_000))
-    if chance < 0.45:
+    if random.random() < 0.45:
         return Feed(random.randint(1, 12), random.getrandbits(32))
-    if chance < 0.51:
-        return Kill(worker, back_after_ms=back_after_ms)
-    if chance < 0.57:
-        at, times = random.choice(tuple(CommitStep)), random.randint(1, 3)
-        return Kill(worker, at, times, back_after_ms=back_after_ms)
-    if chance < 0.60:
-        return Kill(worker, in_write=random.randrange(3), back_after_ms=back_after_ms)
-    if chance < 0.72:
+    if random.random() < 0.15:
         return Start(worker)
-    if chance < 0.75:
+    return (_any if focus is None else FOCUSES[focus])(random, worker)
+
+
+def _any(random: Random, worker: int) -> Action:
+    chance = random.random()
+    if chance < 0.30:
+        return _kill(random, worker)
+    if chance < 0.36:
         return Leave(worker)
-    if chance < 0.82:
-        return Freeze(worker, random.choice((200, 1_200, 3_000, 5_000)))
-    if chance < 0.88:
-        what = random.choice((Blockade.REQUESTS, Blockade.ANSWERS))
-        return Cut(worker, what, random.choice((300, 1_500, 4_000)))
-    if chance < 0.92:
+    if chance < 0.52:
+        return _freeze(random, worker)
+    if chance < 0.66:
+        return _cut(random, worker)
+    if chance < 0.76:
         return Wait(random.choice((1_000, 3_000)))
-    if chance < 0.97:
+    return _broker(random, worker)
+
+
+def _kill(random: Random, worker: int) -> Action:
+    back_after_ms = random.choice((-1, 10, 10, 300, 2_000))
+    if random.random() < 0.25:
+        return Kill(worker, in_write=random.randrange(3), back_after_ms=back_after_ms)
+    return Kill(worker, _moment(random), back_after_ms=back_after_ms)
+
+
+def _freeze(random: Random, worker: int) -> Action:
+    return Freeze(worker, random.choice((200, 1_200, 3_000, 5_000)), _moment(random))
+
+
+def _cut(random: Random, worker: int) -> Action:
+    what = random.choice((Blockade.REQUESTS, Blockade.ANSWERS))
+    return Cut(worker, what, random.choice((300, 1_500, 4_000)), _moment(random))
+
+
+def _broker(random: Random, worker: int) -> Action:
+    chance = random.random()
+    if chance < 0.6:
         return crash(random, flushes=False)
-    if chance < 0.98:
-        return Stop(random.choice((10, 300, 2_000)))
-    return BadDisk(random.choice((2, 5)))
+    return (
+        Stop(random.choice((10, 300, 2_000))) if chance < 0.75 else BadDisk(random.choice((2, 5)))
+    )
+
+
+def _come_and_go(random: Random, worker: int) -> Action:
+    chance = random.random()
+    if chance < 0.4:
+        return Start(worker)
+    if chance < 0.7:
+        return Leave(worker)
+    return Kill(worker, _moment(random), back_after_ms=random.choice((10, 300)))
+
+
+def _straggle(random: Random, worker: int) -> Action:
+    """One stops when it is about to join again; the others go on without it, and go."""
+    if random.random() < 0.4:
+        return Freeze(0, random.choice((1_500, 2_500, 4_000)), REBALANCING)
+    other = max(worker, 1)
+    return Start(other) if random.random() < 0.5 else Leave(other)
+
+
+def _lose_commits(random: Random, worker: int) -> Action:
+    """Nobody knows how the transaction ended."""
+    what = random.choice((Blockade.REQUESTS, Blockade.ANSWERS))
+    at = random.choice((CommitStep.PRODUCED, CommitStep.OFFSETS_SENT))
+    return Cut(worker, what, random.choice((1_500, 3_000)), at)
+
+
+def _moment(random: Random) -> Moment:
+    moments: tuple[Moment, ...] = (None, *CommitStep)
+    return random.choice(moments)
+
+
+FOCUSES: dict[str, Callable[[Random, int], Action]] = {
+    "kills": _kill,
+    "zombies": _freeze,
+    "network": _cut,
+    "broker": _broker,
+    "rebalances": _come_and_go,
+    "stragglers": _straggle,
+    "lost commits": _lose_commits,
+}

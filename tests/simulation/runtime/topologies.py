@@ -4,14 +4,16 @@
     copy       each value as it is
     count      how many values a key has, by the product's own operator
     collect    the list of all values of a key, changed in place, at each record or once a commit
-    regroup    the same by another key, through a repartition topic
+    tick       the same by a processor, and beside it a number for each task that grows as time goes
+               by: what it writes and forwards is of no input
+    regroup    as collect, by another key, through a repartition topic
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from streams import serdes
+from streams import App, Processor, ProcessorContext, Record, Store, serdes
 from streams.operators.count import count
 from streams.serdes import Serde
 from streams.topology.build import Topology, build
@@ -78,8 +80,45 @@ def regroup(at: Binding) -> Emit:
     return process
 
 
+TICK = "#"
+"""Keys of ticks begin so."""
+
+
+class Tick(Processor[str, str, str, list[Any]]):
+    def init(self, context: ProcessorContext[str, list[Any]]) -> None:
+        self._store = context.store(STORE)
+        self._key = TICK + context.task_id
+        context.schedule(150, self._tick, clock="wall")
+
+    def process(self, record: Record[str, str]) -> None:
+        seen = self._store.get(record.key) or []
+        seen.append(record.value)
+        self._store.put(record.key, seen)
+        self.context.forward(record.with_value(seen))
+
+    def _tick(self, now_ms: int) -> None:
+        ticks = self._store.get(self._key) or [0]
+        ticks[0] += 1
+        self._store.put(self._key, ticks)
+        self.context.forward(Record(self._key, ticks, now_ms))
+
+
+def _ticking(*, persistent: bool) -> Topology:
+    keep = Store.persistent if persistent else Store.in_memory
+    app = App(APPLICATION)
+    app.stream(INPUT, key=serdes.string, value=serdes.string).process(
+        Tick,
+        stores=[keep(STORE, key=serdes.string, value=serdes.json)],
+        key=serdes.string,
+        value=serdes.json,
+    ).to(OUTPUT)
+    return app.topology()
+
+
 def topology(kind: str, *, caching: bool, persistent: bool) -> Topology:
     """One of the module's kinds."""
+    if kind == "tick":
+        return _ticking(persistent=persistent)
     graph = Graph()
     last: Node = SourceNode(name="source", topic=INPUT, key=serdes.string, value=serdes.string)
     graph.add(last)

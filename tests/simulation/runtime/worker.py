@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,8 @@ class SimWorker:
         self.loops: list[StreamLoop] = []
         """Of all lives."""
         self.failures: list[UserError] = []
-        self.dies_at: tuple[Step, int] | None = None
-        """kill -9 when it reaches this step, the so-manieth time."""
+        self.plans: list[tuple[Step | str, Callable[[Process], None]]] = []
+        """What happens to it when it next reaches a step, or a state."""
         self.back_after_ms = -1
         """When it is killed, it is started again after so long; -1: when somebody does it."""
         self._stop: Any = None
@@ -94,7 +95,7 @@ class SimWorker:
             stop=self._stop,
         )
         loops = [
-            stream_loop(worker, number, changed=lambda _: None, reached=self._reached)
+            stream_loop(worker, number, changed=self._reached, reached=self._reached)
             for number in range(config.num_stream_threads)
         ]
         self.loops += loops
@@ -109,13 +110,13 @@ class SimWorker:
             self.failures.append(error)
             self._stop.set()
 
-    def _reached(self, step: Step) -> None:
+    def _reached(self, step: Step | str) -> None:
         process = self.process
         assert process is not None
         process.breathe()
-        self.world.log(process.name, step.name)
-        if self.dies_at is not None and self.dies_at[0] is step:
-            count = self.dies_at[1] - 1
-            self.dies_at = (step, count) if count > 0 else None
-            if count <= 0:
-                process.kill()
+        self.world.log(process.name, step)
+        due = [plan for at, plan in self.plans if at == step]
+        self.plans = [each for each in self.plans if each[0] != step]
+        for plan in due:
+            plan(process)
+        process.breathe()

@@ -47,7 +47,9 @@ class RuntimeSetting:
     guarantee: str = "exactly_once_v2"
     commit_interval_ms: int = 100
     session_timeout_ms: int = 1_500
+    max_poll_interval_ms: int = 4_000
     slow_markers: float = 0.0  # the probability that a partition's marker comes later
+    unsteady: float = 0.0  # the probability that tasks move at a rebalance for no reason
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
 
     @property
@@ -84,7 +86,7 @@ class RuntimeWorld(World):
             transaction_timeout_ms=setting.world.transaction_timeout_ms,
             session_timeout_ms=setting.session_timeout_ms,
             heartbeat_interval_ms=300,
-            max_poll_interval_ms=4_000,
+            max_poll_interval_ms=setting.max_poll_interval_ms,
             request_timeout_ms=1_500,
             task_timeout_ms=300_000,
             max_poll_records=20,

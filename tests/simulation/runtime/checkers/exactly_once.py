@@ -7,7 +7,7 @@ from typing import ClassVar
 import orjson
 
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
-from tests.simulation.runtime.topologies import OUTPUT, group_of
+from tests.simulation.runtime.topologies import OUTPUT, TICK, group_of
 
 
 class ExactlyOnce(RuntimeChecker):
@@ -47,9 +47,15 @@ class ExactlyOnce(RuntimeChecker):
     def _check_lists(self) -> None:
         """Each list is of the values that its key was given, in order, and longer than the last."""
         longest: dict[str, list[str]] = {}
+        ticks: dict[str, int] = {}
         for records in self.world.committed(OUTPUT).values():
             for offset, key, value in records:
                 seen = orjson.loads(value)
+                if key.startswith(TICK):
+                    ticks[key] = ticks.get(key, 0) + 1
+                    if seen != [ticks[key]]:
+                        self.violated(f"at {offset} {key} ticks {seen} after {ticks[key] - 1}")
+                    continue
                 before = longest.get(key, [])
                 if seen[: len(before)] != before or len(seen) <= len(before):
                     self.violated(

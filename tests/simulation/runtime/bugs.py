@@ -1,0 +1,310 @@
+"""Bugs of the runtime to be planted: each breaks one promise, and a checker has to see it.
+
+They are put in from outside, by replacing a function for as long as a history runs; the product has
+no switch for any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from state.key_value import KeyValueStore
+from streams.errors import OutcomeUnknown
+from streams.positions import Committed, Partition
+from streams.runtime import commit, loop, restorer
+from streams.runtime.changelog import Begin
+from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.opening import Opener
+from streams.runtime.task import Task
+from tests.simulation.bugs import replaced
+from tests.simulation.runtime.checkers import (
+    ExactlyOnce,
+    Fenced,
+    Offsets,
+    RuntimeChecker,
+    Stores,
+)
+from tests.simulation.world import World
+
+Bug = Callable[[World], AbstractContextManager[None]]
+
+
+def several(*planted: AbstractContextManager[None]) -> AbstractContextManager[None]:
+    stack = ExitStack()
+    for each in planted:
+        stack.enter_context(each)
+    return stack  # type: ignore[return-value]
+
+
+def punctuation_commits_no_offsets(world: World) -> AbstractContextManager[None]:
+    """Where no input has advanced there is nothing to send, so nobody looks at the generation:
+    a zombie commits what its punctuations wrote."""
+
+    def make(original: Any) -> Any:
+        def offsets(tasks: Iterable[Task]) -> list[tuple[Partition, Committed]]:
+            found = []
+            for task in tasks:
+                sent: dict[Partition, int] = task.__dict__.setdefault("sent", {})
+                found += [(p, held) for p, held in task.offsets() if sent.get(p) != held.offset]
+                sent |= {p: held.offset for p, held in found}
+            return found
+
+        return offsets
+
+    return replaced(commit, "_offsets", make)
+
+
+def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextManager[None]:
+    """What a transaction wrote whose marker has not come yet is missed, and nobody compares with
+    the positions that the offsets name."""
+
+    def make(original: Any) -> Any:
+        def latest(self: Admin, partitions: list[Partition]) -> dict[Partition, int]:
+            found: dict[Partition, int] = original(self, partitions)
+            broker = world.broker
+            for topic, number in partitions:
+                partition = broker.topics.partition(topic, number)
+                if partition is not None:
+                    found[Partition(topic, number)] = partition.last_stable_offset
+            return found
+
+        return latest
+
+    def begin(original: Any) -> Any:
+        return lambda *arguments, required, **rest: original(*arguments, required=0, **rest)
+
+    return several(replaced(Admin, "latest", make), replaced(restorer, "begin_at", begin))
+
+
+def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
+    """What user code has changed in place outlives the transaction, in the cache."""
+
+    def make(original: Any) -> Any:
+        def rollback(self: Any) -> None:
+            self._cached.entries.update(self._overlay)
+            original(self)
+
+        return rollback
+
+    return replaced(KeyValueStore, "rollback", make)
+
+
+def stores_written_before_the_commit(world: World) -> AbstractContextManager[None]:
+    """The disk has what may be aborted yet."""
+
+    def make(original: Any) -> Any:
+        def offsets(self: Task) -> list[tuple[Partition, Committed]]:
+            found: list[tuple[Partition, Committed]] = original(self)
+            for logged in self.stores.values():
+                disk = logged.store._disk  # type: ignore[attr-defined]
+                changes = logged.store._changes  # type: ignore[attr-defined]
+                checkpoint = logged.store.checkpoint()
+                if changes and checkpoint is not None:
+                    disk.write(changes, replace(checkpoint, position=logged.position))
+            return found
+
+        return offsets
+
+    return replaced(Task, "offsets", make)
+
+
+def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
+    """It is written first, and the data after it: a crash in between loses them."""
+
+    def make(original: Any) -> Any:
+        def commit(self: Any, checkpoint: Any) -> None:
+            if self.checkpoint() is not None:
+                self._disk.database.checkpoint = checkpoint
+            original(self, checkpoint)
+
+        return commit
+
+    return replaced(KeyValueStore, "commit", make)
+
+
+def unknown_commit_taken_for_success(world: World) -> AbstractContextManager[None]:
+    """No answer will be a good one."""
+
+    def make(original: Any) -> Any:
+        def end(self: DataProducer) -> None:
+            try:
+                original(self)
+            except OutcomeUnknown:
+                self._open = False
+
+        return end
+
+    return replaced(DataProducer, "end", make)
+
+
+def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
+    """After an unknown outcome it goes on from what it knew: the offsets before the commit."""
+
+    def roll_back(original: Any) -> Any:
+        def rollback(self: Task) -> None:
+            known = dict(self.positions)
+            original(self)
+            self.__dict__["known"] = known
+
+        return rollback
+
+    def restore(original: Any) -> Any:
+        def restored(self: Task, positions: Any, *rest: Any) -> None:
+            original(self, {**positions, **self.__dict__.pop("known", {})}, *rest)
+
+        return restored
+
+    return several(replaced(Task, "rollback", roll_back), replaced(Task, "restore", restore))
+
+
+def generation_not_sent(world: World) -> AbstractContextManager[None]:
+    """Offsets go into the transaction as nobody's: the group can't tell who has lost the task."""
+
+    def make(original: Any) -> Any:
+        def group_metadata(group: str, *_: Any) -> Any:
+            return original(group, -1, "", None)
+
+        return group_metadata
+
+    return replaced(loop, "group_metadata", make)
+
+
+def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManager[None]:
+    """The consumer is not sought: records that were taken are not taken again."""
+
+    def take(original: Any) -> Any:
+        def taken(self: DataConsumer, *arguments: Any) -> Any:
+            found = original(self, *arguments)
+            places = self.__dict__.setdefault("places", {})
+            for message in found:
+                place = Partition(message.topic(), message.partition())
+                places[place] = message.offset() + 1
+            return found
+
+        return taken
+
+    def add(original: Any) -> Any:
+        def added(self: DataConsumer, positions: dict[Partition, int]) -> None:
+            places = self.__dict__.setdefault("places", {})
+            original(self, {p: max(at, places.get(p, 0)) for p, at in positions.items()})
+
+        return added
+
+    return several(replaced(DataConsumer, "take", take), replaced(DataConsumer, "add", add))
+
+
+def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
+    """The transactional id is claimed when the first transaction begins."""
+
+    def call(original: Any) -> Any:
+        def called(self: DataProducer, name: str, *arguments: Any) -> Any:
+            if name == "init_transactions":
+                self.__dict__["unclaimed"] = arguments
+                return None
+            if name == "begin_transaction" and (claim := self.__dict__.pop("unclaimed", None)):
+                original(self, "init_transactions", *claim)
+            return original(self, name, *arguments)
+
+        return called
+
+    return replaced(DataProducer, "_call", call)
+
+
+def positions_taken_before_delivery(world: World) -> AbstractContextManager[None]:
+    """The offsets name where the changelogs were before."""
+
+    def make(original: Any) -> Any:
+        def flush(self: DataProducer) -> None:
+            self.poll()
+
+        return flush
+
+    return replaced(DataProducer, "flush", make)
+
+
+def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
+    """To be on the safe side."""
+
+    def make(original: Any) -> Any:
+        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> Begin:
+            begin: Begin = original(store, checkpoint, changelog, **rest)
+            return Begin(changelog.start, begin.since_ms, "who knows")
+
+        return begin_at
+
+    return replaced(restorer, "begin_at", make)
+
+
+def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:
+    """What an open transaction may yet commit is not waited for."""
+
+    def make(original: Any) -> Any:
+        def locate(self: Opener, tasks: Iterable[Task]) -> Any:
+            ask = self._committed_offsets
+            self._committed_offsets = lambda partitions: ask(partitions)._replace(pending=[])
+            try:
+                return original(self, tasks)
+            finally:
+                self._committed_offsets = ask
+
+        return locate
+
+    return replaced(Opener, "locate", make)
+
+
+def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[None]:
+    """What was loaded is not made durable: the next commit's checkpoint is ahead of it."""
+
+    def make(original: Any) -> Any:
+        return lambda self: None
+
+    def commit(original: Any) -> Any:
+        def committed(self: Any, checkpoint: Any) -> None:
+            self._disk._loaded, self._disk._loaded_to = {}, None
+            original(self, checkpoint)
+
+        return committed
+
+    return several(
+        replaced(KeyValueStore, "caught_up", make), replaced(KeyValueStore, "commit", commit)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planted:
+    """A bug, the checkers that have to see it, one without the others, and where it shows: the
+    faults that most often bring it out, and a setting."""
+
+    bug: Bug
+    checkers: tuple[type[RuntimeChecker], ...]
+    focus: str
+    setting: Mapping[str, Any] = field(default_factory=dict)
+
+
+COLLECT = {"kind": "collect", "persistent": True}
+TICK = {"kind": "tick", "persistent": True}
+SHORT = {"session_timeout_ms": 1_000}
+BUGS = (
+    Planted(punctuation_commits_no_offsets, (Offsets,), "zombies", TICK | SHORT),
+    Planted(
+        restore_stops_at_the_last_stable_offset,
+        (ExactlyOnce,),
+        "rebalances",
+        COLLECT | {"slow_markers": 0.8},
+    ),
+    Planted(rollback_keeps_an_object, (ExactlyOnce,), "lost commits", {"kind": "count"}),
+    Planted(stores_written_before_the_commit, (Stores, ExactlyOnce), "kills", COLLECT),
+    Planted(checkpoint_ahead_of_the_data, (Stores, ExactlyOnce), "kills", COLLECT),
+    Planted(unknown_commit_taken_for_success, (Stores,), "lost commits", COLLECT),
+    Planted(offsets_not_read_back, (ExactlyOnce,), "lost commits", COLLECT),
+    Planted(generation_not_sent, (ExactlyOnce, Offsets), "zombies", TICK | SHORT),
+    Planted(rollback_keeps_the_place_in_the_input, (ExactlyOnce,), "network"),
+    Planted(nobody_is_fenced_before_the_offsets_are_read, (Fenced,), "kills"),
+    Planted(positions_taken_before_delivery, (Offsets,), "kills", COLLECT),
+    Planted(stores_emptied_at_each_start, (Stores,), "kills", COLLECT),
+    Planted(pending_offsets_taken_for_none, (ExactlyOnce,), "zombies", COLLECT | SHORT),
+    Planted(restore_ends_before_the_disk_has_it, (Stores,), "kills", COLLECT),
+)

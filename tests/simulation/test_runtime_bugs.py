@@ -1,0 +1,40 @@
+"""Bugs planted in the runtime are found, each by the checkers whose law it breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.history import verdict
+from tests.simulation.runtime.bugs import BUGS, Planted, stores_emptied_at_each_start
+from tests.simulation.runtime.checkers import RuntimeChecker
+from tests.simulation.runtime.history import RuntimeHistory
+from tests.simulation.runtime.scenario import scenario
+
+SEEDS = 40
+
+PLANTED = [(planted, checker) for planted in BUGS for checker in planted.checkers]
+
+
+@pytest.mark.parametrize(
+    ("planted", "checker"),
+    PLANTED,
+    ids=[f"{planted.bug.__name__}-{each.name}" for planted, each in PLANTED],
+)
+def test_a_checker_finds_a_bug_of_the_runtime(
+    planted: Planted, checker: type[RuntimeChecker]
+) -> None:
+    for seed in range(SEEDS):
+        chosen = scenario(seed, focus=planted.focus, **planted.setting)
+        violation = RuntimeHistory(chosen, planted.bug, [checker]).run()
+        if violation is not None and violation.checker == checker.name:
+            return
+    pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
+
+
+def test_a_failure_of_the_runtime_is_shown_by_a_short_history() -> None:
+    found = verdict(
+        RuntimeHistory, scenario(2, kind="collect", persistent=True), stores_emptied_at_each_start
+    )
+    assert found.startswith("seed 2: stores: "), found
+    steps = [line for line in found.splitlines() if line.startswith("  ")]
+    assert len(steps) <= 5, found  # of 40
