@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 
 from tests.brokers import Broker
 from tests.integration.cluster import Command, Topics
-from tests.processes import HOST, free_ports, wait_until
+from tests.processes import HOST, wait_until
 
 # Records wait in `gated` as long as the gate is closed: a file that is there.
 PROGRAM = """
@@ -36,6 +38,16 @@ RECORDS = 300
 SLACK_S = 15.0
 
 
+def adjacent_ports(count: int) -> int:
+    """The first of so many free ports in a row, below those that connections are given."""
+    for first in range(20_000 + os.getpid() % 5_000, 32_000, count):
+        with ExitStack() as sockets, suppress(OSError):
+            for port in range(first, first + count):
+                sockets.enter_context(socket.socket()).bind((HOST, port))
+            return first
+    raise AssertionError("no ports are free")
+
+
 class Gated:
     """The program above on one state directory, and its gate."""
 
@@ -43,7 +55,7 @@ class Gated:
         self.topics = topics
         self._directory = directory
         self._gate = directory / "gate"
-        [self.port] = free_ports(1)
+        self.port = adjacent_ports(workers)
         self.workers = workers
         program = PROGRAM.format(gate=str(self._gate), name=topics.application)
         (directory / "program.py").write_text(program)
@@ -54,10 +66,13 @@ class Gated:
         options += ["--bootstrap-servers", self.topics.servers, "--workers", str(self.workers)]
         options += ["--shutdown-timeout-ms", str(shutdown_timeout_ms)]
         options += ["--set", "stuck_after_ms=500", "--health-port", str(self.port)]
-        arguments = ["-m", "streams", "run", "program:app", *options]
+        arguments = ["-m", "streams", "run", "program:app", "-v", *options]
         command = Command(arguments, self._directory)
         try:
             yield command
+        except BaseException:
+            print(command.log_tail(100))  # for the report of the failure
+            raise
         finally:
             self.open()
             command.close()
