@@ -13,9 +13,8 @@ the group. So the two ways of being exactly once may run in one group at the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.clients import DataProducer
 from streams.runtime.task import Task
@@ -44,6 +43,7 @@ class Producers:
         self._application = application
         self._thread = thread
         self._made: dict[str, DataProducer] = {}
+        self._in_order = True
 
     def of(self, task: str) -> DataProducer:
         """The producer of a task. A new transactional one has fenced its predecessor: offsets that
@@ -55,6 +55,7 @@ class Producers:
             if self._one_each:
                 self._check_membership(task)
             producer = self._made[name] = self._new(name)
+            self._in_order = True
         return producer
 
     def _check_membership(self, task: str) -> None:
@@ -88,7 +89,7 @@ class Producers:
         if self._one_each:
             producer = self._made.pop(f"{self._application}-{task}", None)
             if producer is not None:
-                producer.close()
+                self._end(producer)
 
     def discard(self) -> None:
         """Give all up, with all that they hold. Their successors fence them."""
@@ -100,5 +101,12 @@ class Producers:
         """End in order: open transactions are aborted, so that nobody waits for them."""
         made, self._made = self._made, {}
         for producer in made.values():
-            with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
-                producer.close()
+            self._end(producer)
+
+    def _end(self, producer: DataProducer) -> None:
+        """In order; but not after one could not be: while no broker answers each would take the
+        whole time-out, and a transaction that is left open ends by its own."""
+        if self._in_order:
+            self._in_order = producer.close()
+        else:
+            producer.discard()

@@ -120,14 +120,18 @@ class DataProducer:
             self.poll()
         del self._producer, self.produce
 
-    def close(self) -> None:
-        """End in order: an open transaction is aborted, so that nobody waits for it."""
+    def close(self) -> bool:
+        """End in order: an open transaction is aborted, so that nobody waits for it. False if that
+        was not possible: no broker answered, or it is not ours any more."""
+        aborted = True
         if self._open:
             try:
                 self._call("abort_transaction", self._timeout_s)
             except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
                 log.info("the open transaction is left to its time-out: %s", error)
+                aborted = False
         self.discard()
+        return aborted
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:

@@ -223,6 +223,8 @@ class FakeProducer(DataProducer):
         self.lost_topics: set[str] = set()
         """Records to these are not delivered, and their reports say so."""
         self.discarded = False
+        self.away = False
+        """No broker answers when it is to end in order."""
         self.produce = self._produce
         self._kafka, self._script = kafka, script
         self._queue: list[tuple[Partition, Entry, Any]] = []
@@ -295,13 +297,16 @@ class FakeProducer(DataProducer):
         self._script.calls.append("producer.discard")
         self.discarded = True
 
-    def close(self) -> None:
+    def close(self) -> bool:
         self._script.calls.append("producer.close")
         self.discarded = True
+        if self.away:
+            return False
         transaction, self._transaction = self._transaction, None
         if transaction is not None and self._kafka.open_transactions.get(self.name) is transaction:
             del self._kafka.open_transactions[self.name]
             self._kafka.end(transaction, committed=False)
+        return True
 
     def _check_epoch(self) -> None:
         if self._epoch != self._kafka.epochs[self.name]:

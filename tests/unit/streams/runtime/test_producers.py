@@ -129,3 +129,17 @@ def test_the_producer_of_a_thread_is_made_without_asking_for_its_id_is_the_slots
     thread.known = False
     thread.producers.of("0_0")
     assert "is_member" not in thread.script.calls
+
+
+def test_while_no_broker_answers_only_the_first_is_waited_for() -> None:
+    thread = Made("exactly_once")
+    for task in ("0_0", "0_1", "0_2", "0_3"):
+        thread.producers.of(task)
+    for producer in thread.made:
+        producer.away = True
+    thread.producers.release("0_0")
+    thread.producers.release("0_1")
+    thread.producers.close()
+    ends = thread.script.only("producer.close", "producer.discard")
+    assert ends == ["producer.close", *["producer.discard"] * 3]
+    assert all(producer.discarded for producer in thread.made)
