@@ -106,18 +106,22 @@ class Work:
         while self._is_left:
             self._is_left = False
             for task in list(self._tasks.values()):
-                if self._slice(task):
+                records = self._slice(task)
+                if records is None:
+                    continue
+                # Punctuations alone are no reason to stay: they may be due again and again.
+                self._is_left = self._is_left or records > 0
+                if not go_on():
                     self._is_left = True
-                    if not go_on():
-                        return
+                    return
 
-    def _slice(self, task: Task) -> bool:
-        """Whether there was anything to do."""
+    def _slice(self, task: Task) -> int | None:
+        """How many records were processed; None if there was nothing to do."""
         began_s = self._host.monotonic_s()
         runs = task.records.next(task.slice_records, int(began_s * 1_000))
         now_ms = self._host.now_ms
         if not runs and not task.due(now_ms):
-            return False
+            return None
         counters = self._counters
         if not task.dirty:
             self._producers.begin(task.name)
@@ -141,4 +145,4 @@ class Work:
         self.at = None
         self.commit_asked = self.commit_asked or task.context.commit_asked
         task.paced(records, self._host.monotonic_s() - began_s)
-        return True
+        return records

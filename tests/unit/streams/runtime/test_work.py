@@ -276,6 +276,21 @@ def test_the_wall_clock_punctuates_without_records_and_keeps_to_its_times(tmp_pa
     assert [round((at_ms - began_ms) / 1_000) for at_ms in called] == [1, 2, 3]
 
 
+def test_a_punctuation_that_is_always_due_does_not_keep_records_away(tmp_path: Path) -> None:
+    worlds: list[World] = []
+
+    def take_time(now_ms: int) -> None:
+        world = worlds[0]
+        world.clock.advance(0.005)
+        if world.loop.counters.punctuations == 3:
+            world.load(*NUMBERS)
+
+    topology = processing(init=lambda context: context.schedule(1, take_time, clock="wall"))
+    worlds.append(World(topology, tmp_path, commit_every_ms=100))
+    worlds[0].run_until(lambda: worlds[0].loop.counters.records == 20)
+    assert values(worlds[0]) == NUMBERS
+
+
 def put_time(context: ProcessorContext[str, str]) -> Callable[[int], None]:
     return lambda now_ms: context.store("c").put("time", str(now_ms), now_ms)
 
