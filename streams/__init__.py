@@ -5,7 +5,15 @@ from streams import serdes
 from streams.app import App
 from streams.config import StreamsConfig
 from streams.dsl.materialized import Store
-from streams.errors import ConfigError, SerdeError, StreamsError, TopologyError
+from streams.errors import (
+    ApplicationShutdown,
+    ConfigError,
+    NotClosed,
+    SerdeError,
+    StoreUnavailable,
+    StreamsError,
+    TopologyError,
+)
 from streams.handling import ErrorContext, dead_letter
 from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
@@ -14,8 +22,10 @@ from streams.runtime.progress import RestoreListener
 
 __all__ = [
     "App",
+    "ApplicationShutdown",
     "ConfigError",
     "ErrorContext",
+    "NotClosed",
     "Processor",
     "ProcessorContext",
     "Record",
@@ -23,6 +33,7 @@ __all__ = [
     "RestoreListener",
     "SerdeError",
     "Store",
+    "StoreUnavailable",
     "StreamsConfig",
     "StreamsError",
     "TopologyError",

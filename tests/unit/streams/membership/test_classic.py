@@ -245,6 +245,19 @@ def test_a_member_that_never_joined_leaves_without_a_word(worker: Worker) -> Non
     assert worker.coordinator.requests == []
 
 
+def test_a_place_that_is_handed_over_stays_in_the_group_and_may_be_given_up_later(
+    worker: Worker,
+) -> None:
+    worker.join()
+    worker.member.hand_over()
+    assert worker.coordinator.sent(LEAVE) == []
+    assert worker.coordinator.open == set()
+    worker.member.leave(handed_over=True)
+    (leave,) = worker.coordinator.sent(LEAVE)
+    (identity,) = leave.members
+    assert (identity.member_id, identity.group_instance_id) == ("", "worker-0")
+
+
 def test_leaving_does_not_need_an_answer(worker: Worker) -> None:
     worker.join()
     worker.coordinator.answer(LEAVE, ConnectionLost("gone"))

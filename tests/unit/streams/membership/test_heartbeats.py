@@ -174,3 +174,23 @@ def test_the_group_is_asked_whether_it_still_has_the_member(
     worker.join()
     worker.coordinator.answer(HEARTBEAT, {"error_code": code})
     assert worker.member.is_current() == current
+
+
+def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
+    beating: Worker,
+) -> None:
+    beating.join()
+    wait_for_beats(beating, 1)
+    assert beating.member.silent_since_s is None
+    answers_again = threading.Event()
+
+    def silent(_: object) -> dict[str, object]:
+        if answers_again.is_set():
+            return {}
+        raise ConnectionLost("gone")
+
+    for _ in range(10_000):
+        beating.coordinator.answer(HEARTBEAT, silent)
+    wait_until(lambda: beating.member.silent_since_s is not None, timeout_s=WAIT_S, what="silence")
+    answers_again.set()
+    wait_until(lambda: beating.member.silent_since_s is None, timeout_s=WAIT_S, what="an answer")
