@@ -25,6 +25,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
     """Entries by key and time, kept for `retention_ms` behind the store's stream time."""
 
     _prefix_bytes = SEGMENT_BYTES
+    _kind: str
 
     def __init__(
         self,
@@ -36,9 +37,10 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
-        super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._retention_ms = retention_ms
         self._segment_ms = segment_ms(retention_ms)
+        self._layout = f"{self._kind} in segments of {self._segment_ms} ms"
+        super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._expired_segments = 0
         """Segments below are gone from the disk."""
         self.dropped = 0

@@ -30,6 +30,8 @@ class SessionStore(SegmentedStore[V]):
     All times are in ms. Sessions of a key come by their end, then by their start.
     """
 
+    _kind = "sessions"
+
     def put(self, session: Windowed[Any], value: V | None, timestamp_ms: int | None = None) -> None:
         """Set the value of a session; None removes it. One that has expired is left alone, and
         `dropped` counts it."""

@@ -19,12 +19,14 @@ class Checkpoint:
     changelog that was deleted and made again from the one that the store was written with.
     `written_ms` is the time of the write that brought it, by the wall clock; 0 if nobody noted it.
     `stream_time_ms` is the largest time that a store which forgets by time has seen; -1 if none.
+    `layout` says how keys lie on disk (`state.layout`); empty: as they are in the changelog.
     """
 
     position: int
     topic_id: str
     written_ms: int = 0
     stream_time_ms: int = -1
+    layout: str = ""
 
 
 class Disk(Protocol):

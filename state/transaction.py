@@ -33,6 +33,7 @@ from state.cache import ENTRY_BYTES, ObjectCache, size
 from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
 from state.errors import Refused
 from state.keys import pack_time, unpack_time
+from state.layout import checkpoint_in
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 
@@ -70,6 +71,7 @@ class TransactionalStore(Generic[K, V]):
 
     _prefix_bytes = 0
     """How much longer a key is on disk than in the changelog, at its beginning."""
+    _layout = ""
     _overlay: dict[bytes, Entry[K, V]]
     _drained: list[ChangelogEntry] | None
     _changes: dict[bytes, bytes | None]
@@ -95,7 +97,7 @@ class TransactionalStore(Generic[K, V]):
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.share()
-        checkpoint = disk.checkpoint()
+        checkpoint = checkpoint_in(disk, self._layout, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin()
 
@@ -142,7 +144,7 @@ class TransactionalStore(Generic[K, V]):
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._changes:
-            self._disk.write(self._changes, self._with_stream_time(checkpoint))
+            self._disk.write(self._changes, self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         cached = self._cached
         cached.entries.update(self._overlay)
@@ -165,7 +167,7 @@ class TransactionalStore(Generic[K, V]):
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
-        self._disk.load(self._replayed(entries), self._with_stream_time(checkpoint))
+        self._disk.load(self._replayed(entries), self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.clear()
 
@@ -239,10 +241,11 @@ class TransactionalStore(Generic[K, V]):
             for key, value, timestamp_ms in entries
         ]
 
-    def _with_stream_time(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+        """With what the store itself has to remember."""
         if self._stream_time_ms < 0:
             return checkpoint
-        return replace(checkpoint, stream_time_ms=self._stream_time_ms)
+        return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)
 
     def _disk_key_of(self, key: K) -> bytes:
         """The bytes that an entry's key has on disk. Raises Refused."""

@@ -18,6 +18,7 @@ from state.cache import ObjectCache, size
 from state.entry import Entry
 from state.errors import Refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
+from state.layout import checkpoint_in
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.sweep import Sweep
@@ -29,6 +30,7 @@ VALID_TO_UNDEFINED = -1
 """The version that was put is the latest of its key."""
 NOT_PUT = -(2**63)
 """The version was older than the store's history, and was not kept."""
+_LAYOUT = "versioned"
 _DELETED = b"\0"
 _VALUE = b"\1"
 _ENTRY_BYTES = 200
@@ -80,7 +82,7 @@ class VersionedStore(Generic[V]):
         self._history_ms = history_ms
         self.dropped = 0
         """How many versions came too late to be kept."""
-        checkpoint = disk.checkpoint()
+        checkpoint = checkpoint_in(disk, _LAYOUT, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin()
 
@@ -173,7 +175,7 @@ class VersionedStore(Generic[V]):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._overlay or self._dead:
             changes: dict[bytes, bytes | None] = dict.fromkeys(self._dead)
-            self._disk.write(changes | self._overlay, self._with_stream_time(checkpoint))
+            self._disk.write(changes | self._overlay, self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._written.items():
             self._keep(encoded, entry)
@@ -206,7 +208,7 @@ class VersionedStore(Generic[V]):
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-        self._disk.load(changes, self._with_stream_time(checkpoint))
+        self._disk.load(changes, self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.clear()
 
@@ -290,8 +292,9 @@ class VersionedStore(Generic[V]):
                 (timestamp_ms,) = unpack_time(key[-VERSION_SUFFIX_BYTES:])
                 yield timestamp_ms, stored if fresh is None else fresh
 
-    def _with_stream_time(self, checkpoint: Checkpoint) -> Checkpoint:
-        return replace(checkpoint, stream_time_ms=self._stream_time_ms)
+    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+        """With what the store itself has to remember."""
+        return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=_LAYOUT)
 
     def _encoded(self, key: Any) -> bytes:
         try:

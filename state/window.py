@@ -34,6 +34,8 @@ class WindowStore(SegmentedStore[V]):
     None does nothing. All times are in ms, and ranges of them include both ends.
     """
 
+    _kind = "windows"
+
     def __init__(
         self,
         name: str,

@@ -48,6 +48,7 @@ _POSITION = b"position"
 _TOPIC_ID = b"topic-id"
 _WRITTEN_MS = b"written-ms"
 _STREAM_TIME_MS = b"stream-time"
+_LAYOUT = b"layout"
 
 _BATCH_BYTES_MAX = 128 << 10
 """rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
@@ -133,6 +134,7 @@ class RocksDisk:
             if position is None:
                 return None
             topic_id, written, stream_time = get(_TOPIC_ID), get(_WRITTEN_MS), get(_STREAM_TIME_MS)
+            layout = get(_LAYOUT) or b""
         except Exception as error:
             raise self._not_read(error) from error
         return Checkpoint(
@@ -140,6 +142,7 @@ class RocksDisk:
             topic_id.decode(),
             _integer(written) if written else 0,
             _integer(stream_time) if stream_time else -1,
+            layout.decode(),
         )
 
     def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
@@ -294,6 +297,8 @@ class RocksDisk:
         batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), handle)
         if checkpoint.stream_time_ms >= 0:
             batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), handle)
+        if checkpoint.layout:
+            batch.put(_LAYOUT, checkpoint.layout.encode(), handle)
 
     def _wait_out_stall(self, size: int, stalled_s: float) -> float:
         """Wait a while for RocksDB to take `size` bytes; how long that is in all, in seconds.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from state.expiring import ExpiringStore
 from state.keys import pack_time
 from state.memory import MemoryDisk
+from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.store import Checkpoint
 from state.transaction import Codecs
@@ -151,3 +155,35 @@ def test_a_deletion_stays_while_an_older_version_could_come_back_without_it() ->
         store.put(b"now", b"v", timestamp_ms)
         commit(store)
         assert store.get(b"a") is None
+
+
+def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = MemoryDisk()
+
+    def opened(minutes: int) -> WindowStore[str]:
+        retention_ms = minutes * MINUTE_MS
+        return WindowStore("w", disk, CODECS, retention_ms=retention_ms, window_size_ms=MINUTE_MS)
+
+    store = opened(10)
+    store.put("k", "v", 9 * MINUTE_MS, 0)
+    changelog = commit(store)
+    assert opened(10).fetch("k", 9 * MINUTE_MS) == "v"
+    assert caplog.text == ""
+    store = opened(30)
+    assert store.checkpoint() is None
+    assert "'w' is emptied" in caplog.text
+    store.replay(changelog, Checkpoint(1, "t"))
+    assert store.fetch("k", 9 * MINUTE_MS) == "v"
+    assert opened(30).fetch("k", 9 * MINUTE_MS) == "v"
+
+
+def test_time_and_layout_are_on_disk_with_the_position(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(1, "t", 5, 7, "windows in segments of 60000 ms")
+    disk = RocksDisk(tmp_path / "db")
+    disk.write({b"k": b"v"}, checkpoint)
+    disk.close()
+    disk = RocksDisk(tmp_path / "db")
+    assert disk.checkpoint() == checkpoint
+    disk.close()

@@ -1,0 +1,30 @@
+"""How a store's keys lie on its disk, noted in its checkpoint, and what happens when that changes.
+
+A window store whose retention was changed cuts time into other segments, and a store that becomes
+one of another kind reads other keys: what is on disk would not be found, or be taken for something
+else. So it is emptied and caught up from its changelog, which does not depend on the layout.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from state.store import Checkpoint, Disk
+
+log = logging.getLogger(__name__)
+
+
+def checkpoint_in(disk: Disk, layout: str, store: str) -> Checkpoint | None:
+    """The checkpoint of `disk`, which is emptied first if what it has is of another layout."""
+    checkpoint = disk.checkpoint()
+    if checkpoint is None or checkpoint.layout == layout:
+        return checkpoint
+    log.warning(
+        "store %r is emptied, to be caught up from its changelog: its kind or its retention was "
+        "changed (on disk %s, now %s)",
+        store,
+        checkpoint.layout or "key-value",
+        layout or "key-value",
+    )
+    disk.clear()
+    return None
