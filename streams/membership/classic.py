@@ -137,7 +137,8 @@ class ClassicMember:
     def signal(self) -> Signal:
         """What heartbeats have brought for the generation that we are in."""
         signalled = self._signalled
-        if signalled is None or signalled[0] != self._current:
+        # The very one: a static member that joins again may get the same id and generation back.
+        if signalled is None or signalled[0] is not self._current:
             return Signal.NOTHING
         return signalled[1]
 

@@ -78,6 +78,24 @@ def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -
     assert beating.member.signal() is Signal.NOTHING
 
 
+@pytest.mark.parametrize(
+    "code", [ErrorCode.rebalance_in_progress, ErrorCode.unknown_member_id], ids=lambda c: c.name
+)
+def test_a_signal_is_over_with_the_next_join_even_into_the_same_generation(
+    beating: Worker, code: ErrorCode
+) -> None:
+    """A static member that joins a stable group gets back what it had, id and generation."""
+    beating.coordinator.refuse(HEARTBEAT, code)
+    beating.join()
+    assert beating.member.current.generation == 1
+    wait_until(
+        lambda: beating.member.signal() is not Signal.NOTHING, timeout_s=WAIT_S, what="a signal"
+    )
+    beating.join()
+    assert beating.member.current.generation == 1
+    assert beating.member.signal() is Signal.NOTHING
+
+
 def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker) -> None:
     asked, answered = threading.Event(), threading.Event()
 
