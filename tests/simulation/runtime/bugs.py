@@ -225,6 +225,11 @@ def positions_taken_before_delivery(world: World) -> AbstractContextManager[None
     return replaced(DataProducer, "flush", make)
 
 
+def offsets_committed_before_delivery(world: World) -> AbstractContextManager[None]:
+    """At least once: what a crash keeps from being delivered is not read again."""
+    return positions_taken_before_delivery(world)
+
+
 def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
     """To be on the safe side."""
 
@@ -304,6 +309,12 @@ BUGS = (
     Planted(rollback_keeps_the_place_in_the_input, (ExactlyOnce,), "network"),
     Planted(nobody_is_fenced_before_the_offsets_are_read, (Fenced,), "kills"),
     Planted(positions_taken_before_delivery, (Offsets,), "kills", COLLECT),
+    Planted(
+        offsets_committed_before_delivery,
+        (ExactlyOnce,),
+        "kills",
+        {"kind": "copy", "guarantee": "at_least_once"},
+    ),
     Planted(stores_emptied_at_each_start, (Stores,), "kills", COLLECT),
     Planted(pending_offsets_taken_for_none, (ExactlyOnce,), "zombies", COLLECT | SHORT),
     Planted(restore_ends_before_the_disk_has_it, (Stores,), "kills", COLLECT),

@@ -13,6 +13,7 @@ from tests.simulation.runtime.process import Blockade, Process
 from tests.simulation.runtime.scenario import (
     Action,
     Cut,
+    Damage,
     Feed,
     Freeze,
     Kill,
@@ -97,6 +98,8 @@ class RuntimeHistory(History):
                 self._to(world.workers[number], at, lambda process: process.freeze(for_ms))
             case Cut(number, what, for_ms, at):
                 self._to(world.workers[number], at, lambda process: process.block(what, for_ms))
+            case Damage(number, seed):
+                world.workers[number].machine.damage(Random(seed))
             case Wait(for_ms):
                 self._advance(for_ms)
             case fault:

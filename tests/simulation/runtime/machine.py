@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 from state.directory import StateDirectory
@@ -48,6 +49,18 @@ class Machine:
         self.path = Path(f"/machine-{number}")
         self.databases: dict[Path, Database] = {}
         self.holders: dict[str, Process] = {}
+
+    def damage(self, random: Random) -> None:
+        """One of its databases can't be read any more, or is gone if nobody has it open."""
+        paths = sorted(self.databases)
+        if not paths:
+            return
+        path = random.choice(paths)
+        if random.random() < 0.3 and not self.databases[path].is_open:
+            self.world.lost(self.databases.pop(path))
+        else:
+            self.databases[path].is_corrupt = True
+        self.world.log("damaged", path)
 
     def database(self, path: Path) -> Database:
         return self.databases.setdefault(path, Database(path))

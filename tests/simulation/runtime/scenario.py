@@ -68,11 +68,20 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Damage:
+    """A store on a worker's machine can't be read any more, or is gone."""
+
+    worker: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     for_ms: int
 
 
-Action: TypeAlias = Feed | Kill | Start | Leave | Freeze | Cut | Wait | Fault
+Action: TypeAlias = Feed | Kill | Start | Leave | Freeze | Cut | Damage | Wait | Fault
+GUARANTEES = (*["exactly_once_v2"] * 5, *["exactly_once"] * 3, "at_least_once")
 KINDS = ("copy", "count", "count", "collect", "collect", "tick", "tick", "regroup", "regroup")
 RuntimeScenario: TypeAlias = Scenario[RuntimeSetting, Action]
 
@@ -96,7 +105,7 @@ def scenario(
         workers=random.choice((2, 2, 3)),
         threads=random.choice((1, 1, 2)),
         together=random.random() < 0.3,
-        guarantee=random.choice(("exactly_once_v2", "exactly_once_v2", "exactly_once")),
+        guarantee=random.choice(GUARANTEES),
         commit_interval_ms=random.choice((20, 100, 100, 400)),
         session_timeout_ms=random.choice((1_000, 1_500, 6_000)),
         max_poll_interval_ms=random.choice((1_000, 4_000)),
@@ -131,7 +140,9 @@ def _any(random: Random, worker: int) -> Action:
         return _freeze(random, worker)
     if chance < 0.66:
         return _cut(random, worker)
-    if chance < 0.76:
+    if chance < 0.72:
+        return Damage(worker, random.getrandbits(32))
+    if chance < 0.78:
         return Wait(random.choice((1_000, 3_000)))
     return _broker(random, worker)
 
@@ -150,6 +161,12 @@ def _freeze(random: Random, worker: int) -> Action:
 def _cut(random: Random, worker: int) -> Action:
     what = random.choice((Blockade.REQUESTS, Blockade.ANSWERS))
     return Cut(worker, what, random.choice((300, 1_500, 4_000)), _moment(random))
+
+
+def _damage(random: Random, worker: int) -> Action:
+    if random.random() < 0.4:
+        return _kill(random, worker)
+    return Damage(worker, random.getrandbits(32))
 
 
 def _broker(random: Random, worker: int) -> Action:
@@ -195,6 +212,7 @@ FOCUSES: dict[str, Callable[[Random, int], Action]] = {
     "zombies": _freeze,
     "network": _cut,
     "broker": _broker,
+    "damage": _damage,
     "rebalances": _come_and_go,
     "stragglers": _straggle,
     "lost commits": _lose_commits,

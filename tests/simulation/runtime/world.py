@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from coordinator.log.partition import Partition
+from state.errors import Corrupt
 from streams.config import StreamsConfig
 from streams.topology.build import Topology
 from tests.simulation.runtime.clients.producer import SimProducer
@@ -139,9 +140,13 @@ class RuntimeWorld(World):
         for listener in self.listeners:
             listener.cleared(database)
 
+    def lost(self, database: Database) -> None:
+        for listener in self.listeners:
+            listener.lost(database)
+
     def corrupt(self, database: Database) -> Exception:
         """What the product's disk raises for a database that can't be read."""
-        return OSError(f"corrupt: {database.path}")
+        return Corrupt(database.path.name, database.path, "as the simulation has it")
 
     # Input and output
 

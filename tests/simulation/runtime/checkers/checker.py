@@ -19,5 +19,8 @@ class RuntimeChecker(Checker):
     def written(self, database: Database) -> None:
         """Data and checkpoint have come to a store."""
 
+    def lost(self, database: Database) -> None:
+        """Somebody has deleted a store."""
+
     def cleared(self, database: Database) -> None:
         """A store is about to be emptied."""

@@ -75,6 +75,8 @@ class Offsets(RuntimeChecker):
             )
 
     def acted(self) -> None:
+        if not self.world.runtime.is_exactly_once:
+            return
         for place in self.world.truths:
             if place[0] not in (INPUT, REPARTITION):
                 continue

@@ -1,5 +1,5 @@
 """A store is what its changelog says up to its checkpoint: committed records, all of them, and
-nothing else. It never goes back, and is never emptied without a reason.
+nothing else (with exactly once). It never goes back, and is never emptied without a reason.
 
 What a store holds is noted at each write, and judged at the end, when it is known what of the
 changelog was committed.
@@ -29,6 +29,8 @@ class Stores(RuntimeChecker):
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self._snapshots: dict[Path, list[Snapshot]] = {}
+        self._is_off = not self.world.runtime.is_exactly_once  # zombies write to changelogs there
+        self._judged: list[tuple[Path, Snapshot]] = []  # of stores that are gone
 
     def written(self, database: Database) -> None:
         assert database.checkpoint is not None
@@ -43,14 +45,19 @@ class Stores(RuntimeChecker):
     def cleared(self, database: Database) -> None:
         if not database.is_corrupt:
             self.violated(f"{database.path} is emptied, and nothing was wrong with it")
-        self._snapshots.pop(database.path, None)
+        self.lost(database)
+
+    def lost(self, database: Database) -> None:
+        """What is written there next is another store."""
+        self._judged += [(database.path, each) for each in self._snapshots.pop(database.path, ())]
 
     def ended(self) -> None:
-        for path, snapshots in self._snapshots.items():
+        if self._is_off:
+            return
+        open_ones = [(path, each) for path, all_ in self._snapshots.items() for each in all_]
+        for path, snapshot in self._judged + open_ones:
             number = int(path.parent.name.split("_")[1])
-            truth = self.world.truths[CHANGELOG, number]
-            for snapshot in snapshots:
-                self._check(path, snapshot, truth)
+            self._check(path, snapshot, self.world.truths[CHANGELOG, number])
 
     def _check(self, path: Path, snapshot: Snapshot, truth: Truth) -> None:
         replayed: dict[bytes, bytes] = {}
