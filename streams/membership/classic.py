@@ -167,6 +167,8 @@ class ClassicMember:
                 assigned = self._sync(joined)
                 self.leads = joined.leader == joined.member_id
                 self.turned()
+                # Whoever has left unheard is given the generation back that it was lost in.
+                self._signalled = None
                 self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
             except _Retry as retry:

@@ -212,3 +212,17 @@ def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
     wait_until(lambda: beating.member.silent_since_s is not None, timeout_s=WAIT_S, what="silence")
     answers_again.set()
     wait_until(lambda: beating.member.silent_since_s is None, timeout_s=WAIT_S, what="an answer")
+
+
+def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_again(
+    beating: Worker,
+) -> None:
+    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.join()
+    beating.clock.now_s += 301
+    wait_for_signal(beating, Signal.LOST)
+    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.join()
+    assert beating.member.current == (3, "member-7")
+    wait_for_beats(beating, 2)
+    assert beating.member.signal() is Signal.NOTHING
