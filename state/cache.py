@@ -93,12 +93,13 @@ def _drop(share: Share, age: int, excess: int) -> int:
     """Drop entries as old as `age`, at most `excess` bytes of them and one. Returns how many."""
     dropped = 0
     gone = []
-    for key, entry in share.entries.items():
+    entries = share.entries
+    for key, entry in entries.items():
         if entry.used > age or dropped >= excess:
             break
-        dropped += size(key, entry.stored or b"")
+        dropped += ENTRY_BYTES + 2 * (len(key) + len(entry.stored or b""))
         gone.append(key)
     for key in gone:
-        del share.entries[key]
+        del entries[key]
     share.bytes = share.bytes - dropped if share.entries else 0
     return dropped

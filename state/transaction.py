@@ -213,9 +213,9 @@ class TransactionalStore(Generic[K, V]):
             value = entry.value
             timestamp_ms = entry.timestamp_ms
             logged = key[prefix:] if prefix else key
-            if entry.used:  # it came from the cache, and is counted there
-                grown -= ENTRY_BYTES + 2 * (len(key) + len(entry.stored or b""))
             if value is None:
+                if entry.used:  # it came from the cache, and is counted there
+                    grown -= size(key, entry.stored or b"")
                 drained.append((logged, None, timestamp_ms))
                 changes[key] = None
                 deleted.append(key)
@@ -225,9 +225,12 @@ class TransactionalStore(Generic[K, V]):
             except Exception as error:
                 raise self._refused("value", value, error) from error
             drained.append((logged, encoded, timestamp_ms))
-            changes[key] = entry.stored = stored = pack_time(timestamp_ms) + encoded
-            entry.used = now
-            grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
+            changes[key] = stored = pack_time(timestamp_ms) + encoded
+            if entry.used:
+                grown += 2 * (len(stored) - len(entry.stored or b""))
+            else:
+                grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
+            entry.stored, entry.used = stored, now
             if type(value) not in SCALARS and not immutable(value):
                 changeable.append(entry)
         self._changes, self._grown = changes, grown
