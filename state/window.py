@@ -51,18 +51,31 @@ class WindowStore(SegmentedStore[V]):
         super().__init__(name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock)
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
-        self._sequence = 0
-        self._number_from(disk.checkpoint())
-
-    def _number_from(self, checkpoint: Checkpoint | None) -> None:
-        """Number on: each put takes an offset of the changelog, so that none has a number above
-        the position."""
+        self._sequence = self._committed_sequence = 0
+        checkpoint = disk.checkpoint()
         if checkpoint is not None:
-            self._sequence = checkpoint.position & SEQUENCE_MAX
+            self._number_from(checkpoint)
+
+    def _number_from(self, checkpoint: Checkpoint) -> None:
+        """Number on: each put takes an offset of the changelog, and one that was rolled back gives
+        its number back, so that none has a number above the position."""
+        self._sequence = self._committed_sequence = checkpoint.position & SEQUENCE_MAX
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        super().commit(checkpoint)
+        self._committed_sequence = self._sequence
+
+    def rollback(self) -> None:
+        super().rollback()
+        self._sequence = self._committed_sequence
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         super().replay(entries, checkpoint)
         self._number_from(checkpoint)
+
+    def clear(self) -> None:
+        self._committed_sequence = 0
+        super().clear()
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None

@@ -40,10 +40,16 @@ class Resetting:
         """How often an offset was outside of its topic."""
         self.records_out_of_range = 0
         """By that: offsets that were still to be read and never will be."""
+        self._begun: dict[Partition, int] = {}
+        """Where partitions began, by a policy that may say something else the next time."""
 
     def begin(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Where to begin partitions for which nothing is committed. Raises StreamsError where
-        `auto_offset_reset` is `none`."""
+        `auto_offset_reset` is `none`.
+
+        A partition begins at the same offset each time, until something is committed for it: what
+        came in and was rolled back meanwhile would be skipped if `latest` were asked again.
+        """
         # A repartition topic is ours: its records are never skipped.
         internal = [p for p in partitions if p.topic in self._internal]
         inputs = [p for p in partitions if p.topic not in self._internal]
@@ -52,7 +58,10 @@ class Resetting:
                 f"nothing is committed for {_listed(inputs)}, and auto_offset_reset=none: commit "
                 "an offset for the group, or let auto_offset_reset say where to begin"
             )
-        return self._admin.earliest(internal) | self._at(self._uncommitted, inputs)
+        if self._uncommitted.where is Where.EARLIEST:
+            return self._admin.earliest(internal + inputs)
+        self._begun |= self._at(self._uncommitted, [p for p in inputs if p not in self._begun])
+        return self._admin.earliest(internal) | {p: self._begun[p] for p in inputs}
 
     def go_on(self, strayed: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where to go on with partitions that can't be read at these offsets. Raises StreamsError
@@ -73,6 +82,7 @@ class Resetting:
                     "another offset for the group, or let offset_out_of_range say where to go on"
                 )
         found = self._at(self._out_of_range, partitions)
+        self._begun |= {p: found[p] for p in partitions if p in self._begun}
         for partition, offset in strayed.items():
             position = found[partition]
             skipped = max(position - offset, 0)

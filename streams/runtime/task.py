@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
@@ -222,12 +222,13 @@ class Task:
             self.every_store()[name].clear()
 
     def close(self) -> None:
-        """Release stores and directory. What was not committed is forgotten."""
+        """Release stores and directory, whatever fails. What was not committed is forgotten."""
         self._step("close")
-        self._unbind()
-        for store in self.every_store().values():
-            store.close()
-        self._lock.release()
+        with ExitStack() as steps:  # in reverse order
+            steps.callback(self._lock.release)
+            for store in self.every_store().values():
+                steps.callback(store.close)
+            steps.callback(self._unbind)
 
     def process(self, runs: list[Run]) -> int:
         """Process what `records` has handed out. Returns how many punctuations fell due by it."""
@@ -299,16 +300,17 @@ class Task:
 
     def log_changes(self, producer: DataProducer) -> None:
         """Hand each dirty key to its changelog; positions are known when all is delivered."""
-        for logged in self.stores.values():
-            try:
-                self._log_changes(logged, producer)
-            except Exception as error:
-                recovery = recovery_from_produce(error, f"changelog {logged.changelog}")
-                if recovery is None:
-                    raise
-                raise recovery from error
-        for store in self.unlogged.values():
-            store.drain()
+        with self._corrupt_is_named():  # what has expired is looked for on disk
+            for logged in self.stores.values():
+                try:
+                    self._log_changes(logged, producer)
+                except Exception as error:
+                    recovery = recovery_from_produce(error, f"changelog {logged.changelog}")
+                    if recovery is None:
+                        raise
+                    raise recovery from error
+            for store in self.unlogged.values():
+                store.drain()
 
     def _log_changes(self, logged: LoggedStore, producer: DataProducer) -> None:
         topic, partition = logged.changelog

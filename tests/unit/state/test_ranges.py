@@ -130,10 +130,12 @@ def test_a_store_outside_of_a_task_asks_for_the_time() -> None:
     assert store.drain() == [(b"a", b"1", 5)]
 
 
-def window_store(*, retain_duplicates: bool = False) -> WindowStore[bytes]:
+def window_store(
+    disk: MemoryDisk | None = None, *, retain_duplicates: bool = False
+) -> WindowStore[bytes]:
     return WindowStore(
         "w",
-        MemoryDisk(),
+        disk or MemoryDisk(),
         Codecs(bytes, bytes, bytes, bytes),
         retention_ms=3_600_000,
         window_size_ms=10,
@@ -147,6 +149,24 @@ def test_a_range_of_keys_has_a_window_whose_bytes_sort_after_a_longer_key() -> N
     store.put(b"a", b"v", 60_000)
     found = store.fetch_range(None, b"a" + bytes(8), 0, 60_000)
     assert [window.key for window, _ in found] == [b"a"]
+
+
+def test_duplicates_that_come_after_a_rollback_are_numbered_as_if_it_had_not_been() -> None:
+    """Or a number would be above the changelog's position, and be given again after a restart."""
+    disk = MemoryDisk()
+    store = window_store(disk, retain_duplicates=True)
+    for _ in range(3):
+        store.put(b"a", b"rolled back", 0)
+    store.rollback()
+    for value in (b"1", b"2"):
+        store.put(b"a", value, 0)
+    store.drain()
+    store.commit(Checkpoint(2, "t"))
+    restarted = window_store(disk, retain_duplicates=True)
+    for value in (b"3", b"4", b"5"):
+        restarted.put(b"a", value, 0)
+    found = [value for _, value in restarted.fetch(b"a", 0, 0)]
+    assert found == [b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_duplicates_that_come_after_a_replay_replace_none() -> None:

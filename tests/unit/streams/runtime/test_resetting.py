@@ -138,3 +138,21 @@ def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
     assert written(world) == [b"A", b"B", b"E"]
     assert world.loop.counters.tasks_migrated == 1
     assert world.loop.counters.offsets_out_of_range == 0
+
+
+@pytest.mark.parametrize("policy", ["latest", "by_duration:PT1S"])
+def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
+    tmp_path: Path, policy: str
+) -> None:
+    world = World(mapping(str.upper), tmp_path, auto_offset_reset=policy)
+    world.load("before")
+    world.script.fail("producer.end", OutcomeUnknown("no answer"))
+
+    def begun() -> bool:
+        if world.consumer.assigned and len(world.kafka.logs[INPUT]) == 1:
+            world.load("a", "b")
+        return world.consumed()
+
+    world.run_until(begun)
+    assert world.script.untold() == []
+    assert written(world) == [b"A", b"B"]

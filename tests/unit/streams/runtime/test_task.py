@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from state.directory import StateDirectory
-from state.errors import DirectoryLocked
+from state.errors import Corrupt, DirectoryLocked, StateError
 from state.memory import MemoryDisk
-from streams.errors import OutcomeUnknown
+from state.store import ChangelogEntry
+from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Partition
 from streams.runtime.queues import Order
 from streams.runtime.stores import open_store
@@ -145,3 +146,35 @@ def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> No
     made.producer.flush()
     with pytest.raises(OutcomeUnknown, match="not delivered"):
         made.task.offsets()
+
+
+def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+
+    class Full(MemoryDisk):
+        def close(self) -> None:
+            raise StateError("no space left")
+
+    (spec,) = counting().subtopologies[0].stores
+    store = open_store(spec, Full())
+    made.task.stores["another"] = LoggedStore(store, Partition("another", 0), "id", position=0)
+    made.task.stores = dict(reversed(made.task.stores.items()))
+    with pytest.raises(StateError, match="no space left"):
+        made.task.close()
+    assert made.task.state is TaskState.CLOSED
+    made.directory.lock_task("0_0").release()
+
+
+def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+    damage = Corrupt("c", tmp_path, "Corruption: block checksum mismatch")
+
+    def drain() -> list[ChangelogEntry]:
+        raise damage
+
+    made.task.stores["c"].store.drain = drain  # type: ignore[method-assign]
+    with pytest.raises(TaskCorrupted) as raised:
+        made.task.log_changes(made.producer)
+    assert raised.value.task == "0_0"
+    assert set(raised.value.stores) == {"c"}

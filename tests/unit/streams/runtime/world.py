@@ -98,6 +98,7 @@ class World:
         guarantee: str = "exactly_once_v2",
         commit_every_ms: int = 0,
         task_timeout_ms: int = 60_000,
+        auto_offset_reset: str = "earliest",
         offset_out_of_range: str = "fail",
         max_task_idle_ms: int = 0,
         uncommitted_bytes_max: int = -1,
@@ -126,7 +127,7 @@ class World:
         resetting = Resetting(
             admin,
             host,
-            auto_offset_reset="earliest",
+            auto_offset_reset=auto_offset_reset,
             offset_out_of_range=offset_out_of_range,
             internal=topology.repartition_topics,
         )
