@@ -243,6 +243,19 @@ def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
     return replaced(restorer, "begin_at", make)
 
 
+def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]:
+    """What a store says of itself is not believed; nothing is emptied."""
+
+    def make(original: Any) -> Any:
+        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> Begin:
+            begin: Begin = original(store, checkpoint, changelog, **rest)
+            return begin._replace(position=changelog.start)
+
+        return begin_at
+
+    return replaced(restorer, "begin_at", make)
+
+
 def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:
     """What an open transaction may yet commit is not waited for."""
 
@@ -316,6 +329,7 @@ BUGS = (
         {"kind": "copy", "guarantee": "at_least_once"},
     ),
     Planted(stores_emptied_at_each_start, (Stores,), "kills", COLLECT),
+    Planted(stores_replayed_from_the_start, (Stores,), "kills", COLLECT),
     Planted(pending_offsets_taken_for_none, (ExactlyOnce,), "zombies", COLLECT | SHORT),
     Planted(restore_ends_before_the_disk_has_it, (Stores,), "kills", COLLECT),
 )

@@ -114,6 +114,8 @@ def scenario(
         preemption=random.choice((0.0, 0.02, 0.1)),
     )
     setting = replace(chosen, **given)
+    if setting.is_exactly_once and "switches" not in given:
+        setting = replace(setting, switches=random.random() < 0.2)
     steps = tuple(
         Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting, focus))
         for _ in range(length)

@@ -83,7 +83,7 @@ class SimWorker:
         world, process = self.world, self.process
         assert process is not None
         host = SimHost(process)
-        config = world.config
+        config = world.config_of(self.lives)
         worker = Worker(
             id=self.id,
             topology=world.topology(),

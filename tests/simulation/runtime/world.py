@@ -46,6 +46,7 @@ class RuntimeSetting:
     threads: int = 1
     together: bool = False  # all workers on one machine
     guarantee: str = "exactly_once_v2"
+    switches: bool = False  # every second life of a worker is exactly once in the other way
     commit_interval_ms: int = 100
     session_timeout_ms: int = 1_500
     max_poll_interval_ms: int = 4_000
@@ -99,6 +100,14 @@ class RuntimeWorld(World):
         self._spun_at_ms = -1.0
         self._feeder = Process(self, "feeder", Random(f"{seed} feeder"), 0.0)
         self._feed = SimProducer(self._feeder, {"client.id": "feed"})
+
+    def config_of(self, life: int) -> StreamsConfig:
+        """What a worker's life is configured with."""
+        if not self.runtime.switches or life % 2:
+            return self.config
+        guarantee = self.runtime.guarantee
+        other = "exactly_once" if guarantee == "exactly_once_v2" else "exactly_once_v2"
+        return self.config.model_copy(update={"processing_guarantee": other})
 
     def topology(self) -> Topology:
         setting = self.runtime

@@ -1,5 +1,6 @@
 """A store is what its changelog says up to its checkpoint: committed records, all of them, and
-nothing else (with exactly once). It never goes back, and is never emptied without a reason.
+nothing else (with exactly once). It never goes back, is never emptied without a reason, and is
+caught up from its checkpoint.
 
 What a store holds is noted at each write, and judged at the end, when it is known what of the
 changelog was committed.
@@ -10,10 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from tests.simulation.network import Request
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.machine import Database
 from tests.simulation.runtime.topologies import CHANGELOG
 from tests.simulation.truth import Truth
+
+FETCH = 1
 
 
 class Snapshot(NamedTuple):
@@ -31,6 +35,26 @@ class Stores(RuntimeChecker):
         self._snapshots: dict[Path, list[Snapshot]] = {}
         self._is_off = not self.world.runtime.is_exactly_once  # zombies write to changelogs there
         self._judged: list[tuple[Path, Snapshot]] = []  # of stores that are gone
+
+    def asked(self, request: Request) -> None:
+        """A restore reads on from the checkpoint."""
+        if request.api_key != FETCH or "restore" not in request.client_id:
+            return
+        life = request.client_id.split()[0]
+        for topic in request.given["topics"]:
+            for part in topic["partitions"]:
+                if topic["topic"] == CHANGELOG:
+                    self._check_begin(life, part["partition"], part["fetch_offset"])
+
+    def _check_begin(self, life: str, number: int, offset: int) -> None:
+        for database in self.world.databases:
+            owner, checkpoint = database.owner, database.checkpoint
+            if owner is None or owner.name != life or checkpoint is None or database.is_corrupt:
+                continue
+            if int(database.task.split("_")[1]) == number and offset < checkpoint.position:
+                self.violated(
+                    f"{database.path} is at {checkpoint.position}, and read from {offset}"
+                )
 
     def written(self, database: Database) -> None:
         assert database.checkpoint is not None
