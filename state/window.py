@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
@@ -68,6 +69,11 @@ class WindowStore(SegmentedStore[V]):
     def rollback(self) -> None:
         super().rollback()
         self._sequence = self._committed_sequence
+
+    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+        noted = super()._noted(checkpoint)
+        # Without a changelog there is no position: the number itself stands in its place.
+        return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         super().replay(entries, checkpoint)

@@ -178,3 +178,15 @@ def test_duplicates_that_come_after_a_replay_replace_none() -> None:
     again.replay(drained, Checkpoint(2, "t"))
     again.put(b"a", b"3", 0)
     assert list(again.fetch(b"a", 0, 0)) == [(0, b"1"), (0, b"2"), (0, b"3")]
+
+
+@pytest.mark.parametrize("topic_id", ["", "t"], ids=["no changelog", "a changelog"])
+def test_duplicates_that_come_after_a_restart_replace_none(topic_id: str) -> None:
+    disk = MemoryDisk()
+    for position, value in enumerate((b"1", b"2", b"3"), start=1):
+        store = window_store(retain_duplicates=True, disk=disk)
+        store.put(b"a", value, 0)
+        store.drain()
+        store.commit(Checkpoint(position if topic_id else 0, topic_id))
+    store = window_store(retain_duplicates=True, disk=disk)
+    assert list(store.fetch(b"a", 0, 0)) == [(0, b"1"), (0, b"2"), (0, b"3")]
