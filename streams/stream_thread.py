@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -93,7 +94,7 @@ class StreamThread:
             self._run_loops()
         except UserError as error:
             self._failed(error)
-        except Exception as error:
+        except BaseException as error:  # a user's function may call sys.exit: it ends this thread
             log.exception("a stream thread ended")
             self._failed(_as_user_error(error))
         finally:
@@ -143,7 +144,9 @@ class StreamThread:
             log.error("the other workers could not be told to shut down: %s", failure)
 
 
-def _as_user_error(error: Exception) -> UserError:
+def _as_user_error(error: BaseException) -> UserError:
     if isinstance(error, UserError):
         return error
-    return StreamsError(f"a stream thread ended: {error!r}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"in {frame.name}, {frame.filename}:{frame.lineno}"
+    return StreamsError(f"a stream thread ended: {error!r} {where}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,16 @@ def test_a_worker_that_is_closed_while_a_thread_waits_for_its_replacement_leaves
         running.wait_for("RUNNING", timeout=30)
         assert topics.wait_for_counts(10) == topics.truth
     assert time.monotonic() - begin < SESSION_S, "it waited for the session of the other to end"
+
+
+def test_a_function_that_calls_exit_ends_the_worker_with_an_error(
+    topics: Topics, tmp_path: Path
+) -> None:
+    topics.load(10)
+    running = counting(topics, tmp_path, "shutdown_client", lambda value: sys.exit(3)).start()
+    running.wait_for("ERROR")
+    with pytest.raises(StreamsError, match=r"SystemExit\(3\) in <lambda>, .*test_uncaught.py"):
+        running.close()
 
 
 def test_an_error_may_shut_the_whole_application_down(topics: Topics, tmp_path: Path) -> None:
