@@ -30,8 +30,8 @@ gates: $(VENV)/installed  ## lint, format, types, who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(VENV)/installed  ## unit tests, and a little fuzzing
-	$(BIN)/pytest -q tests/unit tests/fuzz
+unit: $(VENV)/installed  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
+	$(BIN)/pytest -q tests/unit tests/fuzz $(OPTIONS)
 
 simulation: $(VENV)/installed  ## histories of broker, groups and runtime under faults, from a few seeds; bugs planted
 	$(BIN)/pytest -q tests/simulation

@@ -30,7 +30,7 @@ class Part:
 
 PARTS: Sequence[Part] = (
     Part("gates", (*MAKE, "gates")),
-    Part("unit tests", (*MAKE, "unit")),
+    Part("unit tests", (*MAKE, "unit", "OPTIONS=--hypothesis-profile=ci")),
     Part("simulation", (*MAKE, "simulation")),
     Part("simulation, more seeds", (*MAKE, "soak", "SEEDS=50")),
     Part("conformance", (*MAKE, "conformance")),

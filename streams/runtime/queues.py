@@ -154,7 +154,7 @@ class Queues:
         last: _Queue | None = None
         heads = self._heads
         ready = self._is_ready(now_ms)
-        while ready and limit > 0:
+        while limit > 0 and ready:
             time_ms, number = heads[0]
             queue = self._in_order[number]
             if queue is not last:
@@ -168,7 +168,8 @@ class Queues:
                 heapreplace(heads, (_timestamp(queue.messages[0]), number))
             else:
                 heappop(heads)
-                ready = self._is_ready(now_ms)
+                # Asked for the next record only: a wait begins when something waits.
+                ready = limit > 0 and self._is_ready(now_ms)
         self._resume()
         return runs
 

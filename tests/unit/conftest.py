@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("without a clock", deadline=None)
-settings.load_profile("without a clock")
+from tests.brokers import in_ci
+
+settings.register_profile("desk", deadline=None, max_examples=20)
+settings.register_profile("ci", deadline=None, max_examples=100)
+settings.load_profile("ci" if in_ci() else "desk")

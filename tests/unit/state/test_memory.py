@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state import memory
 from state.memory import MemoryDisk
 from state.store import Checkpoint
+from tests.unit.properties import examples
 
 KEYS = st.binary(max_size=2)
 BOUNDS = st.none() | KEYS
@@ -22,7 +23,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_PIECE_MAX", 4)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(batches=st.lists(WRITES, max_size=6), first=BOUNDS, last=BOUNDS, cut=st.tuples(KEYS, KEYS))
 def test_ranges_are_those_of_a_sorted_dict(
     batches: list[list[tuple[bytes, bytes | None]]],

@@ -33,7 +33,6 @@ RETENTION_MS = 200_000
 SIZE_MS = 10
 MODELS = settings(
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

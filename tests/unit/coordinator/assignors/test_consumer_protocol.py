@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.assignors import cooperative_sticky, sticky
@@ -21,6 +21,7 @@ from coordinator.assignors.consumer_protocol import (
     encode_subscription,
 )
 from coordinator.assignors.subscriptions import Subscription
+from tests.unit.properties import examples
 
 ALL = Subscription(("b", "a"), b"u", [("b", 1), ("a", 0)], 7, "rack")
 TOPICS = "00000002" + "0001" + "61" + "0001" + "62"
@@ -31,7 +32,6 @@ OWNED = (
 GENERATION = "00000007"
 RACK = "0004" + "7261636b"
 
-BRIEFLY = settings(max_examples=50)
 NAMES = st.text("abc.-_", min_size=1, max_size=4)
 PARTITIONS = st.lists(st.tuples(NAMES, st.integers(0, 2**31 - 1)), unique=True)
 
@@ -82,7 +82,7 @@ def test_an_assignment_has_its_topics_in_the_order_of_their_first_partitions() -
     assert decode_assignment(data) == ([("b", 2), ("b", 1), ("a", 0)], None)
 
 
-@BRIEFLY
+@examples(50)
 @given(
     topics=st.lists(NAMES, unique=True),
     user_data=st.none() | st.binary(),
@@ -101,7 +101,7 @@ def test_a_subscription_comes_back(
     assert decode_subscription(encode_subscription(said)) == said
 
 
-@BRIEFLY
+@examples(50)
 @given(PARTITIONS, st.none() | st.binary())
 def test_an_assignment_comes_back(
     partitions: list[tuple[str, int]], user_data: bytes | None
@@ -117,7 +117,7 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
             decode(data)
 
 
-@BRIEFLY
+@examples(50)
 @given(st.binary())
 def test_no_bytes_do_more_than_raise_value_error(data: bytes) -> None:
     for decode in (decode_subscription, decode_assignment):
@@ -127,7 +127,7 @@ def test_no_bytes_do_more_than_raise_value_error(data: bytes) -> None:
     cooperative_sticky.decode_user_data(data)
 
 
-@BRIEFLY
+@examples(50)
 @given(PARTITIONS, st.integers(-1, 2**31 - 1))
 def test_what_sticky_members_owned_comes_back(
     partitions: list[tuple[str, int]], generation: int

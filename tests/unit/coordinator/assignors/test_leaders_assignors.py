@@ -9,15 +9,15 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.assignors import cooperative_sticky, round_robin, sticky
 from coordinator.assignors import range as range_assignor
 from coordinator.assignors.subscriptions import Assignment, Members, Subscription, Topics
 from tests.unit.coordinator.assignors.histories import ASSIGNORS, Group, Round
+from tests.unit.properties import examples
 
-BRIEFLY = settings(max_examples=50)
 NAMES = st.sampled_from("abcdef")
 TOPIC_NAMES = ("t", "u", "v")
 TOPICS = st.dictionaries(st.sampled_from(TOPIC_NAMES), st.integers(1, 9), min_size=1)
@@ -125,7 +125,7 @@ def test_a_cooperative_member_gets_nothing_that_another_owns() -> None:
 
 
 @pytest.mark.parametrize("assignor", [round_robin.NAME, sticky.NAME, cooperative_sticky.NAME])
-@BRIEFLY
+@examples(50)
 @given(data=st.data(), counts=TOPICS)
 def test_members_with_the_same_subscription_are_balanced_within_one(
     assignor: str, data: st.DataObject, counts: dict[str, int]
@@ -136,7 +136,7 @@ def test_members_with_the_same_subscription_are_balanced_within_one(
 
 
 @pytest.mark.parametrize("assignor", [sticky.NAME, cooperative_sticky.NAME])
-@BRIEFLY
+@examples(50)
 @given(data=st.data(), counts=TOPICS)
 def test_no_more_moves_than_balance_takes(
     assignor: str, data: st.DataObject, counts: dict[str, int]
@@ -161,7 +161,7 @@ def owned_by(assignor: str, member: Subscription) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize("assignor", [sticky.NAME, cooperative_sticky.NAME])
 @pytest.mark.parametrize("alike", [True, False])
-@BRIEFLY
+@examples(50)
 @given(data=st.data(), counts=TOPICS)
 def test_a_group_settles(
     assignor: str, alike: bool, data: st.DataObject, counts: dict[str, int]
@@ -173,7 +173,7 @@ def test_a_group_settles(
     assert sum(sizes(assignment).values()) == sum(counts[t] for t in wanted if t in counts)
 
 
-@BRIEFLY
+@examples(50)
 @given(data=st.data(), counts=TOPICS)
 def test_where_subscriptions_differ_no_partition_could_move_to_balance_better(
     data: st.DataObject, counts: dict[str, int]
@@ -188,7 +188,7 @@ def test_where_subscriptions_differ_no_partition_could_move_to_balance_better(
                     assert each[name] <= each[other] + 1
 
 
-@BRIEFLY
+@examples(50)
 @given(members=groups(range_assignor.NAME, alike=False), count=st.integers(1, 9))
 def test_range_co_partitions_topics_with_the_same_subscribers(
     members: dict[str, Subscription], count: int

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.positions import Partition
 from streams.runtime.queues import NEVER_WAIT, Order, Queues, Straight
+from tests.unit.properties import examples
 from tests.unit.streams.runtime.kafka import Entry, Message
 
 LEFT, RIGHT, THIRD = Partition("left", 0), Partition("right", 0), Partition("third", 0)
@@ -246,8 +247,20 @@ steps = st.lists(
 )
 
 
+A_LAST_RECORD_EMPTIES: list[Step] = [
+    ("add", (LEFT, [1])),
+    ("add", (RIGHT, [0, 1])),
+    ("lag", (THIRD, 0)),
+    ("add", (THIRD, [0])),
+    ("process", 2),
+    ("wait", 10),
+    ("process", 1),
+]
+
+
 @given(steps, st.sampled_from([NEVER_WAIT, 0, 10]), st.integers(1, 4))
-@settings(max_examples=300, deadline=None)
+@example(A_LAST_RECORD_EMPTIES, 10, 1)  # a partition: the wait for it begins with the next
+@examples(300)
 def test_queues_do_what_kafka_streams_partition_group_does(
     history: list[Step], idle_ms: int, buffered_max: int
 ) -> None:

@@ -8,12 +8,13 @@ from itertools import combinations
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.assignors.server import range as range_assignor
 from coordinator.assignors.server import uniform
 from coordinator.assignors.server.subscription import MemberSubscription, TopicPartitions
+from tests.unit.properties import examples
 
 A, B, C, D = (UUID(int=n) for n in range(1, 5))
 Assign = Callable[
@@ -24,7 +25,6 @@ BOTH = pytest.mark.parametrize("assign", [uniform.assign, range_assignor.assign]
 # D is never among the topics that exist: a topic may be deleted while members are subscribed to it.
 PARTITIONS = st.dictionaries(st.sampled_from([A, B, C]), st.integers(1, 12))
 TOPICS = st.frozensets(st.sampled_from([A, B, C, D]))
-BRIEFLY = settings(max_examples=50)
 NAMES = st.sampled_from("abcdef")
 INSTANCES = st.none() | st.sampled_from("xyz")
 
@@ -68,7 +68,7 @@ def again(
 
 
 @BOTH
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS)
 def test_each_partition_of_a_subscribed_topic_has_one_subscriber(
     assign: Assign, members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -89,7 +89,7 @@ def test_each_partition_of_a_subscribed_topic_has_one_subscriber(
 
 
 @BOTH
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS)
 def test_a_target_that_stays_is_the_same_object(
     assign: Assign, members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -100,7 +100,7 @@ def test_a_target_that_stays_is_the_same_object(
 
 
 @BOTH
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS)
 def test_assigning_again_changes_nothing(
     assign: Assign, members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -110,7 +110,7 @@ def test_assigning_again_changes_nothing(
 
 
 @BOTH
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS)
 def test_the_order_of_the_arguments_does_not_matter(
     assign: Assign, members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -124,7 +124,7 @@ def test_the_order_of_the_arguments_does_not_matter(
     assert assign(backwards, dict(reversed(partitions.items()))) == assign(members, partitions)
 
 
-@BRIEFLY
+@examples(50)
 @given(members=ALIKE, partitions=PARTITIONS)
 def test_uniform_is_balanced_and_moves_only_what_is_over_a_quota(
     members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -143,7 +143,7 @@ def test_uniform_is_balanced_and_moves_only_what_is_over_a_quota(
     assert moved == sum(over) - min(larger, len(over))
 
 
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS)
 def test_uniform_leaves_no_partition_where_another_subscriber_has_two_fewer(
     members: dict[str, MemberSubscription], partitions: dict[UUID, int]
@@ -156,7 +156,7 @@ def test_uniform_leaves_no_partition_where_another_subscriber_has_two_fewer(
             assert sizes[many] - sizes[few] <= 1
 
 
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, partitions=PARTITIONS, leaver=NAMES)
 def test_when_a_member_leaves_nobody_else_gives_up_what_it_need_not(
     members: dict[str, MemberSubscription], partitions: dict[UUID, int], leaver: str
@@ -170,7 +170,7 @@ def test_when_a_member_leaves_nobody_else_gives_up_what_it_need_not(
         assert pairs(before[name]) <= pairs(after[name])
 
 
-@BRIEFLY
+@examples(50)
 @given(members=ANY_GROUP, count=st.integers(1, 12))
 def test_range_co_partitions_topics_that_are_alike(
     members: dict[str, MemberSubscription], count: int

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.log.batch import batches
@@ -29,6 +29,7 @@ from tests.unit.coordinator.log.cleaner.worlds import (
     write,
 )
 from tests.unit.coordinator.log.test_checkpoint import FailingAfter
+from tests.unit.properties import examples
 
 
 def test_a_log_is_cleaned_by_itself_after_the_backoff() -> None:
@@ -334,7 +335,7 @@ def seen(log: Partition) -> dict[bytes | None, bytes]:
     return found
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(EVENTS)
 def test_a_log_that_is_cleaned_and_crashes_has_the_same_last_values(
     events: list[tuple[Any, ...]],

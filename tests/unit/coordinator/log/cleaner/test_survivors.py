@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.log.cleaner.offset_map import ENTRY_BYTES
 from coordinator.log.compression import Codec
 from tests.unit.coordinator.log.cleaner.topics import RETENTION_MS, Pair, Topic
+from tests.unit.properties import examples
 
 PID, OTHER = 7, 8
 
@@ -218,7 +219,7 @@ def happen(topic: Topic, event: tuple[Any, ...]) -> None:
             topic.producers.expire(topic.now_ms + 1, 1)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(EVENTS)
 def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
     events: list[tuple[Any, ...]],
@@ -252,7 +253,7 @@ def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
     assert all(batch.is_intact() for batch in cleaned.batches)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(EVENTS)
 def test_cleaning_again_at_the_same_time_comes_to_rest(events: list[tuple[Any, ...]]) -> None:
     topic = Topic()

@@ -1,0 +1,16 @@
+"""How many examples a property is tried with: all of them in CI, a fifth at a desk.
+
+`pytest --hypothesis-profile=ci` tries all of them anywhere.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+_AT_A_DESK = 5
+
+
+def examples(number: int) -> settings:
+    """`number` examples with the profile "ci", a fifth of them else."""
+    thorough = settings.get_current_profile_name() == "ci"
+    return settings(max_examples=number if thorough else number // _AT_A_DESK)
