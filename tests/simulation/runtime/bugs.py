@@ -17,6 +17,7 @@ from streams.positions import Committed, Partition
 from streams.runtime import commit, loop, restorer
 from streams.runtime.changelog import Begin
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.loop import StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.task import Task
 from tests.simulation.bugs import replaced
@@ -196,6 +197,22 @@ def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManage
     return several(replaced(DataConsumer, "take", take), replaced(DataConsumer, "add", add))
 
 
+def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
+    """Tasks are kept as they are, though another may have run them meanwhile."""
+
+    def make(original: Any) -> Any:
+        def join(self: StreamLoop) -> None:
+            self._roll_back = lambda: None  # type: ignore[method-assign]
+            try:
+                original(self)
+            finally:
+                del self._roll_back
+
+        return join
+
+    return replaced(StreamLoop, "_join", make)
+
+
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
     """The transactional id is claimed when the first transaction begins."""
 
@@ -305,6 +322,18 @@ class Planted:
 COLLECT = {"kind": "collect", "persistent": True}
 TICK = {"kind": "tick", "persistent": True}
 SHORT = {"session_timeout_ms": 1_000}
+STRAGGLERS = {
+    "workers": 2,
+    "threads": 1,
+    "together": False,
+    "session_timeout_ms": 6_000,
+    "max_poll_interval_ms": 1_000,
+    "preemption": 0.02,
+    "unsteady": 0.0,
+    "switches": False,
+    "guarantee": "exactly_once_v2",
+    "commit_interval_ms": 100,
+}
 BUGS = (
     Planted(punctuation_commits_no_offsets, (Offsets,), "zombies", TICK | SHORT),
     Planted(
@@ -318,8 +347,14 @@ BUGS = (
     Planted(checkpoint_ahead_of_the_data, (Stores, ExactlyOnce), "kills", COLLECT),
     Planted(unknown_commit_taken_for_success, (Stores,), "lost commits", COLLECT),
     Planted(offsets_not_read_back, (ExactlyOnce,), "lost commits", COLLECT),
-    Planted(generation_not_sent, (ExactlyOnce, Offsets), "zombies", TICK | SHORT),
+    Planted(generation_not_sent, (ExactlyOnce,), "zombies", TICK | SHORT),
     Planted(rollback_keeps_the_place_in_the_input, (ExactlyOnce,), "network"),
+    Planted(
+        missed_generation_not_noticed,
+        (ExactlyOnce,),
+        "stragglers",
+        COLLECT | STRAGGLERS,
+    ),
     Planted(nobody_is_fenced_before_the_offsets_are_read, (Fenced,), "kills"),
     Planted(positions_taken_before_delivery, (Offsets,), "kills", COLLECT),
     Planted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
@@ -89,11 +89,11 @@ RuntimeScenario: TypeAlias = Scenario[RuntimeSetting, Action]
 def scenario(
     seed: int, length: int = 40, focus: str | None = None, **given: Any
 ) -> RuntimeScenario:
-    """The scenario of a seed: every second one of all faults, the others of those of one `focus`.
+    """The scenario of a seed: every second one of all faults, the others of one `focus` or story.
     `given` are fields of the setting."""
     random = Random(f"{seed} runtime")
     if focus is None and seed % 2:
-        focus = random.choice(tuple(FOCUSES))
+        focus = random.choice((*FOCUSES, *STORIES))
     chosen = RuntimeSetting(
         world=Setting(
             trouble=random.choice((0.0, 0.0, 0.01, 0.05)),
@@ -116,6 +116,8 @@ def scenario(
     setting = replace(chosen, **given)
     if setting.is_exactly_once and "switches" not in given:
         setting = replace(setting, switches=random.random() < 0.2)
+    if focus in STORIES:
+        return Scenario(seed, setting, tuple(STORIES[focus](random)))
     steps = tuple(
         Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting, focus))
         for _ in range(length)
@@ -126,7 +128,7 @@ def scenario(
 def _action(random: Random, setting: RuntimeSetting, focus: str | None) -> Action:
     worker = random.randrange(setting.workers)
     if random.random() < 0.45:
-        return Feed(random.randint(1, 12), random.getrandbits(32))
+        return _feed(random)
     if random.random() < 0.15:
         return Start(worker)
     return (_any if focus is None else FOCUSES[focus])(random, worker)
@@ -189,12 +191,21 @@ def _come_and_go(random: Random, worker: int) -> Action:
     return Kill(worker, _moment(random), back_after_ms=random.choice((10, 300)))
 
 
-def _straggle(random: Random, worker: int) -> Action:
-    """One stops when it is about to join again; the others go on without it, and go."""
-    if random.random() < 0.4:
-        return Freeze(0, random.choice((1_500, 2_500, 4_000)), REBALANCING)
-    other = max(worker, 1)
-    return Start(other) if random.random() < 0.5 else Leave(other)
+def _stragglers(random: Random) -> Iterator[Step[Action]]:
+    """One stops when it is about to join again; another has its tasks for a while, and goes."""
+    yield Step(0, Leave(1))
+    for _ in range(3):
+        yield Step(1_200, _feed(random))
+        yield Step(0, Freeze(0, 2_500, REBALANCING))
+        yield Step(50, Start(1))
+        for _ in range(5):
+            yield Step(random.choice((300, 400, 450)), _feed(random))
+        yield Step(random.choice((100, 300)), Leave(1))
+        yield Step(800, _feed(random))
+
+
+def _feed(random: Random) -> Feed:
+    return Feed(random.randint(1, 12), random.getrandbits(32))
 
 
 def _lose_commits(random: Random, worker: int) -> Action:
@@ -216,6 +227,7 @@ FOCUSES: dict[str, Callable[[Random, int], Action]] = {
     "broker": _broker,
     "damage": _damage,
     "rebalances": _come_and_go,
-    "stragglers": _straggle,
     "lost commits": _lose_commits,
 }
+STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {"stragglers": _stragglers}
+"""What is told in its order."""
