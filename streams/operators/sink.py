@@ -10,6 +10,8 @@ from streams.topology.nodes import Context, Emit, SinkNode
 
 _BY_KEY = -1
 """librdkafka chooses the partition: murmur2 of the key, as Kafka's own producer does."""
+_FIRST_MS = 1
+"""librdkafka takes a timestamp of 0 for none, and writes the time that it is: this is next to 0."""
 
 
 def write_topic(node: SinkNode, context: Context) -> Emit:
@@ -40,14 +42,15 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
             )
             refused(error, refusal, key, value)
             return
+        time_ms = timestamp_ms or _FIRST_MS
         message = context.message
         headers = None if message is None else message.headers()
         try:
-            produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, timestamp_ms, headers)
+            produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
         except BufferError:
             try:
                 context.make_room()
-                produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, timestamp_ms, headers)
+                produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
             except Exception as error:
                 refused(error, None, key, value)
         except Exception as error:

@@ -108,7 +108,8 @@ class Failures:
                     f"{_origin(where)}, does not exist: create it"
                 )
             self._known.add(topic)
-        produce, timestamp_ms = task.produce, max(where.timestamp_ms, 0)
+        # 0 is no timestamp to librdkafka: the time that it is, then.
+        produce, timestamp_ms = task.produce, max(where.timestamp_ms or 1, 0)
         record = (where.source_value, where.source_key, -1, None, None, timestamp_ms)
         headers = [*where.headers, *error_headers(where)]
         try:

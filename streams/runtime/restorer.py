@@ -291,7 +291,11 @@ class Restorer(Generic[T]):
         # All that was there when the end was asked is in it now: it is as good as of then.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
         self._reached()
-        entries = ((m.key(), m.value(), m.timestamp()[1]) for m in messages)
+        # Below 0 a task writes what is 0 in its store (Task.log_changes).
+        entries = (
+            (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0)
+            for m in messages
+        )
         logged.store.replay(entries, Checkpoint(position, changelog.topic_id, since_ms))
         logged.position = position
         replay.moved_s = self._host.monotonic_s()

@@ -321,11 +321,14 @@ class Task:
             report = None
             if index == last:
                 report = producer.reporting(_reporter(logged, self._undelivered))
+            # 0 would be taken for no timestamp, and written as the time that it is; less is written
+            # as it is, and replayed as 0.
+            time_ms = timestamp_ms or NO_TIME
             try:
-                producer.produce(topic, value, key, partition, report, None, timestamp_ms)
+                producer.produce(topic, value, key, partition, report, None, time_ms)
             except BufferError:
                 producer.make_room()
-                producer.produce(topic, value, key, partition, report, None, timestamp_ms)
+                producer.produce(topic, value, key, partition, report, None, time_ms)
 
     def changelogs(self) -> list[Partition]:
         return [logged.changelog for logged in self.stores.values()]

@@ -63,8 +63,8 @@ def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
     assert [topic for topic, *_ in task.produced] == ["amounts", "orders-dead", "orders-dead"]
     (_, key, value, _, headers) = task.produced[1]
     again = BoundTask(found["again"])
-    again.pipe(key.decode(), value.decode(), headers=headers)
-    assert again.produced == [("orders", b"k", b"twelve", 0, [("trace", b"1")])]
+    again.pipe(key.decode(), value.decode(), timestamp_ms=42, headers=headers)
+    assert again.produced == [("orders", b"k", b"twelve", 42, [("trace", b"1")])]
     with pytest.raises(StreamsError, match="TypeError"):
         task.pipe("k", None)
 

@@ -90,8 +90,8 @@ def test_changes_of_a_record_are_what_reaches_the_sink() -> None:
 
 def test_headers_stay_with_a_record_whose_value_changes() -> None:
     task = through(lambda record: record.with_value("V"))
-    task.pipe("k", "v")
-    assert task.produced == [("out", b"k", b"V", 0, [("trace", b"1")])]
+    task.pipe("k", "v", timestamp_ms=42)
+    assert task.produced == [("out", b"k", b"V", 42, [("trace", b"1")])]
 
 
 def test_other_headers_are_for_what_was_forwarded_with_them_only() -> None:

@@ -23,6 +23,9 @@ from streams.runtime.clients.written import Written
 from streams.runtime.host import ThreadHost
 from tests.unit.streams.runtime.kafka import Entry, Kafka, Message, Transaction
 
+NOW_MS = 1_700_000_000_000
+"""What a producer writes for records without a timestamp."""
+
 
 class Failure(NamedTuple):
     """What a call raises: before it has done anything, or after all was done."""
@@ -250,7 +253,8 @@ class FakeProducer(DataProducer):
                 raise BufferError
             if partition < 0:
                 partition = zlib.crc32(key or b"") % self._kafka.partition_counts()[topic]
-            entry = Entry(key, value, timestamp_ms, self._transaction)
+            # librdkafka takes 0 for no timestamp, and writes the time that it is.
+            entry = Entry(key, value, timestamp_ms or NOW_MS, self._transaction)
             self._queue.append((Partition(topic, partition), entry, report))
             self.produced.append((topic, key, value))
 

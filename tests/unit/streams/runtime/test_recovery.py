@@ -14,7 +14,7 @@ from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupt
 from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
 from streams.positions import Partition
-from streams.runtime.task import Task
+from streams.runtime.task import Task, TaskState
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Entry
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
@@ -308,3 +308,24 @@ def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -
     world.directory.lock_task("0_0").release()
     ends = ("producer.close", "member.leave", "consumer.close", "restore.close")
     assert world.script.only(*ends) == list(ends)
+
+
+def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
+    """librdkafka takes a timestamp of 0 for none. In a restored store that would be today, and all
+    that is kept by time would be old."""
+    world = World(counting(), tmp_path / "here")
+    world.load("x")
+    world.run_until(world.consumed)
+    (written,) = world.kafka.read(Partition("out", 0), 0)
+    assert written.timestamp()[1] == 1, "the nearest that there is"
+    restored = World(counting(), tmp_path / "there", kafka=world.kafka)
+    found: list[Any] = []
+
+    def is_running() -> bool:
+        for task in restored.loop.tasks.values():
+            if task.state is TaskState.RUNNING:
+                found.append(task.context.store("c").entry("k"))
+        return bool(found)
+
+    restored.run_until(is_running)
+    assert found == [(1, 0)]
