@@ -1,4 +1,5 @@
-"""The application of the crash matrix: a store of every kind, read and written by each record.
+"""The application of the crash matrix: a store of every kind, read and written by each record; an
+aggregate that is mutated in place; and a store behind a repartition topic.
 
 What a record writes depends on what it reads, so that a record which is lost, doubled or applied to
 state that was rolled back shows in all that follows it.
@@ -17,6 +18,7 @@ from streams.processor.record import Record
 COMMIT_INTERVAL_MS = 50
 WINDOW_MS = 1_000
 GAP_MS = 1_500
+GROUPS = 7
 _KEPT_MS = 86_400_000
 _KEPT: dict[str, Any] = {"key": serdes.string, "value": serdes.int64}
 
@@ -71,8 +73,18 @@ class EveryStore(Processor[str, int, str, int]):
         sessions.put(Windowed(key, start_ms, end_ms), value)
 
 
+def append(key: str, value: int, seen: list[int]) -> list[int]:
+    """Mutates its aggregate: what a rolled-back transaction left in an object would show."""
+    seen.append(value)
+    return seen
+
+
 def build(application_id: str, source: str, target: str, **settings: Any) -> App:
+    """The totals go to `target`, the counts by remainder to another topic beside it."""
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.int64)
     stream.process(EveryStore).to(target, key=serdes.string, value=serdes.int64)
+    stream.group_by_key().aggregate(list, append, value=serdes.json, store="seen")
+    regrouped = stream.group_by(lambda key, value: str(value % GROUPS), key=serdes.string)
+    regrouped.count(store="regrouped").to_stream().to(f"{target}-regrouped")
     return app

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,11 @@ PARTITIONS = 2
 KEYS = 20
 _STEP_MS = 20
 _PAUSE_EVERY, _PAUSE_MS = 700, 10_000
-_BATCH = 40
+BATCH = 40
 _WAIT_S = 60.0
+
+Entry = tuple[bytes, bytes | None, int]
+"""Key, value and timestamp of a record."""
 
 
 class Trial:
@@ -39,29 +42,38 @@ class Trial:
         self.servers = servers
         self.application = application
         self.source, self.target = f"{application}-in", f"{application}-out"
+        self.regrouped = f"{self.target}-regrouped"
         self.state = state
         self.given: list[Given] = []
         self._begin_ms = int(time.time()) * 1_000
         admin = AdminClient({"bootstrap.servers": servers})
-        new = [NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target)]
+        new = [
+            NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target, self.regrouped)
+        ]
         for answer in admin.create_topics(new).values():
             answer.result(30)
-        app = build(application, self.source, self.target)
-        (sub,) = app.topology().subtopologies
-        self.specs: dict[str, StoreSpec] = {spec.name: spec for spec in sub.stores}
-        self._changelog = app.topology().changelog
+        topology = build(application, self.source, self.target).topology()
+        self.specs: dict[str, StoreSpec] = {
+            spec.name: spec for sub in topology.subtopologies for spec in sub.stores
+        }
+        self.changelog = topology.changelog
         self.output: dict[str, list[int]] = defaultdict(list)
         """Every committed record of the output that was seen so far, by key and in order."""
+        self.counts: dict[str, list[int]] = defaultdict(list)
+        """The same of the counts by remainder."""
         self._seen = 0
         self._reader = self._consumer()
-        self._reader.assign([TopicPartition(self.target, each, 0) for each in range(PARTITIONS)])
+        outputs = (self.target, self.regrouped)
+        self._reader.assign(
+            [TopicPartition(topic, each, 0) for topic in outputs for each in range(PARTITIONS)]
+        )
         self._producer = Producer(
             {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5}
         )
 
     def load(self) -> None:
         """Some more records of the input."""
-        for number in range(len(self.given), len(self.given) + _BATCH):
+        for number in range(len(self.given), len(self.given) + BATCH):
             time_ms = self._begin_ms + number * _STEP_MS + number // _PAUSE_EVERY * _PAUSE_MS
             record = Given(f"key-{number % KEYS}", number, time_ms)
             self.given.append(record)
@@ -74,15 +86,27 @@ class Trial:
         wait_until(
             lambda: unless() or self._caught_up(),
             timeout_s=_WAIT_S,
-            what=lambda: f"{self._seen} of {len(self.given)} records in the output",
+            what=lambda: (
+                f"{self._seen} of {len(self.given)} records in the output, {self._counted} counted"
+            ),
         )
+
+    def read_output(self) -> dict[str, list[int]]:
+        """The output, with what has come since the last look."""
+        self._caught_up()
+        return self.output
 
     def _caught_up(self) -> bool:
         for message in self._reader.consume(10_000, 0.02):
             assert message.error() is None, message.error()
-            self.output[message.key().decode()].append(serdes.int64.deserialize(message.value()))
-            self._seen += 1
-        return self._seen >= len(self.given)
+            to = self.output if message.topic() == self.target else self.counts
+            to[message.key().decode()].append(serdes.int64.deserialize(message.value()))
+            self._seen += message.topic() == self.target
+        return self._seen >= len(self.given) and self._counted >= len(self.given)
+
+    @property
+    def _counted(self) -> int:
+        return sum(counts[-1] for counts in self.counts.values())
 
     def close(self) -> None:
         self._reader.close()
@@ -96,31 +120,39 @@ class Trial:
             opened.close()
         return found
 
-    def logged(self, store: str, expected: Contents) -> Contents:
-        """What a store holds that is replayed from the committed records of its changelog."""
+    def changelogs(self) -> dict[str, list[list[Entry]]]:
+        """The committed records of every store's changelog, by partition."""
+        topics = {self.changelog(store): store for store in self.specs}
+        found: dict[str, list[list[Entry]]] = {
+            store: [[] for _ in range(PARTITIONS)] for store in self.specs
+        }
+        consumer = self._consumer(**{"enable.partition.eof": True})
+        consumer.assign([TopicPartition(t, each, 0) for t in topics for each in range(PARTITIONS)])
+        left = len(topics) * PARTITIONS
+        deadline = time.monotonic() + _WAIT_S
+        try:
+            while left:
+                assert time.monotonic() < deadline, f"{left} changelogs are not read to their ends"
+                for message in consumer.consume(10_000, 0.05):
+                    error = message.error()
+                    if error is not None:
+                        assert error.code() == KafkaError._PARTITION_EOF, error
+                        left -= 1
+                        continue
+                    entries = found[topics[message.topic()]][message.partition()]
+                    entries.append((message.key(), message.value(), message.timestamp()[1]))
+        finally:
+            consumer.close()
+        return found
+
+    def replay(self, store: str, log: list[list[Entry]], expected: Contents) -> Contents:
+        """What a store holds that is replayed from its changelog."""
         found: Contents = {}
-        for partition in range(PARTITIONS):
-            messages = self._committed(self._changelog(store), partition)
-            entries = [(m.key(), m.value(), m.timestamp()[1]) for m in messages]
+        for entries in log:
             opened = open_store(self.specs[store], MemoryDisk())
             opened.replay(entries, Checkpoint(0, ""))
             found |= truth.contents(store, opened, expected)
         return found
-
-    def _committed(self, topic: str, partition: int) -> Iterator[Any]:
-        consumer = self._consumer(**{"enable.partition.eof": True})
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        try:
-            while True:
-                message = consumer.poll(_WAIT_S)
-                assert message is not None, f"no answer from the broker in {_WAIT_S:.0f} s"
-                error = message.error()
-                if error is not None:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    return
-                yield message
-        finally:
-            consumer.close()
 
     def _consumer(self, **settings: Any) -> Consumer:
         return Consumer(
@@ -138,31 +170,53 @@ class Trial:
 class CrashWorker(ServerProcess):
     """A worker process of a trial."""
 
-    def __init__(self, trial: Trial, guarantee: str = "exactly_once_v2") -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        guarantee: str = "exactly_once_v2",
+        state: Path | None = None,
+        servers: str | None = None,
+        **more: object,
+    ) -> None:
         super().__init__("crash-worker")
         self._replayed = self.directory / "replayed.json"
+        self._counters = self.directory / "counters.json"
+        self._victim = self.directory / "victim"
         self._command = [sys.executable, "-m", "tests.crashes.worker"]
         for name, value in {
-            "servers": trial.servers,
+            "servers": servers or trial.servers,
             "application": trial.application,
             "source": trial.source,
             "target": trial.target,
             "guarantee": guarantee,
-            "state": str(trial.state),
-            "replayed": str(self._replayed),
+            "state": state or trial.state,
+            "replayed": self._replayed,
+            "counters": self._counters,
+            "victim": self._victim,
+            **more,
         }.items():
-            self._command += [f"--{name}", value]
+            self._command += [f"--{name}", str(value)]
 
-    def start(
-        self, *, kill_at: str | None = None, number: int = 1, victim: int | None = None
-    ) -> None:
-        extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-number", str(number)]
-        extra += [] if victim is None else ["--victim", str(victim)]
-        self.spawn([*self._command, *extra])
+    def start(self, *points: str, number: str = "SIGKILL") -> None:
+        """Start; at each of the `points` (STEP:TIMES) it signals whoever it was told to aim at."""
+        self._victim.unlink(missing_ok=True)
+        self.spawn([*self._command, "--at", *points, "--signal", number])
 
-    def finish(self) -> dict[str, int]:
-        """SIGTERM and a clean end; how many records were replayed into each store."""
+    def aim_at(self, process: int) -> None:
+        """The process that is signalled at the next point, which is looked for from now on."""
+        fresh = self._victim.with_suffix(".new")
+        fresh.write_text(str(process))
+        fresh.replace(self._victim)
+
+    @property
+    def replayed(self) -> dict[str, int]:
+        """How many records were replayed into each store since the last start."""
+        records: dict[str, int] = json.loads(self._replayed.read_text())
+        return records
+
+    def finish(self) -> dict[str, Any]:
+        """SIGTERM and a clean end; its counters."""
         self.stop()
         assert self.ended == 0, self.log_tail()
-        replayed: dict[str, int] = json.loads(self._replayed.read_text())
-        return replayed
+        counters: dict[str, Any] = json.loads(self._counters.read_text())
+        return counters

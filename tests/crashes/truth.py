@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tests.crashes.topology import GAP_MS, WINDOW_MS
+from tests.crashes.topology import GAP_MS, GROUPS, WINDOW_MS
 
-Contents = dict[Any, int]
+Contents = dict[Any, Any]
 
 
 class Given(NamedTuple):
@@ -59,6 +59,19 @@ def versions(given: Iterable[Given]) -> Contents:
     return found
 
 
+def seen(given: Iterable[Given]) -> Contents:
+    """By key all values in their order."""
+    found: Contents = defaultdict(list)
+    for record in given:
+        found[record.key].append(record.value)
+    return dict(found)
+
+
+def regrouped(given: Iterable[Given]) -> Contents:
+    """How many values have each remainder."""
+    return dict(Counter(str(record.value % GROUPS) for record in given))
+
+
 def output(given: Iterable[Given]) -> dict[str, list[int]]:
     """By key every total in its order."""
     found: dict[str, list[int]] = defaultdict(list)
@@ -71,16 +84,21 @@ def output(given: Iterable[Given]) -> dict[str, list[int]]:
 
 def of(store: str) -> Any:
     """The truth of a store, by its name."""
-    return {"totals": totals, "windows": windows, "sessions": sessions, "versions": versions}[
-        store.removesuffix("-in-memory")
-    ]
+    return {
+        "totals": totals,
+        "windows": windows,
+        "sessions": sessions,
+        "versions": versions,
+        "seen": seen,
+        "regrouped": regrouped,
+    }[store.removesuffix("-in-memory")]
 
 
-def contents(store: str, opened: Any, expected: Contents) -> Iterator[tuple[Any, int]]:
+def contents(store: str, opened: Any, expected: Contents) -> Iterator[tuple[Any, Any]]:
     """What an opened store holds, keyed as the truth is. Versions are asked for at the times that
     the truth knows: a versioned store has no list of them."""
     match store.removesuffix("-in-memory"):
-        case "totals":
+        case "totals" | "seen" | "regrouped":
             yield from opened.all()
         case "windows":
             yield from (((w.key, w.start_ms), value) for w, value in opened.all())

@@ -1,7 +1,8 @@
 """A worker of the crash matrix: `python -m tests.crashes.worker ARGUMENTS`.
 
-When a named step is reached for the n-th time it sends SIGKILL to a process: to itself, or to the
-broker. How much was replayed into each store goes to a file when it ends in order.
+When a named step is reached for the n-th time it sends a signal to a process: SIGKILL or SIGSTOP,
+to itself or to the broker. What it writes to its disks, and what it restores, goes in small
+batches, so that there is a middle of each. How much was replayed into each store is in a file.
 """
 
 from __future__ import annotations
@@ -13,52 +14,93 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from state.rocksdb import disk
+from streams import App
 from streams.positions import Partition
+from streams.runtime import restorer
 from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
-from tests.crashes.topology import COMMIT_INTERVAL_MS, build
+from tests.crashes import ticking, topology
+
+_KEYS_A_BATCH = 4
+_RECORDS_A_BATCH = 40
 
 
-def killer(step: str | None, number: int, victim: int) -> Callable[[Step], None]:
-    """Kills `victim` at the `number`-th time that `step` is reached."""
-    left = number
+class Crashes:
+    """Sends `number` to a process at each point of `points`, one after the other.
 
-    def reached(now: Step) -> None:
-        nonlocal left
-        if now.name == step:
-            left -= 1
-            if left == 0:
-                os.kill(victim, signal.SIGKILL)
+    A point is a step and how many times it must have been reached. STORING counts in a commit only,
+    not in the restore before it. The id of the process is in the file `victim`: nothing counts
+    before there is one, and it is gone once the process was signalled.
+    """
 
-    return reached
+    def __init__(self, points: Sequence[str], number: signal.Signals, victim: Path) -> None:
+        parsed = (point.split(":") for point in points)
+        self._points = [(Step[step], int(times)) for step, times in parsed]
+        self._number = number
+        self._victim = victim
+        self._committing = False
+        self._met = 0
+
+    def reached(self, now: Step) -> None:
+        if now is not Step.STORING:
+            self._committing = now is Step.COMMITTED
+        if not self._points or not self._victim.exists():
+            return
+        step, times = self._points[0]
+        if now is not step or (now is Step.STORING and not self._committing):
+            return
+        self._met += 1
+        if self._met == times:
+            self._met = 0
+            del self._points[0]
+            process = int(self._victim.read_text())
+            self._victim.unlink()
+            os.kill(process, self._number)
 
 
 class Replayed(RestoreListener):
-    """How many records were replayed into each store."""
+    """How many records were replayed into each store, kept in a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self.records: Counter[str] = Counter()
+        self._write()
 
     def on_batch_restored(
         self, changelog: Partition, store: str, position: int, records: int
     ) -> None:
         self.records[store] += records
+        self._write()
+
+    def _write(self) -> None:
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps(self.records))
+        fresh.replace(self._path)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("servers", "application", "source", "target", "guarantee"):
         parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--replayed", type=Path, required=True)
-    parser.add_argument("--kill-at")
-    parser.add_argument("--kill-number", type=int, default=1)
-    parser.add_argument("--victim", type=int, default=os.getpid(), help="whom; default: itself")
+    for name in ("state", "victim", "replayed", "counters"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--kind", default="every-store")
+    parser.add_argument("--at", nargs="*", default=[], metavar="STEP:TIMES")
+    parser.add_argument("--signal", default="SIGKILL")
+    parser.add_argument("--session", type=int, default=10_000)
+    parser.add_argument("--transaction", type=int, default=10_000)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    disk._BATCH_STEP, disk._BATCH_BYTES_MAX = _KEYS_A_BATCH, 1
+    restorer._RECORDS_MAX = _RECORDS_A_BATCH
+    build: Callable[..., App] = {
+        "every-store": topology.build,
+        "ticking": ticking.build,
+    }[given.kind]
     app = build(
         given.application,
         given.source,
@@ -66,19 +108,21 @@ def main() -> None:
         bootstrap_servers=given.servers,
         state_dir=given.state,
         processing_guarantee=given.guarantee,
-        commit_interval_ms=COMMIT_INTERVAL_MS,
-        session_timeout_ms=10_000,
+        commit_interval_ms=topology.COMMIT_INTERVAL_MS,
+        session_timeout_ms=given.session,
+        transaction_timeout_ms=given.transaction,
+        request_timeout_ms=min(30_000, given.transaction),
         heartbeat_interval_ms=200,
         max_poll_records=500,
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
-    reached = killer(given.kill_at, given.kill_number, given.victim)
-    replayed = Replayed()
-    with app.start(reached=reached, restore_listener=replayed) as running:
+    crashes = Crashes(given.at, signal.Signals[given.signal], given.victim)
+    replayed = Replayed(given.replayed)
+    with app.start(reached=crashes.reached, restore_listener=replayed) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass
-    given.replayed.write_text(json.dumps(replayed.records))
+    given.counters.write_text(json.dumps(running.metrics()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""Who wrote the records of a partition, from the log files of either broker (one format)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+# base offset, length, leader epoch, magic, checksum, attributes, last offset delta, two timestamps,
+# producer id, producer epoch; source: Kafka's DefaultRecordBatch
+_HEADER = struct.Struct(">qiibIhiqqqh")
+_BEFORE_LENGTH_ENDS = 12
+_CONTROL = 0x20
+
+
+class Written(NamedTuple):
+    """One batch of records."""
+
+    topic: str
+    partition: int
+    offset: int
+    producer_id: int
+    epoch: int
+
+
+def written(data_dir: Path, topic: str, partitions: int) -> Iterator[Written]:
+    """Every batch of a topic that a producer wrote: none of the markers of a coordinator."""
+    for partition in range(partitions):
+        for path in sorted((data_dir / f"{topic}-{partition}").glob("*.log")):
+            data, at = path.read_bytes(), 0
+            while at + _HEADER.size <= len(data):
+                offset, length, *_, attributes, _, _, _, producer, epoch = _HEADER.unpack_from(
+                    data, at
+                )
+                if length <= 0:
+                    break
+                if not attributes & _CONTROL:
+                    yield Written(topic, partition, offset, producer, epoch)
+                at += _BEFORE_LENGTH_ENDS + length
