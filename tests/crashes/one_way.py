@@ -1,33 +1,111 @@
-"""A network that answers one way only: a proxy before a broker, that can hold back one direction.
+"""Networks that answer one way only: requests reach the broker and no answer comes back, or the
+other way round.
 
-What is held is not lost: as TCP does, it is delivered when the way is open again, also to a peer
-that has given up meanwhile. So requests of a long time ago arrive at last, which is worse.
+Before real Kafka there is a proxy, which holds one direction back. What is held is not lost: as TCP
+does, it is delivered when the way is open again, also to a peer that has given up meanwhile. So
+requests of a long time ago arrive at last, which is worse. The embedded broker does it itself, by
+rules (docs/faults.md): what it is told to lose is lost.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
-from tests.processes import HOST
+from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.kafka.server import RealKafka
+from tests.processes import HOST, free_ports
+
+MEMBERSHIP_CLIENT_ID = "millrace"
+_RULE = '[[request]]\naction = "{action}"\nclient_id = "{client_id}"\n\n'
 
 
-class OneWay:
-    """Listens on `port`, and connects each client to the broker that `target_port` names then."""
+class Network(Protocol):
+    """Between an application's workers and a broker."""
 
-    def __init__(self, target_port: Callable[[], int]) -> None:
-        self._target_port = target_port
+    servers: str
+    """The broker, for whoever is not to be cut off."""
+    through: str
+    """The broker by way of this network."""
+
+    def hold(self, direction: str, application: str) -> None:
+        """From now on `requests` or `answers` of an application do not arrive."""
+
+    def heal(self) -> None:
+        """Both directions are open again."""
+
+    def close(self) -> None: ...
+
+
+class Rules:
+    """The embedded broker, told by rules whose requests or answers to lose."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "faults.toml"
+        self._file.write_text("")
+        self.broker = EmbeddedProcess(SETTINGS, options=("--faults", str(self._file)))
+        self.broker.start()
+        self.servers = self.through = self.broker.bootstrap_servers
+
+    def hold(self, direction: str, application: str) -> None:
+        action = {"requests": "lose-request", "answers": "lose-answer"}[direction]
+        clients = (f"{application}-*", MEMBERSHIP_CLIENT_ID)
+        self._set("".join(_RULE.format(action=action, client_id=each) for each in clients))
+
+    def heal(self) -> None:
+        self._set("")
+
+    def close(self) -> None:
+        self.broker.close()
+
+    def _set(self, rules: str) -> None:
+        self._file.write_text(rules)
+        os.kill(self.broker.pid, signal.SIGHUP)
+
+
+class KafkaBehind(RealKafka):
+    """Real Kafka with another listener, which is advertised as `proxy_port`."""
+
+    def __init__(self, settings: Mapping[str, str], proxy_port: int) -> None:
+        super().__init__(settings)
+        self._proxy_port = proxy_port
+        (self.behind_port,) = free_ports(1)
+
+    def _write_properties(self, controller_port: int) -> None:
+        listeners = f"PLAINTEXT://{HOST}:{self.port},BEHIND://{HOST}:{self.behind_port}"
+        self._settings |= {
+            "listeners": f"{listeners},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": (
+                f"PLAINTEXT://{HOST}:{self.port},BEHIND://{HOST}:{self._proxy_port}"
+            ),
+            "listener.security.protocol.map": (
+                "PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT,CONTROLLER:PLAINTEXT"
+            ),
+        }
+        super()._write_properties(controller_port)
+
+
+class Proxied:
+    """Real Kafka; whoever connects to `through` goes by the proxy."""
+
+    def __init__(self) -> None:
         self._open = {"requests": threading.Event(), "answers": threading.Event()}
         self.heal()
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
+        self.broker = KafkaBehind(SETTINGS, self.port)
+        self.broker.start()
+        self.servers, self.through = self.broker.bootstrap_servers, f"{HOST}:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def hold(self, direction: str) -> None:
-        """From now on `requests` or `answers` stay here."""
+    def hold(self, direction: str, application: str) -> None:
         self._open[direction].clear()
 
     def heal(self) -> None:
@@ -40,12 +118,13 @@ class OneWay:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+        self.broker.close()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection((HOST, self._target_port()))
+                broker = socket.create_connection((HOST, self.broker.behind_port))
                 self._sockets += [client, broker]
                 for direction, read, write in (
                     ("requests", client, broker),

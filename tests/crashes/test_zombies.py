@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable
@@ -13,25 +12,14 @@ from tests.brokers import Broker
 from tests.crashes.checks import check_changelogs, check_output, check_state
 from tests.crashes.segments import Written, written
 from tests.crashes.trial import PARTITIONS, CrashWorker, Trial
+from tests.crashes.words import HELD_UP, RUNS, STARTS_OVER, WAITS, wait_for
 from tests.processes import wait_until
 
 SESSION_MS = 4_000
 TRANSACTION_MS = 6_000
 LONG_TRANSACTION_MS = 60_000
 WAIT_S = 60.0
-RUNS = re.compile(r"runs tasks \S")
-STARTS_OVER = re.compile("starts over from what is committed")
-WAITS = re.compile(r"task \d_\d waits:")
-HELD_UP = re.compile("waiting for an open transaction to end")
 NewWorker = Callable[..., CrashWorker]
-
-
-def wait_for(worker: CrashWorker, said: re.Pattern[str], since: int = 0) -> None:
-    wait_until(
-        lambda: said.search(worker.log_since(since)) is not None,
-        timeout_s=WAIT_S,
-        what=lambda: f"{said.pattern}: {worker.log_tail()}",
-    )
 
 
 def is_stopped(process: int) -> bool:
@@ -139,7 +127,7 @@ def test_two_processes_share_a_state_directory_and_one_of_them_is_a_zombie(
     trial.load()
     trial.wait_for_output()
     stop_at_its_point(trial, zombie)
-    wait_for(other, WAITS)
+    wait_for(other, WAITS, other.log_path.stat().st_size)
     began = time.monotonic()
     at = go_on(zombie)
     trial.wait_for_output()

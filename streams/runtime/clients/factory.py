@@ -22,6 +22,9 @@ _BULK = {
 }
 """Of the restore consumer. What it fetches ahead is bounded for all of its partitions together."""
 
+_ANSWER_MS_MIN, _ANSWER_MS_MAX = 2_000, 300_000
+"""What librdkafka takes: a second more than the longest fetch, at most five minutes."""
+
 
 class Clients:
     """Makes the clients of one stream thread."""
@@ -31,6 +34,8 @@ class Clients:
         self._config = config
         self._servers = servers
         self._timeout_s = config.request_timeout_ms / 1000
+        # A fetch that nobody answers: with librdkafka's default no input comes for a minute.
+        self._answer_ms = min(max(config.request_timeout_ms, _ANSWER_MS_MIN), _ANSWER_MS_MAX)
 
     def admin(self, timeout_s: float = math.inf) -> Admin:
         """Asks, and waits for an answer so long, at most `request_timeout_ms`."""
@@ -43,6 +48,7 @@ class Clients:
                 "fetch.queue.backoff.ms": 5,
                 # A partition that is added waits for the fetch that is under way.
                 "fetch.wait.max.ms": 100,
+                "socket.timeout.ms": self._answer_ms,
                 **self._common(name),
                 **self._config.consumer,
                 **self._committed_only(),
@@ -54,6 +60,7 @@ class Clients:
         waits, for an open transaction to end, no partition that is added meanwhile is read."""
         return DataConsumer(
             {
+                "socket.timeout.ms": self._answer_ms,
                 **self._common(name),
                 **self._config.consumer,
                 **_BULK,
