@@ -11,6 +11,7 @@ store too, and change it whenever it likes.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from state.entry import Entry
@@ -20,7 +21,11 @@ ENTRY_BYTES = 360
 
 
 class Share:
-    """What one store has in the cache, the least recently used first."""
+    """What one store has in the cache, the least recently used first.
+
+    `bytes` counts what a transaction has taken out to write it, too, until its outcome. A restore
+    clears the share of a store that is behind, on a thread of its own.
+    """
 
     __slots__ = ("bytes", "entries")
 
@@ -86,7 +91,7 @@ def size(key: bytes, stored: bytes) -> int:
 
 
 def _age(share: Share) -> int:
-    return next(iter(share.entries.values())).used
+    return next((entry.used for entry in share.entries.values()), sys.maxsize)
 
 
 def _drop(share: Share, age: int, excess: int) -> int:
@@ -97,9 +102,10 @@ def _drop(share: Share, age: int, excess: int) -> int:
     for key, entry in entries.items():
         if entry.used > age or dropped >= excess:
             break
-        dropped += ENTRY_BYTES + 2 * (len(key) + len(entry.stored or b""))
+        dropped += size(key, entry.stored or b"")
         gone.append(key)
     for key in gone:
         del entries[key]
-    share.bytes = share.bytes - dropped if share.entries else 0
+    if share.entries is entries:  # else it was cleared meanwhile
+        share.bytes -= dropped
     return dropped

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import pytest
 
-from state.cache import ObjectCache
-from state.entry import immutable
+from state.cache import ObjectCache, Share, size
+from state.entry import Entry, immutable
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.store import Checkpoint
@@ -44,7 +44,7 @@ def commit(*stores: Store) -> None:
         store.commit(Checkpoint(1, "t"))
 
 
-def fill(store: Store, names: str) -> None:
+def fill(store: Store, names: Iterable[str]) -> None:
     for name in names:
         store.put(name, 1)
     commit(store)
@@ -143,6 +143,43 @@ def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_firs
     assert held == {b"a", b"d", b"e", b"f"}
     assert 0 < cache.used_bytes <= 4 * 400
     assert {key: one.get(key) for key in "ab"} == {"a": 2, "b": 1}
+
+
+class Emptied(Entry[Any, Any]):
+    """While its age is looked at, the restorer empties its share, on another thread."""
+
+    share: Share
+
+    @property  # type: ignore[override]
+    def used(self) -> int:
+        self.share.clear()
+        return 0
+
+    @used.setter
+    def used(self, commit: int) -> None: ...
+
+
+def test_a_share_may_be_emptied_by_a_restore_while_another_store_makes_room() -> None:
+    cache = ObjectCache(10_000)
+    restored, running = cache.share(), store_on(MemoryDisk(), cache)
+    entry = Emptied("k", "v", 1, b"12345678v")
+    entry.share = restored
+    restored.entries[b"k"], restored.bytes = entry, size(b"k", b"12345678v")
+    fill(running, [f"key {number}" for number in range(100)])
+    assert (restored.entries, restored.bytes) == ({}, 0)
+    assert 5_000 < cache.used_bytes <= 10_000
+
+
+def test_what_is_being_written_still_counts_when_all_else_of_a_store_has_gone() -> None:
+    cache = ObjectCache(10_000)
+    writing, reading = store_on(MemoryDisk(), cache), store_on(MemoryDisk(), cache)
+    fill(writing, "abcdefghijklmnopqrst")
+    for name in "abcdefghijklmnopqrs":
+        writing.put(name, 2)
+    fill(reading, "abcdefghijklmnopqrst")
+    commit(writing)
+    cached = [*cache._shares[0].entries.items(), *cache._shares[1].entries.items()]
+    assert cache.used_bytes == sum(size(key, entry.stored or b"") for key, entry in cached)
 
 
 def test_reading_keeps_an_entry_from_going() -> None:
