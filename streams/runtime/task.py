@@ -36,6 +36,7 @@ from typing import Any
 from state.errors import Corrupt
 from state.locks import Lock
 from state.store import Checkpoint, Disk, StateStore
+from state.transaction import no_record
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer, recovery_from_produce
@@ -392,9 +393,11 @@ class Task:
         if context is not None:
             for close in context.closers:
                 close()
-            # Both lead back to the context: without them it goes at once, and the producer with it.
+            # All lead back to the context: without them it goes at once, and the producer with it.
             context.closers.clear()
             context.flushers.clear()
+            for store in self.every_store().values():
+                store.clock = no_record
 
 
 def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:

@@ -150,7 +150,7 @@ class Emptied(Entry[Any, Any]):
 
     share: Share
 
-    @property  # type: ignore[override]
+    @property
     def used(self) -> int:
         self.share.clear()
         return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -22,6 +24,16 @@ from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting
 
 INPUT = Partition("in", 0)
+
+
+class Plain(FakeProducer):
+    """Without a reference to itself, as a real one."""
+
+    def __init__(self, kafka: Kafka, script: Script) -> None:
+        super().__init__(kafka, script)
+        del self.produce
+
+    produce = FakeProducer._produce
 
 
 class Made:
@@ -178,3 +190,19 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
         made.task.log_changes(made.producer)
     assert raised.value.task == "0_0"
     assert set(raised.value.stores) == {"c"}
+
+
+@pytest.mark.parametrize("step", ["rollback", "close"])
+def test_a_producer_goes_with_the_last_task_that_lets_it_go(tmp_path: Path, step: str) -> None:
+    """At once, not when garbage is collected: until then it would hold its threads."""
+    made = Made(tmp_path)
+    made.producer = Plain(made.kafka, Script())
+    gone = weakref.ref(made.producer)
+    made.reach(TaskState.RUNNING)
+    del made.producer
+    gc.disable()
+    try:
+        made.steps[step]()
+        assert gone() is None
+    finally:
+        gc.enable()
