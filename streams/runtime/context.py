@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from state.errors import Corrupt
 from state.store import StateStore
-from streams.errors import StreamsError
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated
 from streams.handling import Stage
 from streams.runtime.clients import DataProducer
 from streams.runtime.failures import Failures
@@ -35,6 +36,7 @@ class TaskContext:
         "starters",
         "stream_time_ms",
         "task_name",
+        "unheard",
     )
 
     def __init__(
@@ -58,6 +60,9 @@ class TaskContext:
         self.commit_asked = False
         self.dropped = 0
         """Records that were passed over since somebody counted them."""
+        self.unheard: Exception | None = None
+        """What ends the transaction, though a user's function may have caught it: nothing that was
+        done since may be committed."""
         self.punctuations = Punctuations(now_ms)
         self.flushers: list[Callable[[], None]] = []
         self.starters: list[Callable[[], None]] = []
@@ -86,9 +91,13 @@ class TaskContext:
         value: Any = None,
         target: str | None = None,
     ) -> None:
-        self._failures.failed(
-            self, stage, step, error, refusal, key=key, value=value, target=target
-        )
+        try:
+            self._failures.failed(
+                self, stage, step, error, refusal, key=key, value=value, target=target
+            )
+        except (TaskMigrated, TaskCorrupted, OutcomeUnknown, Corrupt) as lost:
+            self.unheard = lost
+            raise
 
     def store(self, name: str) -> Any:
         return self._stores[name]

@@ -296,6 +296,8 @@ class Task:
         context.message = None
         context.between = COMMIT
         with self._corrupt_is_named():
+            if context.unheard is not None:
+                raise context.unheard
             for flush in reversed(context.flushers):
                 flush()
 
@@ -352,6 +354,8 @@ class Task:
     def offsets(self) -> list[tuple[Partition, Committed]]:
         """What to commit: every input partition, each with the positions of all stores. So the
         transaction of a task that has only punctuated is fenced like any other (decision 9)."""
+        if (unheard := self.context.unheard) is not None:  # of the results of the commit
+            raise unheard
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
         stores = {name: logged.position for name, logged in self.stores.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from state.errors import DirectoryLocked
+from streams import App, Processor, Record, serdes
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
@@ -329,3 +331,29 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
 
     restored.run_until(is_running)
     assert found == [(1, 0)]
+
+
+class Careless(Processor[str, str, str, str]):
+    """Catches whatever comes."""
+
+    def process(self, record: Record[str, str]) -> None:
+        with suppress(Exception):
+            self.context.forward(record)
+
+
+@pytest.mark.parametrize(
+    "lost", [OutcomeUnknown("the queue stayed full"), TaskMigrated("fenced")], ids=type
+)
+def test_a_record_that_could_not_be_written_is_not_lost_where_user_code_catches_the_error(
+    tmp_path: Path, lost: Exception
+) -> None:
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.process(Careless, key=serdes.string, value=serdes.string).to("out")
+    world = World(app.topology(), tmp_path)
+    world.load("a", "b", "c")
+    world.script.fail("produce out", BufferError(), at=2)
+    world.script.fail("producer.make_room", lost)
+    world.run_until(world.consumed)
+    assert [value for _, value in world.kafka.committed("out")] == [b"a", b"b", b"c"]
+    assert world.script.untold() == []
