@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.handwritten import count_by_key, map_values, run_loop
 from examples.demo.processes import Broker
 from streams import App, serdes
 from streams.running import RunningApp
+from tests.reading import records
 
 PARTITIONS = 4
 WORK = {"map": map_values, "count": count_by_key}
@@ -141,36 +142,13 @@ class Runs:
         """The output is complete and right, or RuntimeError."""
         found = 0
         counts: dict[bytes, int] = {}
-        for key, value in read_committed(self._servers, topic):
+        for message in records(self._servers, topic, PARTITIONS):
             found += 1
-            counts[key] = int.from_bytes(value, "big") if operator == "count" else 0
+            count = int.from_bytes(message.value(), "big") if operator == "count" else 0
+            counts[message.key()] = count
         total = sum(counts.values()) if operator == "count" else found
         if total != self._given.records:
             raise RuntimeError(f"{topic}: {total} and not {self._given.records}")
-
-
-def read_committed(servers: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
-    """Every committed record of a topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "bench-reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-    at_end = 0
-    while at_end < PARTITIONS:
-        for message in consumer.consume(10_000, 1):
-            error = message.error()
-            if error is None:
-                yield message.key(), message.value()
-            elif error.code() == KafkaError._PARTITION_EOF:
-                at_end += 1
-    consumer.close()
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from streams.runtime.purge import Purge
 from streams.runtime.queues import Order
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
 from streams.topology.build import Topology
 
 _REASON_MAX = 500
@@ -73,6 +74,21 @@ def _purge(worker: Worker, admin: Admin) -> Purge:
     )
 
 
+def _restorer(worker: Worker, name: str, reached: Callable[[Step], None]) -> Restorer[Task]:
+    return Restorer(
+        name,
+        worker.clients.restore_consumer(name),
+        # It asks again by itself; a rebalance, or a stop, waits for what it has asked.
+        worker.clients.admin(timeout_s=_RESTORE_ANSWER_S),
+        worker.host,
+        transactions=worker.config.exactly_once,
+        timeout_ms=worker.config.task_timeout_ms,
+        beside=True,
+        listener=worker.restore_listener,
+        reached=lambda: reached(Step.RESTORING),
+    )
+
+
 def stream_loop(
     worker: Worker,
     number: int,
@@ -100,18 +116,7 @@ def stream_loop(
             group=topology.application_id,
             member=member,
             consumer=clients.consumer(f"consumer-{number}"),
-            restorer=Restorer(
-                f"restore-{number}",
-                clients.restore_consumer(f"restore-{number}"),
-                # It asks again by itself; a rebalance, or a stop, waits for what it has asked.
-                clients.admin(timeout_s=_RESTORE_ANSWER_S),
-                worker.host,
-                transactions=config.exactly_once,
-                timeout_ms=config.task_timeout_ms,
-                beside=True,
-                listener=worker.restore_listener,
-                reached=lambda: reached(Step.RESTORING),
-            ),
+            restorer=_restorer(worker, f"restore-{number}", reached),
             resetting=resetting,
             admin=admin,
             opener=Opener(

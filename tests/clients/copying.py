@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from coordinator.errors import Code
 from tests.answers import codes
@@ -21,6 +21,7 @@ from tests.clients.programs import PATIENCE_S, Program
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
+from tests.reading import records
 
 PARTITIONS = 2
 RECORDS = 4_000
@@ -111,28 +112,7 @@ def read_committed(
     broker: Broker, topic: str, partitions: int = PARTITIONS
 ) -> list[list[bytes | None]]:
     """The values of each partition, up to the last stable offset."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
     values: list[list[bytes | None]] = [[] for _ in range(partitions)]
-    at_end: set[int] = set()
-
-    def read() -> bool:
-        for message in consumer.consume(10_000, 0.2):
-            error = message.error()
-            if error is None:
-                values[message.partition()].append(message.value())
-            elif error.code() == KafkaError._PARTITION_EOF:
-                at_end.add(message.partition())
-        return len(at_end) == partitions
-
-    wait_until(read, timeout_s=PATIENCE_S, what=f"{topic} is not read to its end")
-    consumer.close()
+    for message in records(broker.bootstrap_servers, topic, partitions, timeout_s=PATIENCE_S):
+        values[message.partition()].append(message.value())
     return values

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.rocksdb import RocksDisk
 from tests.processes import ServerProcess, wait_until
+from tests.reading import records
 
 PARTITIONS = 3
 KEYS = 50
@@ -69,30 +70,7 @@ class Topics:
 
     def messages(self, topic: str) -> Iterator[Any]:
         """The same as the consumer returns them."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": f"{self.application}-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-            at_end = 0
-            while at_end < PARTITIONS:
-                message = consumer.poll(30)
-                assert message is not None, "no answer from the broker in 30 s"
-                error = message.error()
-                if error is None:
-                    yield message
-                else:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    at_end += 1
-        finally:
-            consumer.close()
+        return records(self.servers, topic, PARTITIONS)
 
     def counts(self) -> Counter[str]:
         """The latest count of each key in the output."""

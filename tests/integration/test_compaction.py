@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import wait_until
+from tests.reading import records
 
 KEYS, RECORDS, KILLS = 500, 60_000, 4
 TIMEOUT_S = 30.0
@@ -26,32 +27,12 @@ def own_broker() -> Iterator[EmbeddedProcess]:
 
 def last_values(broker: EmbeddedProcess, topic: str) -> tuple[dict[bytes, bytes], int]:
     """Of each key, as a consumer finds them that starts at the beginning; and how many records."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
     found: dict[bytes, bytes] = {}
     count = 0
-    try:
-        while True:
-            message = consumer.poll(TIMEOUT_S)
-            assert message is not None
-            if message.error():
-                assert message.error().name() == "_PARTITION_EOF", message.error()
-                return found, count
-            key, value = message.key(), message.value()
-            assert key is not None
-            assert value is not None
-            found[key] = value
-            count += 1
-    finally:
-        consumer.close()
+    for message in records(broker.bootstrap_servers, topic, 1):
+        found[message.key()] = message.value()
+        count += 1
+    return found, count
 
 
 def test_a_broker_killed_while_it_cleans_loses_nothing(own_broker: EmbeddedProcess) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupTopicPartitions,
-    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
@@ -27,34 +25,15 @@ from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
 from tests.brokers import in_ci
 from tests.integration.cluster import PARTITIONS, Topics, Worker
+from tests.reading import records
 
 
 def read(
     topics: Topics, topic: str, isolation: str, partitions: int = PARTITIONS
 ) -> Iterator[tuple[Partition, int, bytes]]:
     """Every record of a topic that a reader of this isolation sees: where it is, and its value."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": topics.servers,
-            "group.id": f"{topics.application}-checker",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": isolation,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-        at_end = 0
-        while at_end < partitions:
-            message = consumer.poll(30)
-            assert message is not None, "no answer from the broker in 30 s"
-            if (error := message.error()) is None:
-                yield Partition(topic, message.partition()), message.offset(), message.value()
-            else:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                at_end += 1
-    finally:
-        consumer.close()
+    for message in records(topics.servers, topic, partitions, isolation=isolation):
+        yield Partition(topic, message.partition()), message.offset(), message.value()
 
 
 class Books:

@@ -20,13 +20,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random, SystemRandom
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams import serdes
 from tests import brokers
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess
 from tests.processes import wait_until
+from tests.reading import records
 from tests.soak_app import verdict
 from tests.soak_app.load import Load
 from tests.soak_app.topology import COPIED, COUNTS, DIGESTS, LINES, REGROUPED
@@ -40,31 +40,8 @@ _CALM_S = (0.5, 6.0)
 
 def committed(servers: str, topic: str) -> Iterator[tuple[str, int]]:
     """Every committed record of a topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "soak-reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
-    at_end = 0
-    deadline = time.monotonic() + CATCH_UP_S
-    try:
-        while at_end < PARTITIONS:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{topic} could not be read to its end in {CATCH_UP_S:.0f} s")
-            for message in consumer.consume(10_000, 0.1):
-                error = message.error()
-                if error is None:
-                    yield message.key().decode(), serdes.int64.deserialize(message.value())
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    at_end += 1
-    finally:
-        consumer.close()
+    for message in records(servers, topic, PARTITIONS, timeout_s=CATCH_UP_S):
+        yield message.key().decode(), serdes.int64.deserialize(message.value())
 
 
 class Soak:

@@ -1,0 +1,54 @@
+"""A topic as a reader finds it at this moment: every record up to the ends of its partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+_TAKE_MAX, _TAKE_S = 10_000, 0.2
+
+
+def records(
+    servers: str,
+    topic: str,
+    partitions: int | Iterable[int],
+    *,
+    isolation: str = "read_committed",
+    timeout_s: float = 60.0,
+) -> Iterator[Any]:
+    """The messages of these partitions (a number: of the first so many), in order within each.
+
+    Raises TimeoutError, with what the client said, if the ends are not reached in time.
+    """
+    left = set(range(partitions) if isinstance(partitions, int) else partitions)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"{topic}-reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+            "metadata.recovery.strategy": "none",
+        }
+    )
+    said: set[str] = set()
+    deadline = time.monotonic() + timeout_s
+    try:
+        consumer.assign([TopicPartition(topic, each, 0) for each in sorted(left)])
+        while left:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topic}: no end of {left} in {timeout_s:g} s; {said or ''}")
+            for message in consumer.consume(_TAKE_MAX, _TAKE_S):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+                else:
+                    said.add(str(error))
+    finally:
+        consumer.close()
