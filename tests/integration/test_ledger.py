@@ -25,6 +25,7 @@ from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
 from tests.brokers import in_ci
 from tests.integration.cluster import PARTITIONS, Topics, Worker
+from tests.processes import wait_until
 from tests.reading import records
 
 
@@ -139,15 +140,21 @@ def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(
     other = new_worker("words", guarantee=guarantee, state="other")
     other.start()
     worker = new_worker("words", guarantee=guarantee)
-    cuts = []
+    cuts: list[dict[Partition, int] | None] = []
+
+    def a_cut_is_taken() -> bool:
+        cuts.append(cut_of(topics))
+        return cuts[-1] is not None
+
     for step in (Step.OFFSETS_SENT, Step.PRODUCED):
         worker.start(kill_at=step.name, kill_commit=3)
         worker.load_until_killed(topics)
-        cuts.append(cut_of(topics))
+        a_cut_is_taken()
     worker.start()
+    wait_until(a_cut_is_taken, timeout_s=30, what="offsets that no transaction is to change")
     for _ in range(5):
         topics.load(200)
-        cuts.append(cut_of(topics))
+        a_cut_is_taken()
     topics.wait_for_counts(2 * topics.loaded)
     worker.finish()
     other.finish()
