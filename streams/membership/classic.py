@@ -23,11 +23,10 @@ Source: KIP-345 (static members), KIP-394 (member id required), KIP-814 (skip as
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from enum import Enum, auto
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -49,6 +48,7 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from streams.membership.terms import Membership, Plan, Signal, Timeouts
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.host import Host, Spawned
 
@@ -61,33 +61,6 @@ _BACK_OFF_S = 0.1
 _LAPSE_S = 5.0
 """Join and sync are answered within the rebalance time-out: so much later nobody answers any more
 (AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE)."""
-
-Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
-"""The leader's duty: what each member gets, given what each has."""
-
-
-class Signal(Enum):
-    """What the stream thread must do about its membership."""
-
-    NOTHING = auto()
-    REBALANCE = auto()
-    LOST = auto()
-
-
-class Timeouts(NamedTuple):
-    """The member's times, in ms."""
-
-    session_ms: int
-    heartbeat_ms: int
-    rebalance_ms: int
-    give_up_ms: int
-
-
-class Membership(NamedTuple):
-    """Who we are in one generation of the group. Generation -1: nobody."""
-
-    generation: int
-    member_id: str
 
 
 class _Retry(Exception):

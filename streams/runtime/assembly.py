@@ -11,10 +11,11 @@ from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.ledger import ledger_topic
-from streams.membership.classic import ClassicMember, Timeouts
+from streams.membership.classic import ClassicMember
 from streams.membership.connection import Dial
 from streams.membership.offsets import offsets_of_group
 from streams.membership.protocol import Subscribed
+from streams.membership.terms import Timeouts
 from streams.membership.transactions import identity_of
 from streams.runtime.assignment import Planner
 from streams.runtime.clients import Admin, Clients

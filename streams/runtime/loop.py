@@ -28,9 +28,9 @@ from streams.errors import (
     TaskCorrupted,
     TaskMigrated,
 )
-from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import Assigned, Subscribed
+from streams.membership.terms import Signal
 from streams.positions import Partition
 from streams.runtime.clients import group_metadata
 from streams.runtime.commit import Committer

@@ -133,9 +133,6 @@ class RuntimeWorld(World):
     def machine_of(self, process: Process) -> Machine:
         return next(worker.machine for worker in self.workers if worker.process is process)
 
-    def worker_of(self, process: Process) -> SimWorker:
-        return next(worker for worker in self.workers if worker.process is process)
-
     @property
     def databases(self) -> list[Database]:
         return [each for machine in self.machines for each in machine.databases.values()]

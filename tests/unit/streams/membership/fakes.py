@@ -9,9 +9,10 @@ from typing import Any
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from streams.membership.classic import ClassicMember, Timeouts
+from streams.membership.classic import ClassicMember
 from streams.membership.connection import Connection, ConnectionLost, build
 from streams.membership.protocol import Assigned, Subscribed, encode_assignment
+from streams.membership.terms import Timeouts
 from streams.runtime.host import ThreadHost
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14

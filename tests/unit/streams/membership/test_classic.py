@@ -8,7 +8,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError, TaskMigrated
-from streams.membership.classic import Membership
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import (
     Assigned,
@@ -17,6 +16,7 @@ from streams.membership.protocol import (
     decode_subscription,
     encode_subscription,
 )
+from streams.membership.terms import Membership
 from tests.unit.streams.membership.fakes import (
     COORDINATOR,
     FIND,

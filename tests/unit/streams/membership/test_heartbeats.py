@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from kio.schema.errors import ErrorCode
 
-from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
+from streams.membership.terms import Signal
 from tests.processes import wait_until
 from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, joined
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from state.memory import MemoryDisk
 from state.store import Checkpoint
 from streams.errors import TaskMigrated
-from streams.membership.classic import ClassicMember, Membership, Signal
+from streams.membership.classic import ClassicMember
 from streams.membership.protocol import Assigned, Subscribed
+from streams.membership.terms import Membership, Signal
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.clients.written import Written

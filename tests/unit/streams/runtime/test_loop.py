@@ -7,8 +7,8 @@ from pathlib import Path
 
 from state.rocksdb import RocksDisk
 from streams.errors import OutcomeUnknown
-from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
+from streams.membership.terms import Signal
 from streams.positions import Partition
 from streams.runtime.commit import Step
 from tests.unit.streams.runtime.kafka import Entry, Transaction

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, KafkaException
 from state.errors import DirectoryLocked
 from streams import App, Processor, Record, serdes
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
-from streams.membership.classic import Signal
 from streams.membership.connection import ConnectionLost
+from streams.membership.terms import Signal
 from streams.positions import Partition
 from streams.runtime.task import Task, TaskState
 from streams.topology.build import Topology

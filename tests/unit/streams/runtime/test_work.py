@@ -13,8 +13,8 @@ from state.errors import Corrupt
 from streams import ProcessorContext, Record
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.handling import Handlers
-from streams.membership.classic import Signal
 from streams.membership.protocol import Assigned
+from streams.membership.terms import Signal
 from streams.positions import Partition
 from streams.runtime.offsets import decode_metadata
 from streams.topology.build import Topology

@@ -1,0 +1,36 @@
+"""What a stream thread and its membership say to each other, whatever the group's protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import NamedTuple
+
+from streams.membership.protocol import Assigned, Subscribed
+
+Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
+"""The leader's duty: what each member gets, given what each has."""
+
+
+class Signal(Enum):
+    """What the stream thread must do about its membership."""
+
+    NOTHING = auto()
+    REBALANCE = auto()
+    LOST = auto()
+
+
+class Timeouts(NamedTuple):
+    """The member's times, in ms."""
+
+    session_ms: int
+    heartbeat_ms: int
+    rebalance_ms: int
+    give_up_ms: int
+
+
+class Membership(NamedTuple):
+    """Who we are in one generation of the group. Generation -1: nobody."""
+
+    generation: int
+    member_id: str
