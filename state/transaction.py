@@ -34,6 +34,7 @@ from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
 from state.errors import Refused
 from state.keys import pack_time, unpack_time
 from state.layout import checkpoint_in
+from state.on_disk import OnDisk
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 
@@ -62,7 +63,7 @@ def no_record() -> int:
     raise RuntimeError("no record is being processed: give timestamp_ms")
 
 
-class TransactionalStore(Generic[K, V]):
+class TransactionalStore(OnDisk, Generic[K, V]):
     """Read-your-writes, one serialisation a dirty key, and rollback, for stores of several kinds.
 
     `clock` is the time of a write that is given none: of the record being processed, in ms. Stores
@@ -161,32 +162,11 @@ class TransactionalStore(Generic[K, V]):
         self._begin()
         self._cached.count()
 
-    def checkpoint(self) -> Checkpoint | None:
-        """Where the committed state stands in the changelog; None for a store never written."""
-        return self._disk.checkpoint()
-
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
         self._disk.load(self._replayed(entries), self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.clear()
-
-    def caught_up(self) -> None:
-        """The restore has ended, or paused: make durable what was replayed."""
-        self._disk.loaded()
-
-    def clear(self) -> None:
-        """Forget everything, committed state included: only for a store that could lie."""
-        self._committed_stream_time_ms = -1
-        self.rollback()
-        self._cached.clear()
-        self._disk.clear()
-
-    def close(self) -> None:
-        """Release the disk. What was not committed is forgotten."""
-        self.rollback()
-        self._cache.give_back(self._cached)
-        self._disk.close()
 
     def _begin(self) -> None:
         """A new transaction, with nothing in it."""

@@ -19,6 +19,7 @@ from state.entry import Entry
 from state.errors import Refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.layout import checkpoint_in
+from state.on_disk import OnDisk
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.sweep import Sweep
@@ -45,7 +46,7 @@ class VersionedRecord(Generic[V]):
     valid_to_ms: int | None
 
 
-class VersionedStore(Generic[V]):
+class VersionedStore(OnDisk, Generic[V]):
     """Versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
 
     `history_ms` says how far behind stream time, the largest timestamp put, a value can be asked
@@ -197,10 +198,6 @@ class VersionedStore(Generic[V]):
         self._dead = []
         self._stream_time_ms = self._committed_stream_time_ms
 
-    def checkpoint(self) -> Checkpoint | None:
-        """Where the committed state stands in the changelog; None for a store never written."""
-        return self._disk.checkpoint()
-
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
@@ -211,23 +208,6 @@ class VersionedStore(Generic[V]):
         self._disk.load(changes, self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.clear()
-
-    def caught_up(self) -> None:
-        """The restore has ended, or paused: make durable what was replayed."""
-        self._disk.loaded()
-
-    def clear(self) -> None:
-        """Forget everything, committed state included: only for a store that could lie."""
-        self._committed_stream_time_ms = -1
-        self.rollback()
-        self._cached.clear()
-        self._disk.clear()
-
-    def close(self) -> None:
-        """Release the disk. What was not committed is forgotten."""
-        self.rollback()
-        self._cache.give_back(self._cached)
-        self._disk.close()
 
     def _latest(self, encoded: bytes) -> Entry[None, None] | None:
         """The latest version of a key, as bytes; None if there is none."""
