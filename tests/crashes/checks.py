@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from tests.crashes import truth
-from tests.crashes.trial import Trial
+from tests.crashes.trial import BATCH, Trial
+
+LEFT_OUT_MAX = 2 * 2 * BATCH
+"""At most two loads are in what a crash leaves out; a record writes at most two entries (a session
+that grows is removed and put)."""
 
 
 def check_output(trial: Trial) -> None:
@@ -27,3 +31,22 @@ def check_state(trial: Trial) -> None:
         if spec.persistent:
             expected = truth.of(store)(trial.given)
             assert trial.stored(store, expected) == expected, f"disk of {store}"
+
+
+def check_not_wiped(trial: Trial, replayed: dict[str, int]) -> None:
+    """Into no store on disk more was replayed than a crash can have left out. All of it would be
+    more: that is what the stores in memory needed."""
+    for store, spec in trial.specs.items():
+        if spec.persistent:
+            assert replayed.get(store, 0) <= LEFT_OUT_MAX, f"{store}: {replayed}"
+        else:
+            assert replayed[store] > LEFT_OUT_MAX, f"{store}: {replayed}"
+
+
+def check_restored_once(trial: Trial, before: dict[str, int], after: dict[str, int]) -> None:
+    """No store on disk was given a record twice."""
+    on_disk = [store for store, spec in trial.specs.items() if spec.persistent]
+    logs = trial.changelogs()
+    for store in on_disk:
+        logged = sum(map(len, logs[store]))
+        assert before[store] + after.get(store, 0) <= logged, f"{store}: {before}, {after}"

@@ -16,8 +16,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.brokers import Broker
-from tests.crashes.checks import check_output, check_state
-from tests.crashes.trial import BATCH, CrashWorker, Trial
+from tests.crashes.checks import (
+    LEFT_OUT_MAX,
+    check_not_wiped,
+    check_output,
+    check_restored_once,
+    check_state,
+)
+from tests.crashes.trial import CrashWorker, Trial
 from tests.processes import ServerProcess
 
 WARM_UP = 12
@@ -26,9 +32,6 @@ COMMIT = ("PROCESSED:2", "PRODUCED:2", "OFFSETS_SENT:2", "COMMITTED:2", "STORED:
 WRITES = ("STORING:1", "STORING:5", "STORING:9", "STORING:13", "STORING:17")
 """A commit writes the stores of a task one after the other, each in several batches."""
 RESTORE = ("RESTORING:25", "RESTORING:10")
-LEFT_OUT_MAX = 2 * 2 * BATCH
-"""At most two loads are in what a crash leaves out; a record writes at most two entries (a session
-that grows is removed and put)."""
 
 
 def load(trial: Trial, times: int = 1) -> None:
@@ -45,16 +48,6 @@ def load_until(trial: Trial, happened: Callable[[], bool], log: Callable[[], str
         if happened():
             return
     raise AssertionError(f"no crash\n{log()}")
-
-
-def check_not_wiped(trial: Trial, replayed: dict[str, int]) -> None:
-    """Into no store on disk more was replayed than a crash can have left out. All of it would be
-    more: that is what the stores in memory needed."""
-    for store, spec in trial.specs.items():
-        if spec.persistent:
-            assert replayed.get(store, 0) <= LEFT_OUT_MAX, f"{store}: {replayed}"
-        else:
-            assert replayed[store] > LEFT_OUT_MAX, f"{store}: {replayed}"
 
 
 @pytest.mark.parametrize(
@@ -111,15 +104,6 @@ def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_where_it_was(
     check_output(trial)
     check_state(trial)
     check_restored_once(trial, restored, worker.replayed)
-
-
-def check_restored_once(trial: Trial, before: dict[str, int], after: dict[str, int]) -> None:
-    """No store on disk was given a record twice."""
-    on_disk = [store for store, spec in trial.specs.items() if spec.persistent]
-    logs = trial.changelogs()
-    for store in on_disk:
-        logged = sum(map(len, logs[store]))
-        assert before[store] + after.get(store, 0) <= logged, f"{store}: {before}, {after}"
 
 
 def test_a_broker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
