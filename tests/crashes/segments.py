@@ -22,10 +22,12 @@ class Written(NamedTuple):
     offset: int
     producer_id: int
     epoch: int
+    is_marker: bool
+    """Of the coordinator: the end of the producer's transaction."""
 
 
 def written(data_dir: Path, topic: str, partitions: int) -> Iterator[Written]:
-    """Every batch of a topic that a producer wrote: none of the markers of a coordinator."""
+    """Every batch of a topic, the markers of the coordinator among them."""
     for partition in range(partitions):
         for path in sorted((data_dir / f"{topic}-{partition}").glob("*.log")):
             data, at = path.read_bytes(), 0
@@ -35,6 +37,6 @@ def written(data_dir: Path, topic: str, partitions: int) -> Iterator[Written]:
                 )
                 if length <= 0:
                     break
-                if not attributes & _CONTROL:
-                    yield Written(topic, partition, offset, producer, epoch)
+                marks = bool(attributes & _CONTROL)
+                yield Written(topic, partition, offset, producer, epoch, marks)
                 at += _BEFORE_LENGTH_ENDS + length

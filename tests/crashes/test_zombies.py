@@ -18,8 +18,6 @@ from tests.processes import wait_until
 SESSION_MS = 4_000
 TRANSACTION_MS = 6_000
 LONG_TRANSACTION_MS = 60_000
-ABORT_S = 1.5
-"""What the coordinator takes to look at its transactions, and to end one."""
 WAIT_S = 60.0
 NewWorker = Callable[..., CrashWorker]
 
@@ -47,10 +45,20 @@ def go_on(worker: CrashWorker) -> int:
     return at
 
 
-def all_written(trial: Trial, broker: Broker) -> set[Written]:
-    """What is in the logs of outputs and changelogs, committed or not."""
+def all_batches(trial: Trial, broker: Broker) -> list[Written]:
+    """What is in the logs of outputs and changelogs, committed or not, and the markers."""
     topics = [trial.target, trial.regrouped, *map(trial.changelog, trial.specs)]
-    return {each for t in topics for each in written(broker.data_dir, t, PARTITIONS)}
+    return [each for t in topics for each in written(broker.data_dir, t, PARTITIONS)]
+
+
+def records(batches: list[Written]) -> set[Written]:
+    return {each for each in batches if not each.is_marker}
+
+
+def open_transactions(batches: list[Written]) -> set[int]:
+    """Producer ids whose last batch in a partition is not a marker."""
+    last = {(b.topic, b.partition, b.producer_id): b for b in batches}
+    return {each.producer_id for each in last.values() if not each.is_marker}
 
 
 def test_zombies_write_nothing_more_and_come_back(
@@ -66,21 +74,25 @@ def test_zombies_write_nothing_more_and_come_back(
     trial.wait_for_output()
     for zombie in zombies:
         stop_at_its_point(trial, zombie)
-    aborted_s = time.monotonic() + TRANSACTION_MS / 1000 + ABORT_S
-    theirs = {(each.producer_id, each.epoch) for each in all_written(trial, broker)}
+    theirs = {(b.producer_id, b.epoch) for b in records(all_batches(trial, broker))}
+    ids = {producer_id for producer_id, _ in theirs}
     heir = new_worker(trial, state=tmp_path / "heir", **settings)
     heir.start()
     trial.wait_for_output()
     # Before the coordinator has ended it, the transaction of a zombie may go on, and be refused.
-    time.sleep(max(0.0, aborted_s - time.monotonic()))
-    before = all_written(trial, broker)
+    wait_until(
+        lambda: not open_transactions(all_batches(trial, broker)) & ids,
+        timeout_s=WAIT_S,
+        what="the coordinator to end the transactions of the zombies",
+    )
+    before = records(all_batches(trial, broker))
     logs_at = [go_on(zombie) for zombie in zombies]
     for zombie, at in zip(zombies, logs_at, strict=True):
         wait_for(zombie, STARTS_OVER, at)
         wait_for(zombie, RUNS, at)
     trial.load()
     trial.wait_for_output()
-    late = all_written(trial, broker) - before
+    late = records(all_batches(trial, broker)) - before
     assert late
     assert not [each for each in late if (each.producer_id, each.epoch) in theirs]
     for worker in (*zombies, heir):
