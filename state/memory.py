@@ -108,6 +108,9 @@ class MemoryDisk:
             if value is not None:
                 yield key, value
 
+    def check(self) -> None:
+        """Memory is not damaged."""
+
     def approximate_count(self) -> int:
         return len(self._data)
 

@@ -24,6 +24,10 @@ class OnDisk(ABC):
         """Where the committed state stands in the changelog; None for a store never written."""
         return self._disk.checkpoint()
 
+    def check(self) -> None:
+        """Raise Corrupt if a read has found damage, also where its error was caught."""
+        self._disk.check()
+
     def caught_up(self) -> None:
         """The restore has ended, or paused: make durable what was replayed."""
         self._disk.loaded()

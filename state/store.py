@@ -47,6 +47,10 @@ class Disk(Protocol):
         holds resources until it is exhausted, closed, or the disk is closed."""
         ...
 
+    def check(self) -> None:
+        """Raise Corrupt if a call has found damage since the last `clear`. Nothing is read."""
+        ...
+
     def approximate_count(self) -> int:
         """About how many entries there are."""
         ...
@@ -99,6 +103,11 @@ class StateStore(Protocol):
     @property
     def uncommitted_bytes(self) -> int:
         """About how much memory the running transaction's writes take."""
+        ...
+
+    def check(self) -> None:
+        """Raise Corrupt if a read has found damage, also where its error was caught: what has been
+        written since may be wrong. Costs nothing."""
         ...
 
     def drain(self) -> list[ChangelogEntry]:

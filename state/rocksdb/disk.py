@@ -10,7 +10,8 @@ Theory of operation. A disk is in one of these phases:
     LOGGED     what was written is in the log: nothing is lost by `kill -9`
     BULK       what was loaded is in the write buffers only, its checkpoint in this object: a crash
                goes back to the last checkpoint in the log
-    DAMAGED    RocksDB could not open it: every call but `clear` and `close` raises Corrupt
+    DAMAGED    RocksDB could not open it, or found damage in a read: every call but `clear` and
+               `close` raises Corrupt, whoever caught the first one
     CLOSED     every call but `clear` and `close` raises StateError
 
     phase      operation             next      what becomes true
@@ -20,6 +21,8 @@ Theory of operation. A disk is in one of these phases:
     BULK       load                  BULK      the same; at intervals they are flushed, and the
                                                checkpoint after them is in the log
     BULK       loaded, write, close  LOGGED    the changes are flushed, the checkpoint is in the log
+    LOGGED,
+    BULK       get, range: Corrupt   DAMAGED   no handle of it is left; `check` says so
     any        clear                 LOGGED    there is an empty database
     any        close                 CLOSED    no handle of it is left: another may open it
 """
@@ -108,6 +111,7 @@ class RocksDisk:
         self._loaded_bytes = 0
         self._undurable: Checkpoint | None = None
         self._undurable_bytes = 0
+        self._damage: Corrupt | None = None
         self._logged = _write_options(logged=True, may_wait=wait is not None)
         self._unlogged = _write_options(logged=False, may_wait=wait is not None)
         self._unusable(self._closed)
@@ -123,6 +127,10 @@ class RocksDisk:
         self, first: bytes | None, last: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         return walk(self._iterate, self._cursors, first, last, reverse, self._not_read)
+
+    def check(self) -> None:
+        if self._damage is not None:
+            raise self._damage
 
     def approximate_count(self) -> int:
         return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
@@ -171,6 +179,7 @@ class RocksDisk:
             self._make_durable()
 
     def loaded(self) -> None:
+        self.check()
         self._loaded_bytes = 0
         if self._bulk:
             self._make_durable()
@@ -178,8 +187,7 @@ class RocksDisk:
             self._compact_for(NORMAL)
 
     def clear(self) -> None:
-        self._bulk, self._loaded_bytes = False, 0
-        self._undurable, self._undurable_bytes = None, 0
+        self._forget_loaded()
         self._release()
         try:
             # First of all the file without which nothing that is left could pass for a database.
@@ -193,7 +201,8 @@ class RocksDisk:
 
     def close(self) -> None:
         try:
-            self.loaded()
+            if self._damage is None:
+                self.loaded()
         finally:
             self._release()
 
@@ -212,10 +221,9 @@ class RocksDisk:
             failed = failures.failure(self._store, self._path, "be opened", error)
             if not isinstance(failed, Corrupt):
                 raise failed from error
-            damage = failed
-            self._release()
-            self._unusable(lambda: damage)
+            self._damaged(failed)
             return
+        self._damage = None
         self._get = self._data.get
 
     def _make_room(self) -> None:
@@ -342,6 +350,18 @@ class RocksDisk:
         if failed is not None:
             log.warning("closing %s", self._failed("be flushed", failed))
 
+    def _damaged(self, damage: Corrupt) -> None:
+        """Nothing more is read or written, lest something wrong be committed over what was not
+        seen: whoever asked may have caught the error and gone on."""
+        self._forget_loaded()
+        self._release()
+        self._damage = damage
+        self._unusable(lambda: damage)
+
+    def _forget_loaded(self) -> None:
+        self._bulk, self._loaded_bytes = False, 0
+        self._undurable, self._undurable_bytes = None, 0
+
     def _unusable(self, error: Callable[[], StateError]) -> None:
         nothing = Unusable(error)
         self._database = self._data = nothing
@@ -358,7 +378,11 @@ class RocksDisk:
             raise self._not_read(error) from error
 
     def _not_read(self, error: Exception) -> StateError:
-        return self._failed("be read", error)
+        failed = self._failed("be read", error)
+        # Of what is closed or damaged already the error is `error` itself.
+        if failed is not error and isinstance(failed, Corrupt):
+            self._damaged(failed)
+        return failed
 
     def _failed(self, doing: str, error: Exception) -> StateError:
         return failures.failure(self._store, self._path, doing, error)

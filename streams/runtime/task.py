@@ -304,6 +304,8 @@ class Task:
     def log_changes(self, producer: DataProducer) -> None:
         """Hand each dirty key to its changelog; positions are known when all is delivered."""
         with self._corrupt_is_named():  # what has expired is looked for on disk
+            for store in self.every_store().values():
+                store.check()  # a user's `except Exception` may have caught what a read raised
             for logged in self.stores.values():
                 try:
                     self._log_changes(logged, producer)

@@ -101,14 +101,45 @@ def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -
         byte = opened.read(1)
         opened.seek(-1, 1)
         opened.write(bytes([byte[0] ^ 1]))
-    disk = RocksDisk(path)
-    assert disk.get(b"000000") is not None
-    for reverse in (False, True):
+    reads: list[Callable[[RocksDisk], object]] = [
+        lambda disk: list(disk.range(None, None)),
+        lambda disk: list(disk.range(None, None, reverse=True)),
+        lambda disk: [disk.get(b"%06d" % n) for n in range(10_000)],
+    ]
+    for read in reads:
+        disk = RocksDisk(path)
+        assert disk.get(b"000000") is not None
+        disk.check()
         with pytest.raises(Corrupt, match="checksum"):
-            list(disk.range(None, None, reverse=reverse))
+            read(disk)
+        # It is damaged from now on, for those too who ask for what could be read.
+        for call in (disk.check, lambda disk=disk: disk.get(b"000000"), disk.checkpoint):
+            with pytest.raises(Corrupt, match="checksum"):
+                call()
+        disk.close()
+
+
+def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    disk = RocksDisk(path)
+    for first in range(0, 60_000, 10_000):  # so much goes past the log
+        changes = [(b"%06d" % n, b"v" * 100) for n in range(first, first + 10_000)]
+        disk.load(changes, Checkpoint(first, "topic"))
+    disk._get = damaged_read
     with pytest.raises(Corrupt, match="checksum"):
-        [disk.get(b"%06d" % n) for n in range(10_000)]
+        disk.get(b"000000")
+    with pytest.raises(Corrupt, match="checksum"):
+        disk.loaded()
+    disk.clear()
+    disk.check()
+    assert disk.checkpoint() is None
+    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    assert disk.get(b"a") == b"1"
     disk.close()
+
+
+def damaged_read(key: bytes) -> bytes | None:
+    raise Exception("Corruption: block checksum mismatch")
 
 
 def test_every_call_on_a_damaged_database_says_so_but_clear_and_close(tmp_path: Path) -> None:
@@ -124,6 +155,8 @@ def test_every_call_on_a_damaged_database_says_so_but_clear_and_close(tmp_path: 
         lambda: disk.load([(b"a", b"1")], Checkpoint(1, "topic")),
         lambda: disk.delete_range(b"a", b"b"),
         disk.approximate_count,
+        disk.check,
+        disk.loaded,
     ]
     for call in calls:
         with pytest.raises(Corrupt):

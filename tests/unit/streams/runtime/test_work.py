@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from state.errors import Corrupt
-from streams import ProcessorContext, Record
+from streams import App, Processor, ProcessorContext, Record, Store, serdes
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.handling import Handlers
 from streams.membership.protocol import Assigned
@@ -374,6 +374,40 @@ def test_a_commit_comes_early_when_uncommitted_writes_take_too_much_memory(tmp_p
 
 
 # Corrupt stores
+
+
+def test_damage_that_a_users_function_has_caught_is_not_committed_over(tmp_path: Path) -> None:
+    class Sums(Processor[str, str, str, int]):
+        """Counts, and begins at 0 again where it can't read: a mistake, but a common one."""
+
+        stores: ClassVar[Sequence[str | Store]] = [
+            Store.persistent("c", key=serdes.string, value=serdes.int64)
+        ]
+
+        def process(self, record: Record[str, str]) -> None:
+            store = self.context.store("c")
+            if record.value == "20" and damage:
+                disk = world.loop.tasks["0_0"].stores["c"].disk
+                disk._get = damage.pop()  # type: ignore[union-attr]
+            try:
+                sum_ = store.get(record.value) or store.get(record.key) or 0
+            except Exception:
+                sum_ = 0
+            store.put(record.key, sum_ + 1)
+            self.context.forward(Record(record.key, sum_ + 1, record.timestamp_ms))
+
+    def bad_block(key: bytes) -> bytes | None:
+        raise Exception("Corruption: block checksum mismatch")
+
+    damage = [bad_block]
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.process(Sums, key=serdes.string, value=serdes.int64).to("out")
+    world = World(app.topology(), tmp_path)
+    world.load(*map(str, range(30)))
+    world.run_until(world.consumed)
+    assert world.counts() == {"k": list(range(1, 31))}
+    assert world.loop.counters.tasks_corrupted == 1
 
 
 def test_a_store_that_can_not_be_read_is_rebuilt_and_nothing_is_lost(tmp_path: Path) -> None:
