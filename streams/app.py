@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from streams import signals
-from streams.config import StreamsConfig, load_config
+from streams.config import StreamsConfig, check_ports, load_config
 from streams.dsl.builder import Builder
 from streams.dsl.materialized import Store
 from streams.dsl.stream import Stream
@@ -119,6 +119,7 @@ class App:
                 self._run_here()
                 return
             self.topology()  # a mistake in it is reported once, here
+            check_ports(self.config, workers)
             watcher = os.getpid()
             timeout_s = self.config.shutdown_timeout_ms / 1000
             status = run_workers(

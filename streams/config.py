@@ -47,6 +47,9 @@ _CLIENT_SETTINGS_KEPT = {
     "group.protocol": "membership is ours",
 }
 
+_PORTS = ("health_port", "metrics_port")
+_PORT_MAX = 65_535
+
 _AT_LEAST = {
     "num_stream_threads": 1,
     "max_poll_records": 1,
@@ -216,10 +219,10 @@ class StreamsConfig(BaseSettings):
         for name, least in _AT_LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        for name in ("health_port", "metrics_port"):
+        for name in _PORTS:
             port = getattr(self, name)
-            if port is not None and not 0 <= port < 65_536:
-                raise ValueError(f"{name} must be from 0 to 65535, not {port}")
+            if port is not None and not 0 <= port <= _PORT_MAX:
+                raise ValueError(f"{name} must be from 0 to {_PORT_MAX}, not {port}")
         if self.commit_every_ms < 0:
             raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
@@ -265,6 +268,17 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     except ValueError as error:  # a TOML file that is none
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
     return StreamsConfig.model_construct(**found.model_dump())
+
+
+def check_ports(config: StreamsConfig, workers: int) -> None:
+    """Raises ConfigError where so many workers, each with the next port, run out of ports."""
+    for name in _PORTS:
+        port = getattr(config, name)
+        if port and port + workers - 1 > _PORT_MAX:
+            raise ConfigError(
+                f"{name} {port}: {workers} workers would take the ports {port} to "
+                f"{port + workers - 1}, and {_PORT_MAX} is the last one"
+            )
 
 
 def _unknown(given: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """Health: how a worker is, for a person, a probe or an alert.
 
     healthy   records are processed, or could be: state CREATED, REBALANCING or RUNNING; no thread
-              stuck, in trouble or without an answer from its group for `stuck_after_ms`
+              stuck, in trouble or without an answer from its group for `stuck_after_ms`, none
+              that has failed and waits to be replaced
     live      a new process would not help: state as above; no thread stuck but in a broker call
 
 A worker whose broker is away is not healthy, and live: it goes on by itself when the broker is
@@ -127,7 +128,7 @@ def judge(
 def _wrong(
     thread: ThreadHealth, doing: Doing | None, stuck_after_s: float, now_s: float
 ) -> Iterator[str]:
-    if doing is not None and doing.stuck:
+    if doing is not None and (doing.stuck or doing.where is Where.REPLACEMENT):
         yield f"{thread.name} {explain(doing, now_s)}"
     if thread.trouble and thread.trouble_s >= stuck_after_s:
         yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"

@@ -18,6 +18,7 @@ from streams.runtime.commit import Step
 from streams.runtime.host import Spawned
 from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
+from streams.runtime.watchdog import Failed
 from streams.uncaught import BackOff, Handler, Uncaught, answer
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ class StreamThread:
         """Of the operating thread, while it runs."""
         self.replaced = 0
         """How many loops were replaced."""
+        self.failed: Failed | None = None
+        """While it waits to be replaced."""
         self._worker = worker
         self._number = number
         self._handler = handler
@@ -50,6 +53,7 @@ class StreamThread:
         self._reached = reached
         self._answer = Uncaught.SHUTDOWN_CLIENT
         self._before: dict[str, int] = {}
+        self._turns_before = 0
         self.loop = self._new_loop()
         self._spawned: Spawned | None = None
 
@@ -64,7 +68,7 @@ class StreamThread:
             self._spawned.join(timeout_s)
 
     def turns(self) -> int:
-        return self.loop.turns
+        return self.loop.turns + self._turns_before
 
     def record(self) -> str:
         """Where the record came from that is being processed; empty if none is."""
@@ -122,11 +126,15 @@ class StreamThread:
                 log.error(
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
                 )
+                self.failed = Failed(str(error) or repr(error), worker.host.monotonic_s())
             self._changed("REBALANCING")
-            if worker.stop.wait(wait_s):
+            stopped = worker.stop.wait(wait_s)
+            self.failed = None
+            if stopped:
                 give_up_place(worker, self._number)
                 return
             self._before = {**self.counters(), "replaced_threads": 0}
+            self._turns_before = self.turns()
             self.replaced += 1
             self.loop = self._new_loop()
 

@@ -58,9 +58,17 @@ def answer(handler: Handler, error: Exception) -> Uncaught:
     if isinstance(handler, Uncaught):
         return handler
     try:
-        return Uncaught(handler(error))
+        given = handler(error)
     except Exception:
-        log.exception("uncaught_exception_handler gave no answer: the worker ends")
+        log.exception("uncaught_exception_handler failed: the worker ends")
+        return Uncaught.SHUTDOWN_CLIENT
+    try:
+        return Uncaught(given)
+    except ValueError:
+        names = ", ".join(Uncaught)
+        log.error(
+            "uncaught_exception_handler returned %r, not one of %s: the worker ends", given, names
+        )
         return Uncaught.SHUTDOWN_CLIENT
 
 

@@ -46,6 +46,8 @@ class Where(StrEnum):
     BROKER = "broker call"
     STORE = "state store"
     RUNTIME = "runtime"
+    REPLACEMENT = "waiting to be replaced"
+    """It has failed; `Doing.what` is the error. The thread itself says so, and not its stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,14 @@ class Doing:
     stack: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A thread that waits to be replaced: after what error, since when (monotonic)."""
+
+    error: str
+    since_s: float
+
+
 class Watched(Protocol):
     """A stream thread, as the watchdog looks at it. It may change while it is looked at."""
 
@@ -72,8 +82,13 @@ class Watched(Protocol):
         """Of the operating thread; None while there is none."""
         ...
 
+    @property
+    def failed(self) -> Failed | None:
+        """While it waits to be replaced."""
+        ...
+
     def turns(self) -> int:
-        """How often its loop has gone round."""
+        """How often its loops have gone round."""
         ...
 
     def record(self) -> str:
@@ -123,6 +138,11 @@ class Watchdog:
 
     def _look_at(self, thread: Watched, frame: FrameType) -> None:
         now_s, name = self._host.monotonic_s(), thread.name
+        failed = thread.failed
+        if failed is not None:
+            self._marks.pop(name, None)
+            self.doing[name] = Doing(Where.REPLACEMENT, failed.error, failed.since_s)
+            return
         where, what = locate(frame)
         record = thread.record()
         mark = (thread.turns(), record, where, what)
@@ -148,6 +168,8 @@ def explain(doing: Doing, now_s: float) -> str:
             return f"has been in the user's function {doing.what} {seconds}{record}"
         case Where.BROKER:
             return f"has been waiting for the broker {seconds}, in {doing.what}"
+        case Where.REPLACEMENT:
+            return f"has been waiting to be replaced {seconds}, after: {doing.what}"
         case Where.STORE:
             return f"has been in a state store {seconds}, in {doing.what}"
         case _:

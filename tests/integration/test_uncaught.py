@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -76,6 +77,12 @@ def test_a_worker_that_is_closed_while_a_thread_waits_for_its_replacement_leaves
         wait_until(
             lambda: it.metrics()["replaced_threads"] >= 2, timeout_s=30, what="two replacements"
         )
+        wait_until(lambda: not it.health().healthy, timeout_s=30, what="the wait to be seen")
+        health = it.health()
+        [why] = health.why
+        assert re.match(r"thread 0 has been waiting to be replaced for \d\.\d s, after: ", why)
+        assert "told to" in why
+        assert (health.live, health.threads[0].doing) == (True, "waiting to be replaced")
     begin = time.monotonic()
     with counting(topics, tmp_path / "other", "shutdown_client").start() as running:
         running.wait_for("RUNNING", timeout=30)

@@ -7,6 +7,7 @@ from http.client import HTTPConnection
 import orjson
 import pytest
 
+from streams import App, serdes
 from streams.config import load_config
 from streams.endpoint import Answer, Endpoint
 from streams.errors import ConfigError, StreamsError
@@ -81,6 +82,13 @@ def test_a_broker_that_is_away_makes_it_unhealthy_and_leaves_it_live() -> None:
         assert len(health.why) == 1
 
 
+def test_a_thread_that_waits_to_be_replaced_is_unhealthy_and_live_and_says_why() -> None:
+    thread = replace(THREAD, doing=Where.REPLACEMENT.value)
+    health = judged(thread, doing=Doing(Where.REPLACEMENT, "disk is full", NOW_S - 3))
+    assert (health.healthy, health.live) == (False, True)
+    assert health.why == ["thread 0 has been waiting to be replaced for 3.0 s, after: disk is full"]
+
+
 def test_a_short_trouble_is_none() -> None:
     assert judged(replace(THREAD, trouble="fenced", trouble_s=29.0, silent_s=29.0)).healthy
 
@@ -144,3 +152,25 @@ def test_a_bad_setting_gets_one_clear_message(name: str, value: object, message:
         load_config(**{name: value})
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["health_port", "metrics_port"])
+def test_workers_that_run_out_of_ports_get_one_clear_message(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("streams.app.run_workers", lambda *_, **__: 0)
+
+    def run(port: int) -> None:
+        app = App("ports", config=load_config(**{name: port}))
+        stream = app.stream("in", key=serdes.string, value=serdes.string)
+        stream.to("out")
+        app.run(workers=3)
+
+    run(65_533)
+    run(0)
+    with pytest.raises(SystemExit, match="2"):
+        run(65_534)
+    assert capsys.readouterr().err == (
+        f"millrace: {name} 65534: 3 workers would take the ports 65534 to 65536, "
+        "and 65535 is the last one\n"
+    )

@@ -33,9 +33,14 @@ def test_a_handler_that_fails_or_answers_nonsense_ends_the_worker(
     def failing(_: Exception) -> str:
         raise RuntimeError("in the handler")
 
-    for handler in (failing, lambda _: "retry"):
+    nonsense = (
+        "uncaught_exception_handler returned 'explode', not one of "
+        "replace_thread, shutdown_client, shutdown_application: the worker ends"
+    )
+    for handler, said in ((failing, "in the handler"), (lambda _: "explode", nonsense)):
         assert answer(checked(handler), StreamsError("x")) is Uncaught.SHUTDOWN_CLIENT
-        assert "gave no answer" in caplog.text
+        assert said in caplog.text
+        assert ("Traceback" in caplog.text) == (handler is failing)
         caplog.clear()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from streams.runtime import clients
 from streams.runtime.host import ThreadHost
-from streams.runtime.watchdog import Doing, Watchdog, Where
+from streams.runtime.watchdog import Doing, Failed, Watchdog, Where
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World, mapping
 
@@ -38,6 +38,7 @@ class Hanging:
     def __init__(self, call: Callable[[Callable[[], Any]], Any]) -> None:
         self.going = 0
         self.taken = ""
+        self.failed: Failed | None = None
         self._hangs, self._goes_on = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=call, args=(self._wait,))
 
@@ -180,6 +181,21 @@ def test_a_thread_that_gets_on_is_never_stuck(moves: str) -> None:
             else:
                 thread.taken = f"lines[0]@{step}"
             assert not watching.after(STUCK_AFTER_S - 1).stuck
+
+
+def test_a_thread_that_waits_to_be_replaced_says_after_what_and_is_never_stuck() -> None:
+    thread = Hanging(in_a_users_function)
+    watching = Watching(thread)
+    with thread.running():
+        assert watching.after(STUCK_AFTER_S).where is Where.USER
+        thread.failed = Failed("RuntimeError: told to", watching.host.clock())
+        for _ in range(2):
+            doing = watching.after(STUCK_AFTER_S)
+            since_s = thread.failed.since_s
+            assert doing == Doing(Where.REPLACEMENT, "RuntimeError: told to", since_s)
+        thread.failed = None
+        doing = watching.after(1)
+        assert (doing.where, doing.since_s) == (Where.USER, watching.host.clock())
 
 
 def test_a_thread_that_has_ended_does_nothing() -> None:
