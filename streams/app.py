@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from streams import signals
-from streams.config import StreamsConfig, check_ports, load_config
+from streams.config import StreamsConfig, check_ports, joined, load_config
 from streams.dsl.builder import Builder
 from streams.dsl.materialized import Store
 from streams.dsl.stream import Stream
@@ -54,7 +54,7 @@ class App:
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Settings from the command line: `file` below, `flags` above all that was given so far."""
-        self.config = load_config(file, **{**self._given, **flags})
+        self.config = load_config(file, **joined(self._given, flags))
 
     def stream(
         self,

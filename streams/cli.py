@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from streams.app import App, report
-from streams.config import load_config
+from streams.config import CLIENTS, load_config, parse_client_settings
 from streams.embedded import bootstrap_address, broker_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.runtime.clients import Clients
@@ -42,7 +42,7 @@ def run(
     ] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Where state is kept.")] = None,
     processing_guarantee: Annotated[
-        str | None, typer.Option(help="exactly_once_v2 or at_least_once.")
+        str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
     ] = None,
     health_port: Annotated[
         int | None, typer.Option(help="Answer /health, /live and /metrics on this local port.")
@@ -77,7 +77,7 @@ def run(
     try:
         found = find_app(app)
         given = {name: value for name, value in flags.items() if value is not None}
-        found.configure(config, **given, **_settings(settings or []))
+        found.configure(config, **given, **parse_settings(settings or []))
     except UserError as error:
         raise typer.Exit(report(error)) from None
     found.run(workers)
@@ -149,11 +149,27 @@ def find_app(reference: str) -> App:
     return found
 
 
-def _settings(pairs: list[str]) -> dict[str, str]:
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """What `--set` says, the last of a name winning. Raises ConfigError.
+
+    Librdkafka's are below `consumer` and `producer`: `consumer.fetch.min.bytes=1`, or all at once
+    as JSON, `consumer={"fetch.min.bytes": 1}`.
+    """
+    found: dict[str, Any] = {}
     for pair in pairs:
-        if "=" not in pair:
+        name, equals, value = pair.partition("=")
+        if not equals:
             raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
-    return dict(pair.split("=", 1) for pair in pairs)
+        client, dot, below = name.partition(".")
+        if client not in CLIENTS:
+            found[name] = value
+        elif not dot:
+            found[name] = found.get(name, {}) | parse_client_settings(f"--set {name}", value)
+        elif below:
+            found.setdefault(client, {})[below] = value
+        else:
+            raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
+    return found
 
 
 def main() -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -190,6 +192,12 @@ class StreamsConfig(BaseSettings):
         reset(text, nowhere=NOWHERE[info.field_name or ""])
         return text
 
+    @field_validator("consumer", "producer", mode="before")
+    @classmethod
+    def _dotted(cls, settings: Any) -> Any:
+        """In TOML `fetch.min.bytes = 1` without quotes is a table in a table."""
+        return dict(_flat(settings)) if isinstance(settings, dict) else settings
+
     @field_validator("consumer", "producer")
     @classmethod
     def _none_that_breaks_the_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -244,6 +252,41 @@ class StreamsConfig(BaseSettings):
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
 
+CLIENTS = ("consumer", "producer")
+"""The settings that are dictionaries, of librdkafka's own names."""
+
+
+def parse_client_settings(given: str, text: str) -> dict[str, Any]:
+    """A dictionary of librdkafka's settings from JSON. Raises ConfigError, which names `given`."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(
+            f"{given} can't be {text!r}: it takes a JSON object of librdkafka's settings, "
+            'as in {"fetch.min.bytes": 1}'
+        )
+    return found
+
+
+def joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Settings of two places: `above` wins, within `consumer` and `producer` name by name."""
+    found = {**below, **above}
+    for name in CLIENTS:
+        if isinstance(below.get(name), dict) and isinstance(above.get(name), dict):
+            found[name] = {**below[name], **above[name]}
+    return found
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
 def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     """Settings from all sources, `overrides` first. Raises ConfigError with one clear message."""
     if file is not None and not file.is_file():
@@ -261,6 +304,9 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
         raise ConfigError(
             "; ".join(_unknown(f"MILLRACE_{name.upper()}", name) for name in sorted(unknown))
         )
+    for name, text in os.environ.items():
+        if name.removeprefix("MILLRACE_").lower() in CLIENTS and name.startswith("MILLRACE_"):
+            parse_client_settings(name, text)
     try:
         found = FromFile(**overrides)
     except ValidationError as error:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from state.errors import StateError
-from streams.errors import StoreUnavailable
-from streams.runtime.stores import Store, open_store
+from state.errors import Refused, StateError
+from streams.errors import SerdeError, StoreUnavailable
+from streams.runtime.stores import KINDS, Store, open_store
 from streams.runtime.task import Task, TaskState
 from streams.topology.nodes import StoreSpec
 
@@ -37,7 +37,8 @@ class LocalStore:
     """A read-only view of the store that `spec` declares, with the methods of its kind in `READS`.
 
     Each read raises StoreUnavailable where a task of the store is not running here, or goes away
-    while an iterator is used.
+    while an iterator is used; SerdeError for a key that the store's serde refuses, which asking
+    again does not mend.
     """
 
     def __init__(self, spec: StoreSpec, tasks: Callable[[], Iterable[Task]]) -> None:
@@ -45,12 +46,21 @@ class LocalStore:
         self._tasks = tasks
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        if method not in READS:
-            raise AttributeError(f"{method}: a view of a store can be asked for {sorted(READS)}")
+        if method not in READS or not hasattr(KINDS[self._spec.kind], method):
+            kind = self._spec.kind.name.lower()
+            can = ", ".join(sorted(name for name in READS if hasattr(KINDS[self._spec.kind], name)))
+            raise AttributeError(
+                f"{method}: a view of a {kind} store can be asked for {can}; only a processor "
+                "writes to it"
+            )
 
         def read(*arguments: Any, **named: Any) -> Any:
             try:
                 found = [getattr(view, method)(*arguments, **named) for view in self._views()]
+            except Refused as error:
+                raise SerdeError(
+                    f"{error}; the serde of its keys is {self._spec.key.name!r}"
+                ) from error
             except StateError as error:
                 raise self._unavailable(str(error)) from error
             if method == "approximate_count":

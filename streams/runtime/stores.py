@@ -17,6 +17,13 @@ from streams.topology.nodes import StoreKind, StoreSpec
 
 Store = KeyValueStore[Any, Any] | WindowStore[Any] | SessionStore[Any] | VersionedStore[Any]
 
+KINDS: dict[StoreKind, type[Store]] = {
+    StoreKind.KEY_VALUE: KeyValueStore,
+    StoreKind.WINDOW: WindowStore,
+    StoreKind.SESSION: SessionStore,
+    StoreKind.VERSIONED: VersionedStore,
+}
+"""What a store of each kind can be asked."""
 _RETENTION_MS = 86_400_000
 """Of windows and sessions that don't say: a day, as in Kafka Streams."""
 

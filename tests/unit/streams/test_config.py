@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams import App, ConfigError, StreamsConfig
+from streams.cli import parse_settings
 from streams.config import load_config
 
 
@@ -29,6 +31,62 @@ def test_the_command_line_wins_over_what_the_program_says() -> None:
 def test_a_config_object_and_overrides_are_joined() -> None:
     app = App("a", config=StreamsConfig(commit_interval_ms=5), max_poll_records=6)
     assert (app.config.commit_interval_ms, app.config.max_poll_records) == (5, 6)
+
+
+def test_librdkafkas_settings_are_joined_from_all_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "millrace.toml"
+    file.write_text("[consumer]\nfetch.min.bytes = 1\n'a.b' = 1\n'c.d' = 1\n'e.f' = 1\n")
+    monkeypatch.setenv("MILLRACE_CONSUMER", '{"a.b": 2, "c.d": 2, "e.f": 2}')
+    app = App("a", consumer={"c.d": 3, "e.f": 3})
+    app.configure(file, **parse_settings(["consumer.e.f=4"]))
+    assert app.config.consumer == {"fetch.min.bytes": 1, "a.b": 2, "c.d": 3, "e.f": "4"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "found"),
+    [
+        (['consumer={"fetch.min.bytes":1}'], {"consumer": {"fetch.min.bytes": 1}}),
+        (["consumer.fetch.min.bytes=3"], {"consumer": {"fetch.min.bytes": "3"}}),
+        (["producer.a=1", "producer.a=2"], {"producer": {"a": "2"}}),
+        (["producer.a=1", 'producer={"b": 2}'], {"producer": {"a": "1", "b": 2}}),
+        (["max_poll_records=1"], {"max_poll_records": "1"}),
+    ],
+)
+def test_the_command_line_takes_librdkafkas_settings_by_name_and_as_json(
+    pairs: list[str], found: dict[str, Any]
+) -> None:
+    assert parse_settings(pairs) == found
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("consumer=3", "--set consumer can't be '3': it takes a JSON object"),
+        ("consumer={fetch.min.bytes:1}", "--set consumer can't be '{fetch"),
+        ("consumer.=3", "names no setting of librdkafka"),
+        ("consumer", "is not NAME=VALUE"),
+        ("consumers.a=3", "unknown setting consumers.a = '3'"),
+        ("consumer.isolation.level=x", "isolation.level can't be set"),
+    ],
+)
+def test_a_bad_setting_on_the_command_line_gets_one_clear_message(pair: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        App("a").configure(None, **parse_settings([pair]))
+
+
+def test_what_the_guarantee_rests_on_is_refused_however_toml_spells_it(tmp_path: Path) -> None:
+    file = tmp_path / "millrace.toml"
+    file.write_text("[producer]\ntransactional.id = 'x'\n")
+    with pytest.raises(ConfigError, match=r"transactional\.id can't be set"):
+        load_config(file)
+
+
+def test_an_environment_variable_that_is_no_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_PRODUCER", "linger.ms=5")
+    with pytest.raises(ConfigError, match=r"MILLRACE_PRODUCER can't be 'linger\.ms=5'"):
+        load_config()
 
 
 def test_the_commit_interval_follows_the_guarantee() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.errors import StoreUnavailable
+from streams.errors import SerdeError, StoreUnavailable
 from streams.queries.local import LocalStore
 from tests.unit.streams.runtime.world import World, counting
 
@@ -73,5 +73,27 @@ def test_a_store_whose_task_is_not_here_says_so(world: World) -> None:
 
 
 def test_a_view_can_not_write(world: World) -> None:
-    with pytest.raises(AttributeError, match="put: a view of a store can be asked for"):
+    with pytest.raises(AttributeError, match="put: a view of a key_value store can be") as raised:
         view_of(world).put("a", 1)
+    assert "prefix_scan" in str(raised.value)
+    assert "fetch" not in str(raised.value)
+    with pytest.raises(AttributeError, match="find_sessions: a view of a key_value store"):
+        view_of(world).find_sessions("a")
+
+
+def test_a_key_that_the_serde_refuses_is_no_reason_to_ask_again(world: World) -> None:
+    view = view_of(world)
+    refused: list[str] = []
+
+    def look() -> bool:
+        if not (world.consumed(0) and world.consumed(1)):
+            return False
+        for read in (view.get, view.range, view.prefix_scan):
+            with pytest.raises(SerdeError) as raised:
+                read(5)
+            refused.append(str(raised.value))
+        return True
+
+    world.run_until(look)
+    assert all("store 'c' can't take key 5: " in message for message in refused)
+    assert all(message.endswith("the serde of its keys is 'string'") for message in refused)
