@@ -1,7 +1,8 @@
 """Starts the embedded broker, or finds the one that another worker of this directory has started.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
-first worker to need it holds a lock while it starts it. `<state_dir>/broker/process` has its
+first worker to need it holds a lock while it starts it; if it is gone while they run, the first one
+to miss it starts it again on the same port. `<state_dir>/broker/process` has its
 address and, in the second line, its process id, for who wants to end it.
 """
 
@@ -57,11 +58,25 @@ def embedded_broker(state_dir: Path) -> str:
         last = known.read_text().split()[0] if known.exists() else ""
         if last and _answers(last):
             return last
-        address, pid = _start(directory, last)
-        fresh = known.with_suffix(".new")
-        fresh.write_text(f"{address}\n{pid}\n")
-        fresh.replace(known)
+        # On its last port if that is free: clients that are still up find it again.
+        port = int(last.rpartition(":")[2]) if last else 0
+        address, _ = _start(directory, list({port: None, 0: None}))
         return address
+
+
+def start_again(state_dir: Path, address: str) -> int | None:
+    """Start this directory's broker at `address`, where its clients look for it, and return its
+    process id; None if another has done so meanwhile.
+
+    Raises ConfigError if it doesn't start there, OSError if the directory is gone.
+    """
+    directory = state_dir / "broker"
+    with open(directory / "starting.lock", "r+") as lock:  # never makes a directory
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _answers(address):
+            return None
+        _, pid = _start(directory, [int(address.rpartition(":")[2])])
+        return pid
 
 
 def _answers(address: str) -> bool:
@@ -73,14 +88,14 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _start(directory: Path, last: str) -> tuple[str, int]:
-    """Start a broker, on its last port if that is free: clients that are still up find it again."""
+def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
+    """Start a broker on the first of these ports that it can have; note its address and process
+    id. Only under the lock."""
     data = directory / "data"
-    port = int(last.rpartition(":")[2]) if last else 0
-    for attempt in {port: None, 0: None}:
+    for port in ports:
         with open(directory / "broker.log", "a+b") as log:
             process = subprocess.Popen(
-                broker_command(data, attempt, "127.0.0.1", []),
+                broker_command(data, port, "127.0.0.1", []),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -88,7 +103,12 @@ def _start(directory: Path, last: str) -> tuple[str, int]:
             )
             said = _first_line(process)
         if said.startswith("listening on "):
-            return said.removeprefix("listening on ").strip(), process.pid
+            address = said.removeprefix("listening on ").strip()
+            known = directory / "process"
+            fresh = known.with_suffix(".new")
+            fresh.write_text(f"{address}\n{process.pid}\n")
+            fresh.replace(known)
+            return address, process.pid
     why = (directory / "broker.log").read_text(errors="replace").strip().splitlines()[-1:]
     raise ConfigError(
         f"the embedded broker did not start in {data}: {' '.join(why) or 'no output'}"

@@ -15,12 +15,12 @@ from state.directory import StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
+from streams.dialing import BROKER_WAIT_S, Dialing
 from streams.embedded import bootstrap_address
 from streams.endpoint import Answer, Endpoint
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.health import Health, judge, thread_health
 from streams.ledger import ledger_topic
-from streams.membership.connection import Connection, ConnectionLost
 from streams.metrics import WorkerCollector, exposition
 from streams.queries.local import LocalStore
 from streams.runtime.assembly import Worker
@@ -38,7 +38,6 @@ from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
 
-_BROKER_WAIT_S = 10.0
 _ENDED = "ENDED"
 _JSON = "application/json"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -88,7 +87,7 @@ class RunningApp:
         clients = Clients(topology.application_id, config, servers)
         clients.check_settings()
         admin = clients.admin()
-        counts = admin.partition_counts_at_start(_BROKER_WAIT_S)
+        counts = admin.partition_counts_at_start(BROKER_WAIT_S)
         check_inputs(topology, counts, servers, config.handlers.topics())
         check_sizes(topology, admin.metadata_bytes_max())
         if config.ledger:
@@ -108,7 +107,7 @@ class RunningApp:
                 clients=clients,
                 directory=directory,
                 host=self._host,
-                dial=self._dial,
+                dial=Dialing(config, servers, self._host, self._stop),
                 stop=self._stop,
                 memory=MemoryBudget(config.rocksdb_memory_max_bytes),
                 restore_listener=restore_listener,
@@ -283,19 +282,6 @@ class RunningApp:
             self.ports[setting] = endpoint.port
             log.info("%s: listening on 127.0.0.1:%d", setting, endpoint.port)
             yield endpoint
-
-    def _dial(self, address: tuple[str, int] | None) -> Connection:
-        if address is not None:
-            return Connection(address, "millrace", _BROKER_WAIT_S, self._host.lock())
-        failure: ConnectionLost | None = None
-        for server in self.bootstrap_servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            try:
-                address = host, int(port)
-                return Connection(address, "millrace", _BROKER_WAIT_S, self._host.lock())
-            except ConnectionLost as error:
-                failure = error
-        raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")
 
     def _failed(self, error: UserError) -> None:
         """The first error ends the application; the other threads commit and leave."""

@@ -98,6 +98,33 @@ def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
         command.close()
 
 
+def test_a_killed_embedded_broker_is_started_again_by_the_workers(
+    state: Path, tmp_path: Path
+) -> None:
+    topics = Topics(embedded_broker(state), "revived")
+    known = state / "broker" / "process"
+    (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
+    arguments = ["-m", "streams", "run", "program:app", "--workers", "2", "--state-dir", str(state)]
+    command = Command(arguments, tmp_path)
+    try:
+        topics.load(500)
+        topics.wait_for_counts(500)
+        address, killed = known.read_text().split()
+        os.kill(int(killed), signal.SIGKILL)
+        wait_until(
+            lambda: known.read_text().split()[1] != killed, timeout_s=30, what="another broker"
+        )
+        assert known.read_text().split()[0] == address
+        topics.load(500)
+        assert topics.wait_for_counts(1_000) == topics.truth
+        log = command.log_since(0)
+        assert log.count(f"the embedded broker at {address} was gone: started again") == 1, log
+        command.stop()
+        assert command.status == 0, command.log_tail()
+    finally:
+        command.close()
+
+
 def test_topics_are_created_from_the_command_line(state: Path) -> None:
     arguments = ["create-topics", "lines", "words", "--partitions", "3", "--state-dir", str(state)]
     for _ in range(2):

@@ -1,0 +1,78 @@
+"""Connections of a worker's own to its brokers; an embedded one that is gone is started again.
+
+Whoever keeps a place in the group dials within a heartbeat, so that an embedded broker is away for
+some seconds at most. Only a refused connection means that it is gone: one that hangs is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from streams.config import EMBEDDED, StreamsConfig
+from streams.embedded import start_again
+from streams.errors import ConfigError
+from streams.membership.connection import Connection, ConnectionLost
+from streams.runtime.host import Event, Host
+
+log = logging.getLogger(__name__)
+
+BROKER_WAIT_S = 10.0
+_START_AGAIN_EVERY_S = 10.0
+
+
+class Dialing:
+    """Connects to an address, or to any of `servers`. Raises ConnectionLost."""
+
+    def __init__(self, config: StreamsConfig, servers: str, host: Host, stop: Event) -> None:
+        self._servers = servers
+        self._host = host
+        self._stop = stop
+        self._ours: Path | None = config.state_dir if config.bootstrap_servers == EMBEDDED else None
+        self._lock = host.lock()
+        self._not_before_s = 0.0
+
+    def __call__(self, address: tuple[str, int] | None) -> Connection:
+        if address is not None:
+            return self._connect(address)
+        try:
+            return self._any()
+        except ConnectionLost as lost:
+            gone = isinstance(lost.__cause__, ConnectionRefusedError)
+            if not (gone and self._ours and self._start_again(self._ours)):
+                raise
+        return self._any()
+
+    def _any(self) -> Connection:
+        failure: ConnectionLost | None = None
+        for server in self._servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            try:
+                return self._connect((host, int(port)))
+            except ConnectionLost as error:
+                failure = error
+        raise failure or ConnectionLost(f"no address in {self._servers!r}")
+
+    def _connect(self, address: tuple[str, int]) -> Connection:
+        return Connection(address, "millrace", BROKER_WAIT_S, self._host.lock())
+
+    def _start_again(self, state_dir: Path) -> bool:
+        """Whether it was worth trying, and may answer now. Threads take turns."""
+        with self._lock:
+            now_s = self._host.monotonic_s()
+            if self._stop.is_set() or now_s < self._not_before_s:
+                return False
+            try:
+                pid = start_again(state_dir, self._servers)
+            except (ConfigError, OSError) as error:
+                log.error("the embedded broker is gone and can't be started again: %s", error)
+                return False
+            finally:
+                self._not_before_s = self._host.monotonic_s() + _START_AGAIN_EVERY_S
+            if pid is not None:
+                log.warning(
+                    "the embedded broker at %s was gone: started again as process %d",
+                    self._servers,
+                    pid,
+                )
+            return True
