@@ -77,3 +77,19 @@ def test_the_example_passes_as_it_stands(environment: Mapping[str, str]) -> None
         check=False,
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_example_of_the_page_is_skipped_where_no_engine_answers(tmp_path: Path) -> None:
+    nobody = {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", str(EXAMPLE)],
+        env={**os.environ, **nobody},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no container engine answers: " in done.stdout
+    assert done.stderr == ""
