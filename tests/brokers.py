@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from tests.kafka.server import RealKafka, missing
 from tests.processes import HOST, ServerProcess, answers
 
@@ -171,6 +173,10 @@ def reason_to_skip(choice: str) -> str | None:
 def in_ci() -> bool:
     """In CI nothing that is missing goes unnoticed."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+IN_CI = pytest.mark.skipif(not in_ci(), reason="it takes longer: `make ci` runs it")
+"""Of tests that are not for every time at a desk."""
 
 
 def make(choice: str, settings: Mapping[str, str] = SETTINGS) -> Broker:

@@ -10,9 +10,12 @@ import orjson
 
 from state.rocksdb import RocksDisk
 from streams.runtime.commit import Step
+from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, Topics, Worker
 from tests.integration.worker import is_poison
 from tests.processes import wait_until
+
+pytestmark = IN_CI
 
 
 def test_each_poison_record_has_one_dead_letter_and_the_rest_is_counted(

@@ -12,15 +12,16 @@ from streams.errors import TaskMigrated
 from streams.positions import Committed, Partition
 from streams.runtime.clients import Clients, group_metadata
 from streams.runtime.commit import Step
-from tests.brokers import in_ci
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker, stored_counts
+
+pytestmark = IN_CI
 
 RECORDS = 2_000
 NewWorker = Callable[..., Worker]
 V1, V2, AT_LEAST_ONCE = "exactly_once", "exactly_once_v2", "at_least_once"
 
 
-@pytest.mark.skipif(not in_ci(), reason="CI runs it")
 @pytest.mark.parametrize(("before", "after"), [(V1, V2), (V2, V1)])
 def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
     topics: Topics,

@@ -12,7 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streams import App, Processor, Record, Store, StreamsError, serdes
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
+
+pytestmark = IN_CI
 
 
 def settings(topics: Topics, state: Path) -> dict[str, Any]:

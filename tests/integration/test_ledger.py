@@ -23,10 +23,12 @@ from streams.membership.transactions import identity_of
 from streams.positions import Partition
 from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
-from tests.brokers import in_ci
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import wait_until
 from tests.reading import records
+
+pytestmark = IN_CI
 
 
 def read(
@@ -119,7 +121,7 @@ def test_a_producer_is_told_by_its_id_and_epoch(
     "guarantee",
     [
         "exactly_once_v2",
-        pytest.param("exactly_once", marks=pytest.mark.skipif(not in_ci(), reason="CI runs it")),
+        "exactly_once",
     ],
 )
 def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(

@@ -13,9 +13,11 @@ import pytest
 
 from coordinator import EmbeddedBroker
 from coordinator.faults import RequestFault
-from tests.brokers import in_ci
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.integration.worker import build
+
+pytestmark = IN_CI
 
 UNKNOWN, MIGRATED = "outcomes_unknown", "tasks_migrated"
 # What is done to which call, and how the thread recovers; None: librdkafka has tried again.
@@ -27,8 +29,6 @@ FAULTS = [
     ("lose-answer", "AddPartitionsToTxn", "NONE", UNKNOWN),
     ("lose-answer", "Produce", "NONE", UNKNOWN),
     ("error", "Produce", "OUT_OF_ORDER_SEQUENCE_NUMBER", MIGRATED),
-]
-MORE = [
     ("cut-after", "EndTxn", "NONE", None),
     ("error", "EndTxn", "NOT_COORDINATOR", None),
     ("error", "EndTxn", "INVALID_PRODUCER_EPOCH", MIGRATED),
@@ -52,7 +52,7 @@ def broker_with_faults() -> Iterator[EmbeddedBroker]:
     "guarantee",
     [
         "exactly_once_v2",
-        pytest.param("exactly_once", marks=pytest.mark.skipif(not in_ci(), reason="CI runs it")),
+        "exactly_once",
     ],
 )
 def test_no_record_is_lost_or_doubled_by_what_happens_to_a_call_of_a_transaction(
@@ -79,7 +79,7 @@ def test_no_record_is_lost_or_doubled_by_what_happens_to_a_call_of_a_transaction
     wrong = []
     with app.start() as running:
         running.wait_for("RUNNING")
-        for action, api, error, recovery in FAULTS + (MORE if in_ci() else []):
+        for action, api, error, recovery in FAULTS:
             before = running.metrics()
             client = f"{topics.application}-*"
             fault = RequestFault(action, api=api, error=error, client_id=client, times=1)

@@ -13,9 +13,12 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from streams import StreamsError
 from streams.running import RunningApp
 from streams.runtime.commit import Step
+from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import wait_until
+
+pytestmark = IN_CI
 
 
 def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:

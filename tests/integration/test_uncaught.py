@@ -12,8 +12,11 @@ import pytest
 
 from streams import App, StreamsError, serdes
 from streams.errors import ApplicationShutdown
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.processes import wait_until
+
+pytestmark = IN_CI
 
 SESSION_S = 20
 
