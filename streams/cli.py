@@ -123,13 +123,20 @@ def create_topics(
         config = load_config(**{name: value for name, value in given.items() if value is not None})
         servers = bootstrap_address(config)
         admin = Clients("millrace", config, servers).admin()
-        admin.partition_counts_at_start(_BROKER_WAIT_S)
+        existing = admin.partition_counts_at_start(_BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
     except UserError as error:
         raise typer.Exit(report(error)) from None
     except OutcomeUnknown as error:
         raise typer.Exit(report(UserError(str(error)))) from None
     typer.echo(f"{', '.join(names)} on {servers}")
+    for name in names:
+        if existing.get(name, partitions) != partitions:
+            typer.echo(
+                f"{name} exists already, with {existing[name]} partitions and not {partitions}: "
+                "it stays as it is",
+                err=True,
+            )
 
 
 def find_app(reference: str) -> App:

@@ -58,7 +58,11 @@ class Entry:
 
     def is_in(self, cut: Mapping[Partition, int]) -> bool:
         """Whether the transaction is in a cut: what its tasks had read is not beyond its offsets.
-        `cut`: the application's committed offsets at one moment."""
+        `cut`: the application's committed offsets at one moment.
+
+        A transaction that has only punctuated commits the same offsets as the one before it: in a
+        cut taken between the two both are, since the cut says no more than its offsets.
+        """
         return all(
             offset <= cut.get(partition, -1)
             for offsets in self.inputs.values()

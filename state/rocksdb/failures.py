@@ -30,7 +30,17 @@ def failure(store: str, path: Path, doing: str, error: Exception) -> StateError:
         return DirectoryLocked(f"{path} is open elsewhere: {text}")
     if text.startswith("Corruption") or "No such file or directory" in text:
         return Corrupt(store, path, text)
-    return StateError(f"store {store!r} in {path} can't {doing}: {text}")
+    return StateError(f"store {store!r} in {path} can't {doing}: {text}{_advice(error)}")
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return (
+            "; there is a file where a directory should be: remove it, the changelog has the data"
+        )
+    if "No space left" in str(error):
+        return "; make room and start again, what was committed is kept"
+    return ""
 
 
 def torn(path: Path) -> str | None:

@@ -108,8 +108,10 @@ class Planner:
             if existing.get(topic, partitions) != partitions:
                 raise StreamsError(
                     f"internal topic {topic!r} has {existing[topic]} partitions and the topology "
-                    f"needs {partitions}: the inputs' partitions have changed; reset the "
-                    "application or restore their number"
+                    f"needs {partitions}: the inputs' partitions have changed; restore their "
+                    "number, or reset the application: end its workers, then delete the offsets "
+                    f"of group {topology.application_id!r}, its repartition and changelog topics, "
+                    f"and {self._config.state_dir / topology.application_id} (docs/operations.md)"
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing}
         self._admin.create_topics(new, settings, self._config.replication_factor)

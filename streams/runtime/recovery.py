@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 
-from state.errors import StateError
+from state.errors import Refused, StateError
 from streams.errors import StreamsError
 from streams.runtime.failures import NAMED
 
@@ -17,6 +17,8 @@ def named(error: Exception, what: str) -> Exception:
     a user's function it says the line."""
     if isinstance(error, NAMED):
         return error
+    if isinstance(error, StateError) and not isinstance(error, Refused):
+        return StreamsError(f"{error} (while processing {what})")  # not what was processed is wrong
     reason = str(error)
     if not isinstance(error, StateError):
         frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -135,6 +135,11 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
             check=True,
         )
         assert "lines, words on 127.0.0.1:" in result.stdout
+    arguments = ["create-topics", "words", "--partitions", "7", "--state-dir", str(state)]
+    result = subprocess.run(
+        [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
+    )
+    assert "words exists already, with 3 partitions and not 7" in result.stderr
     found = AdminClient({"bootstrap.servers": embedded_broker(state)}).list_topics(timeout=10)
     assert [len(found.topics[name].partitions) for name in ("lines", "words")] == [3, 3]
 

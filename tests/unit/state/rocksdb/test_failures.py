@@ -261,8 +261,19 @@ except StateError as error:
 
 def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StateError, match="Not a directory"):
-        RocksDisk(tmp_path / "file" / "db")
+    for path, reason in (
+        (tmp_path / "file" / "db", "Not a directory"),
+        (tmp_path / "file", "File exists"),
+    ):
+        with pytest.raises(StateError, match=f"{reason}.*a file where a directory should be"):
+            RocksDisk(path)
+
+
+def test_a_full_disk_comes_with_advice() -> None:
+    text = "IO error: No space left on device: While appending to file: 000012.log"
+    error = failure("counts", Path("db"), "be written", Exception(text))
+    assert str(error).startswith("store 'counts' in db can't be written: ")
+    assert str(error).endswith("make room and start again, what was committed is kept")
 
 
 @pytest.mark.parametrize(

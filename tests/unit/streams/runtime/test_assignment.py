@@ -138,8 +138,9 @@ def test_topics_that_are_there_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("topic", ["a-c-changelog", "a-c-repartition"])
 def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(topic: str) -> None:
     world = Planning({"lines": 3, "out": 1, topic: 2})
-    with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3"):
+    with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3") as raised:
         world.planner.plan({"m": NOBODY})
+    assert "delete the offsets of group 'a'" in str(raised.value)
     assert world.admin.created == {}
 
 

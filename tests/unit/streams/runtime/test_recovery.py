@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from state.errors import DirectoryLocked
+from state.errors import DirectoryLocked, Refused, StateError
 from streams import App, Processor, Record, serdes
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.terms import Signal
 from streams.positions import Partition
+from streams.runtime.context import COMMIT
+from streams.runtime.recovery import named
 from streams.runtime.task import Task, TaskState
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Entry
@@ -293,6 +295,16 @@ def test_an_error_of_a_users_function_names_the_record_and_the_line(
     ):
         world.run_until(world.consumed)
     assert world.kafka.committed("out") == []
+
+
+def test_what_a_disk_can_not_do_begins_with_its_store_and_not_with_what_was_processed(
+    tmp_path: Path,
+) -> None:
+    full = StateError("store 'c' in /state can't be written: No space left on device")
+    message = str(named(full, COMMIT))
+    assert message == f"{full} (while processing the results of a commit)"
+    refused = Refused("store 'c' can't take value 5")
+    assert str(named(refused, "record in[0]@7")).startswith("record in[0]@7 can't be processed: ")
 
 
 def test_a_value_that_can_not_be_read_ends_the_thread_with_its_own_message(tmp_path: Path) -> None:
