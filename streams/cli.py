@@ -16,6 +16,7 @@ from streams.config import CLIENTS, load_config, parse_client_settings
 from streams.embedded import bootstrap_address, broker_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.runtime.clients import Clients
+from streams.runtime.clients.errors import librdkafka
 
 _BROKER_WAIT_S = 10.0
 
@@ -61,10 +62,7 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.ERROR,
-        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
-    )
+    _log(verbose=verbose)
     flags: dict[str, Any] = {
         "bootstrap_servers": bootstrap_servers,
         "state_dir": state_dir,
@@ -177,6 +175,23 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
         else:
             raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
     return found
+
+
+def _log(*, verbose: bool) -> None:
+    """What went wrong and what was lost; or all. librdkafka tells of each attempt to connect, of
+    each client, while a broker is away: that is for `verbose`."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
+    )
+    if not verbose:
+        librdkafka.setLevel(logging.ERROR)
+        librdkafka.addFilter(_tells_of_no_attempt)
+
+
+def _tells_of_no_attempt(line: logging.LogRecord) -> bool:
+    said = line.getMessage()
+    return not ("Connect to " in said or "Connection setup timed out" in said)
 
 
 def main() -> None:

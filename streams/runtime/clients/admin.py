@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.positions import Partition
-from streams.runtime.clients.errors import UNKNOWN_TOPIC, log, recovery_from
+from streams.runtime.clients.errors import UNKNOWN_TOPIC, log, made, recovery_from
 
 METADATA_BYTES_MAX = 4_096
 """Kafka's default of offset.metadata.max.bytes."""
@@ -27,7 +27,7 @@ class Admin:
 
     def __init__(self, settings: Mapping[str, Any], servers: str, timeout_s: float) -> None:
         self._settings = dict(settings)
-        self._admin = AdminClient(self._settings, logger=log)
+        self._admin = made("admin", AdminClient, self._settings)
         self._servers = servers
         self._timeout_s = timeout_s
 
@@ -167,7 +167,7 @@ class Admin:
     def _renew(self) -> None:
         """librdkafka's admin asks with the leader epoch that it has once seen, and does not look
         again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does."""
-        self._admin = AdminClient(self._settings, logger=log)
+        self._admin = made("admin", AdminClient, self._settings)
 
     def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
         try:

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from streams.errors import StreamsError
 from streams.positions import Partition
-from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, log, made
+from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, Lines, log, made
 
 _LEARN_S = 1.0
 _ASK_S = 1.0
@@ -19,7 +19,8 @@ class DataConsumer:
     """Reads assigned partitions, committed records only; a position is set, never guessed."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._consumer = made("consumer", Consumer, settings)
+        self._lines = Lines()
+        self._consumer = made("consumer", Consumer, settings, self._lines)
         self._strayed: dict[Partition, int] = {}
         self._known: dict[str, int] = {}
         self._begun: dict[Partition, int] = {}
@@ -105,6 +106,7 @@ class DataConsumer:
         return {Partition(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
 
     def close(self) -> None:
+        self._lines.stale = not self._begun  # it reads nothing, so nobody has polled it
         self._consumer.close()
 
     def _failed(self, message: Message) -> bool:

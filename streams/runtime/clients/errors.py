@@ -23,6 +23,8 @@ from confluent_kafka import KafkaError, KafkaException
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
 
 log = logging.getLogger("streams.runtime.clients")
+librdkafka = logging.getLogger("streams.runtime.clients.librdkafka")
+"""Its own lines: each client tells of each broker that comes and goes."""
 
 _MIGRATED = {
     KafkaError._FENCED,
@@ -76,10 +78,28 @@ def recovery_from(error: KafkaException, doing: str) -> Exception:
     return OutcomeUnknown(what)
 
 
-def made(what: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+class Lines:
+    """A logger for librdkafka's lines of one client. They wait until the client is polled: of one
+    that nobody polls they would come at its close, minutes late and with that time."""
+
+    def __init__(self) -> None:
+        self.stale = False
+        """From now on they are dropped."""
+
+    def log(self, level: int, form: str, *what: object) -> None:
+        if not self.stale:
+            librdkafka.log(level, form, *what)
+
+    def error(self, error: KafkaError) -> None:
+        """Brokers that come and go; what a call of ours meets is raised there, by its recovery."""
+        self.log(logging.INFO, "%s (%s)", error.str(), error.name())
+
+
+def made(what: str, kind: Any, settings: Mapping[str, Any], lines: Lines | None = None) -> Any:
     """A client. Raises ConfigError for a setting that librdkafka doesn't know or take."""
+    lines = lines or Lines()
     try:
-        return kind(dict(settings), logger=log)
+        return kind({**settings, "error_cb": lines.error}, logger=lines)
     except KafkaException as error:
         raise ConfigError(f"{what} settings: {error.args[0].str()}") from error
     except (TypeError, ValueError) as error:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Producer
 
 from streams.config import StreamsConfig
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
-from streams.runtime.clients.errors import log, made
+from streams.runtime.clients.errors import made
 from streams.runtime.clients.producer import DataProducer
 
 _BULK = {
@@ -116,10 +116,4 @@ class Clients:
             # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
             # brokers were away for a moment.
             "metadata.recovery.strategy": "none",
-            "error_cb": _log_error,
         }
-
-
-def _log_error(error: KafkaError) -> None:
-    """Brokers that come and go; what a call of ours meets is raised there, by its recovery."""
-    log.info("%s (%s)", error.str(), error.name())

@@ -108,3 +108,31 @@ def test_the_leaders_of_a_topic_are_looked_for_once_and_for_partitions_that_are_
     assert client.calls.count("list_topics") == 1
     consumer.add({Partition("in", 1): 0, Partition("in", 2): 0})
     assert client.calls.count("list_topics") == 2
+
+
+@pytest.mark.parametrize(
+    ("reads", "told"), [(True, ["FAIL late", "down (_TRANSPORT)"]), (False, [])]
+)
+def test_lines_that_a_consumer_without_partitions_tells_at_its_close_are_of_long_ago(
+    reads: bool, told: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    class Queueing(Client):
+        """Tells what has happened when it is closed, and not before."""
+
+        def __init__(self, settings: dict[str, Any], logger: Any) -> None:
+            super().__init__()
+            self._settings, self._logger = settings, logger
+
+        def close(self) -> None:
+            self._logger.log(40, "%s %s", "FAIL", "late")
+            self._settings["error_cb"](KafkaError(KafkaError._TRANSPORT, "down"))
+
+    monkeypatch.setattr(module, "Consumer", Queueing)
+    made = DataConsumer({})
+    made.add({INPUT: 5})
+    if not reads:
+        made.remove([INPUT])
+    made.close()
+    assert caplog.messages == told

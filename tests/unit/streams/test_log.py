@@ -1,0 +1,52 @@
+"""What `millrace run` logs, and what only with `-v`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from streams.cli import _log
+from streams.runtime.clients.errors import librdkafka
+
+REFUSED = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
+TIMED_OUT = "kafka-1:9092/1: Connection setup timed out in state CONNECT"
+DENIED = "kafka-1:9092/1: SASL authentication error: Authentication failed"
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root of all loggers, which a test may set up."""
+    root = logging.getLogger()
+    level = root.level
+    yield root
+    root.setLevel(level)
+    librdkafka.setLevel(logging.NOTSET)
+    librdkafka.filters.clear()
+
+
+@pytest.mark.parametrize(
+    ("verbose", "told"),
+    [
+        (False, ["skipped", "out of range", DENIED]),
+        (True, ["running", "skipped", "out of range", REFUSED, TIMED_OUT, "slow", DENIED]),
+    ],
+)
+def test_warnings_are_shown_and_attempts_to_connect_are_not(
+    verbose: bool,
+    told: list[str],
+    root: logging.Logger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(root, "handlers", [])  # as it is when a process begins
+    _log(verbose=verbose)
+    logging.getLogger("streams.running").info("running")
+    logging.getLogger("streams.runtime.failures").warning("skipped")
+    logging.getLogger("streams.runtime.clients").warning("out of range")
+    librdkafka.error("%s", REFUSED)
+    librdkafka.error("%s", TIMED_OUT)
+    librdkafka.warning("%s", "slow")
+    librdkafka.error("%s", DENIED)
+    assert [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == told
