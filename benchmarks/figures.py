@@ -74,7 +74,8 @@ def table(figures: Figures, title: str) -> Table:
 
 
 def _ratio(medians: dict[str, float], unit: str) -> str:
-    if len(medians) < len(KINDS):
+    # Processor time is counted in hundredths of a second: a short run may have taken none.
+    if len(medians) < len(KINDS) or not all(medians.values()):
         return ""
     ours, theirs = (medians[kind] for kind in KINDS)
     return f"{ours / theirs if unit == RATE else theirs / ours:.2f} x"
