@@ -47,9 +47,8 @@ class Committer:
 
     With a `ledger` each transaction says in it what it read and wrote.
     `group` gives the group's metadata with the current generation, `commit_as_member` commits
-    offsets outside a transaction and returns whether the group accepts them, `is_member` asks the
-    group whether it still knows us. `committed` is told what is committed; `reached` is told each
-    step: a test may end the process there.
+    offsets outside a transaction and returns whether the group accepts them. `committed` is told
+    what is committed; `reached` is told each step: a test may end the process there.
     """
 
     def __init__(
@@ -61,7 +60,6 @@ class Committer:
         ledger: Ledger | None,
         group: Callable[[], bytes],
         commit_as_member: Callable[[Offsets], bool],
-        is_member: Callable[[], bool],
         committed: Callable[[Offsets], None],
         reached: Callable[[Step], None],
         now_ms: Callable[[], int],
@@ -72,7 +70,6 @@ class Committer:
         self._ledger = ledger
         self._group = group
         self._commit_as_member = commit_as_member
-        self._is_member = is_member
         self._committed = committed
         self._reached = reached
         self._now_ms = now_ms
@@ -95,7 +92,9 @@ class Committer:
             task.flush()
         shared = self._producers.shared(dirty)
         if not all(producer.transactional for producer, _ in shared):
-            self._check_membership()
+            # Nothing fences what a zombie writes into a changelog at least once: so nothing is
+            # written before the group has confirmed that the tasks are still ours.
+            self._producers.check_membership("nothing was written")
         for producer, together in shared:
             for task in together:
                 task.log_changes(producer)
@@ -121,16 +120,6 @@ class Committer:
                 task.committed(now_ms)
             self._reached(Step.STORED)
         return len(dirty)
-
-    def _check_membership(self) -> None:
-        """At least once nothing fences what a zombie writes into a changelog: so nothing is written
-        before the group has confirmed that the tasks are still ours."""
-        try:
-            ours = self._is_member()
-        except ConnectionLost as error:
-            raise OutcomeUnknown(f"ask the group for our membership: {error}") from error
-        if not ours:
-            raise TaskMigrated("the group has moved on: it does not know this member any more")
 
     def _commit_at_least_once(self, dirty: list[Task]) -> Offsets:
         latest = self._admin.latest([p for task in dirty for p in task.changelogs()])

@@ -77,7 +77,6 @@ class StreamLoop:
             ledger=parts.ledger,
             group=self._group_metadata,
             commit_as_member=parts.member.commit_offsets,
-            is_member=parts.member.is_current,
             committed=parts.committed,
             reached=parts.reached,
             now_ms=parts.host.now_ms,

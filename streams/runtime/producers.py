@@ -53,20 +53,22 @@ class Producers:
         producer = self._made.get(name)
         if producer is None:
             if self._one_each:
-                self._check_membership(task)
+                # It takes the task's transactional id from whoever has it: a zombie whose own was
+                # fenced would take it back from its successor.
+                self.check_membership(f"task {task} moved")
             producer = self._made[name] = self._new(name)
             self._in_order = True
         return producer
 
-    def _check_membership(self, task: str) -> None:
-        """A new producer takes the task's transactional id from whoever has it: a zombie whose own
-        was fenced would take it back from its successor."""
+    def check_membership(self, otherwise: str) -> None:
+        """Ask the group whether it still knows us. Raises TaskMigrated, which ends with what it
+        means `otherwise`, and OutcomeUnknown where nobody answers."""
         try:
             ours = self._is_member()
         except ConnectionLost as error:
             raise OutcomeUnknown(f"ask the group for our membership: {error}") from error
         if not ours:
-            raise TaskMigrated(f"the group does not know this member any more: task {task} moved")
+            raise TaskMigrated(f"the group does not know this member any more: {otherwise}")
 
     def begin(self, task: str) -> None:
         """A task is about to write: make sure that its transaction is open."""

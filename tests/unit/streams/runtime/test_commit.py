@@ -85,6 +85,7 @@ class Thread:
         }
         self.kafka = Kafka(topics)
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
+        self.member = FakeMember(self.kafka, self.script)
         self.producers = Producers(
             lambda name: FakeProducer(
                 self.kafka,
@@ -96,9 +97,8 @@ class Thread:
             guarantee=guarantee,
             application="a",
             thread="id",
-            is_member=lambda: True,
+            is_member=self.member.is_current,
         )
-        self.member = FakeMember(self.kafka, self.script)
         self.disks: dict[tuple[int, str], RecordingDisk] = {}
         self.subtopology = two_stores()
         self.directory = StateDirectory(state, "a")
@@ -110,7 +110,6 @@ class Thread:
             ledger=Ledger("a-ledger", self._identity_of) if ledger else None,
             group=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
-            is_member=self.member.is_current,
             committed=self._committed,
             reached=lambda step: self.script.calls.append(step.name),
             now_ms=lambda: self.now_ms,
