@@ -39,7 +39,7 @@ from typing import Any
 from rocksdict import Rdict, WriteBatch, WriteOptions
 
 from state.errors import Corrupt, StateError
-from state.rocksdb import failures
+from state.rocksdb import checkpoints, failures
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import BULK, NORMAL, Tune, data_options, offsets_options
 from state.rocksdb.ranges import Cursor, Unusable, walk
@@ -47,11 +47,6 @@ from state.store import Checkpoint
 
 log = logging.getLogger(__name__)
 
-_POSITION = b"position"
-_TOPIC_ID = b"topic-id"
-_WRITTEN_MS = b"written-ms"
-_STREAM_TIME_MS = b"stream-time"
-_LAYOUT = b"layout"
 
 _BATCH_BYTES_MAX = 128 << 10
 """rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
@@ -136,22 +131,10 @@ class RocksDisk:
         return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
 
     def checkpoint(self) -> Checkpoint | None:
-        get = self._offsets.get
         try:
-            position = get(_POSITION)
-            if position is None:
-                return None
-            topic_id, written, stream_time = get(_TOPIC_ID), get(_WRITTEN_MS), get(_STREAM_TIME_MS)
-            layout = get(_LAYOUT) or b""
+            return checkpoints.read(self._offsets.get)
         except Exception as error:
             raise self._not_read(error) from error
-        return Checkpoint(
-            _integer(position),
-            topic_id.decode(),
-            _integer(written) if written else 0,
-            _integer(stream_time) if stream_time else -1,
-            layout.decode(),
-        )
 
     def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
         # What the log has may not rest on what it has not.
@@ -286,7 +269,7 @@ class RocksDisk:
         stalled_s = 0.0
         while True:
             if checkpoint is not None:
-                self._put_checkpoint(batch, checkpoint)
+                checkpoints.put(batch, checkpoint, self._offsets_handle)
             size = batch.size_in_bytes()
             try:
                 write(batch, options)
@@ -297,16 +280,6 @@ class RocksDisk:
             stalled_s = self._wait_out_stall(size, stalled_s)
             batch = WriteBatch(raw_mode=True)  # the other is used up
             _fill(batch, entries)
-
-    def _put_checkpoint(self, batch: Any, checkpoint: Checkpoint) -> None:
-        handle = self._offsets_handle
-        batch.put(_POSITION, _stored(checkpoint.position), handle)
-        batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), handle)
-        batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), handle)
-        if checkpoint.stream_time_ms >= 0:
-            batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), handle)
-        if checkpoint.layout:
-            batch.put(_LAYOUT, checkpoint.layout.encode(), handle)
 
     def _wait_out_stall(self, size: int, stalled_s: float) -> float:
         """Wait a while for RocksDB to take `size` bytes; how long that is in all, in seconds.
@@ -403,11 +376,3 @@ def _write_options(*, logged: bool, may_wait: bool) -> Any:
     options.disable_wal = not logged
     options.no_slowdown = may_wait
     return options
-
-
-def _integer(stored: bytes) -> int:
-    return int.from_bytes(stored, "big", signed=True)
-
-
-def _stored(integer: int) -> bytes:
-    return integer.to_bytes(8, "big", signed=True)

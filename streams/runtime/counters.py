@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.errors import TaskCorrupted, TaskMigrated
+
 
 @dataclass(slots=True)
 class Counters:
@@ -30,3 +32,14 @@ class Counters:
     outcomes_unknown: int = 0
     tasks_migrated: int = 0
     tasks_corrupted: int = 0
+
+    def recovered(self, error: Exception) -> None:
+        """One more recovery, of the kind that `error` names."""
+        self.recoveries += 1
+        match error:
+            case TaskMigrated():
+                self.tasks_migrated += 1
+            case TaskCorrupted():
+                self.tasks_corrupted += 1
+            case _:
+                self.outcomes_unknown += 1

@@ -354,7 +354,7 @@ class StreamLoop:
     def _recover(self, error: Exception) -> None:
         """Lose what the table at the head of this module says, and say why."""
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
-        self._count_recovery(error)
+        self.counters.recovered(error)
         self.trouble = str(error)
         now = self._parts.host.monotonic_s()
         if self.trouble_since_s is None:
@@ -373,16 +373,6 @@ class StreamLoop:
             self.tasks[error.task].rebuild(error.stores)
         self._parts.changed("REBALANCING")
         self._parts.stop.wait(_BACK_OFF_S)
-
-    def _count_recovery(self, error: Exception) -> None:
-        self.counters.recoveries += 1
-        match error:
-            case TaskMigrated():
-                self.counters.tasks_migrated += 1
-            case TaskCorrupted():
-                self.counters.tasks_corrupted += 1
-            case _:
-                self.counters.outcomes_unknown += 1
 
     def close(self) -> None:
         """Leave the group and close all. Nothing is committed: what a failed thread did is rolled

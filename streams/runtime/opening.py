@@ -24,10 +24,11 @@ from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
+from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.resetting import Resetting
 from streams.runtime.stores import open_store
-from streams.runtime.task import LoggedStore, Task
+from streams.runtime.task import Task
 from streams.topology.build import Topology
 from streams.topology.nodes import StoreSpec
 

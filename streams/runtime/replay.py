@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from streams.positions import Partition
 from streams.runtime.changelog import Changelog
+from streams.runtime.logged import LoggedStore
 from streams.runtime.progress import StoreProgress
-from streams.runtime.task import LoggedStore
 
 
 class Restorable(Protocol):

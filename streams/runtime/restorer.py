@@ -34,9 +34,9 @@ from streams.positions import Partition
 from streams.runtime.changelog import Changelog, begin_at, is_over, tombstones_ms
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.host import Event, Host, Spawned
+from streams.runtime.logged import LoggedStore
 from streams.runtime.progress import RestoreListener, StoreProgress
 from streams.runtime.replay import Job, Replay, T, by_partition
-from streams.runtime.task import LoggedStore
 
 log = logging.getLogger(__name__)
 
@@ -291,7 +291,7 @@ class Restorer(Generic[T]):
         # All that was there when the end was asked is in it now: it is as good as of then.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
         self._reached()
-        # Below 0 a task writes what is 0 in its store (Task.log_changes).
+        # Below 0 is written what is 0 in a store (LoggedStore.log_changes).
         entries = (
             (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0)
             for m in messages

@@ -29,19 +29,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from typing import Any
 
 from state.errors import Corrupt
 from state.locks import Lock
-from state.store import Checkpoint, Disk, StateStore
+from state.store import Checkpoint, StateStore
 from state.transaction import no_record
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Committed, Partition
-from streams.runtime.clients import DataProducer, recovery_from_produce
+from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
 from streams.runtime.failures import FAILING, Failures
+from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import encode_metadata
 from streams.runtime.punctuation import Timeline
 from streams.runtime.queues import (
@@ -82,18 +82,6 @@ _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
     "rollback": (_OPEN - {TaskState.CREATED}, TaskState.CREATED),
     "close": (_OPEN, TaskState.CLOSED),
 }
-
-
-@dataclass(slots=True)
-class LoggedStore:
-    """A store, its changelog partition, and the first offset there that the store has not seen."""
-
-    store: StateStore
-    changelog: Partition
-    topic_id: str
-    position: int
-    disk: Disk | None = None
-    """What is committed, for those who read from outside."""
 
 
 class Task:
@@ -307,33 +295,9 @@ class Task:
             for store in self.every_store().values():
                 store.check()  # a user's `except Exception` may have caught what a read raised
             for logged in self.stores.values():
-                try:
-                    self._log_changes(logged, producer)
-                except Exception as error:
-                    recovery = recovery_from_produce(error, f"changelog {logged.changelog}")
-                    if recovery is None:
-                        raise
-                    raise recovery from error
+                logged.log_changes(producer, self._undelivered)
             for store in self.unlogged.values():
                 store.drain()
-
-    def _log_changes(self, logged: LoggedStore, producer: DataProducer) -> None:
-        topic, partition = logged.changelog
-        entries = logged.store.drain()
-        last = len(entries) - 1
-        for index, (key, value, timestamp_ms) in enumerate(entries):
-            # A report on the last record alone: delivery is in order, and reports are not free.
-            report = None
-            if index == last:
-                report = producer.reporting(_reporter(logged, self._undelivered))
-            # 0 would be taken for no timestamp, and written as the time that it is; less is written
-            # as it is, and replayed as 0.
-            time_ms = timestamp_ms or NO_TIME
-            try:
-                producer.produce(topic, value, key, partition, report, None, time_ms)
-            except BufferError:
-                producer.make_room()
-                producer.produce(topic, value, key, partition, report, None, time_ms)
 
     def changelogs(self) -> list[Partition]:
         return [logged.changelog for logged in self.stores.values()]
@@ -404,21 +368,3 @@ class Task:
             context.flushers.clear()
             for store in self.every_store().values():
                 store.clock = no_record
-
-
-def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:
-    """Notes where a record of the changelog went. It holds nothing of the task: a producer keeps
-    the reports of what it could not deliver, and would keep itself alive through the task."""
-
-    def report(error: Any, message: Any) -> None:
-        if error is not None:
-            undelivered.append(str(error))
-        elif message.offset() < logged.position:
-            # Also where the broker took it for a repetition and did not say of which offset.
-            undelivered.append(
-                f"{logged.changelog} went back from {logged.position} to {message.offset()}"
-            )
-        else:
-            logged.position = message.offset() + 1
-
-    return report

@@ -19,11 +19,12 @@ from streams.operators.count import count
 from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.ledger import Ledger
+from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.producers import Producers
 from streams.runtime.queues import NEVER_WAIT, Order
 from streams.runtime.stores import open_store
-from streams.runtime.task import LoggedStore, Task
+from streams.runtime.task import Task
 from streams.topology.build import Subtopology, build
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
 from tests.unit.streams.runtime.fakes import (

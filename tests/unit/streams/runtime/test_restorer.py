@@ -18,10 +18,10 @@ from streams import StreamsError, serdes
 from streams.errors import OutcomeUnknown
 from streams.positions import Partition
 from streams.runtime.host import ThreadHost
+from streams.runtime.logged import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
-from streams.runtime.task import LoggedStore
 from streams.topology.nodes import StoreSpec
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script
 from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction

@@ -16,9 +16,10 @@ from state.memory import MemoryDisk
 from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown, TaskCorrupted
 from streams.positions import Partition
+from streams.runtime.logged import LoggedStore
 from streams.runtime.queues import Order
 from streams.runtime.stores import open_store
-from streams.runtime.task import LoggedStore, Task, TaskState
+from streams.runtime.task import Task, TaskState
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting

@@ -1,0 +1,48 @@
+"""A checkpoint as it lies in the column family `offsets`: an entry for each of its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from state.store import Checkpoint
+
+_POSITION = b"position"
+_TOPIC_ID = b"topic-id"
+_WRITTEN_MS = b"written-ms"
+_STREAM_TIME_MS = b"stream-time"
+_LAYOUT = b"layout"
+
+
+def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
+    """The checkpoint that is there; None where none was ever written."""
+    position = get(_POSITION)
+    if position is None:
+        return None
+    written, stream_time = get(_WRITTEN_MS), get(_STREAM_TIME_MS)
+    return Checkpoint(
+        _integer(position),
+        (get(_TOPIC_ID) or b"").decode(),
+        _integer(written) if written else 0,
+        _integer(stream_time) if stream_time else -1,
+        (get(_LAYOUT) or b"").decode(),
+    )
+
+
+def put(batch: Any, checkpoint: Checkpoint, family: Any) -> None:
+    """Add it to a write batch."""
+    batch.put(_POSITION, _stored(checkpoint.position), family)
+    batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), family)
+    batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), family)
+    if checkpoint.stream_time_ms >= 0:
+        batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), family)
+    if checkpoint.layout:
+        batch.put(_LAYOUT, checkpoint.layout.encode(), family)
+
+
+def _integer(stored: bytes) -> int:
+    return int.from_bytes(stored, "big", signed=True)
+
+
+def _stored(integer: int) -> bytes:
+    return integer.to_bytes(8, "big", signed=True)
