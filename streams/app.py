@@ -15,6 +15,7 @@ from streams.config import StreamsConfig, check_ports, joined, load_config
 from streams.dsl.builder import Builder
 from streams.dsl.materialized import Store
 from streams.dsl.stream import Stream
+from streams.dsl.table import Table, table_of
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.running import RunningApp
 from streams.runtime.commit import Step
@@ -73,6 +74,21 @@ class App:
         node = SourceNode(name=step, topic=topic, key=key, value=value)
         graph.add(node)
         return Stream(self._builder, node, key, value)
+
+    def table(
+        self,
+        topic: str,
+        *,
+        key: Serde[K],
+        value: Serde[V],
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """The latest value of each key of a topic, which must exist when the application starts. A
+        record without a value deletes its key, one without a key is dropped."""
+        source = None if name is None else f"{name}-source"
+        records = self.stream(topic, key=key, value=value, name=source)
+        return table_of(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
         """A store that processors name in `stores`; it needs its serdes. Raises TopologyError."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from streams.dsl.materialized import Store
 from streams.errors import TopologyError
 from streams.serdes import Serde
-from streams.topology.nodes import Graph, Node, Operator, ProcessorNode, StoreKind
+from streams.topology.nodes import (
+    Graph,
+    Node,
+    Operator,
+    ProcessorNode,
+    RepartitionNode,
+    StoreKind,
+    StoreSpec,
+)
 
 
 @dataclass(slots=True)
@@ -27,26 +35,63 @@ class Builder:
         *,
         name: str | None,
         stores: Iterable[str] = (),
+        updates: bool = False,
+        only_passes_on: bool = False,
     ) -> ProcessorNode:
+        """A step added behind `parent`; see ProcessorNode."""
         node = ProcessorNode(
             name=self.graph.name(kind, name),
             parents=(parent,),
             operator=operator,
-            stores=tuple(stores),
+            stores=list(stores),
+            updates=updates,
+            only_passes_on=only_passes_on,
+        )
+        self.graph.add(node)
+        return node
+
+    def repartitioned(
+        self, parent: Node, base: str, step: str, key: Serde[Any] | None, value: Serde[Any] | None
+    ) -> RepartitionNode:
+        """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`."""
+        node = RepartitionNode(
+            name=f"{base}-repartition",
+            parents=(parent,),
+            base=base,
+            key=known(key, "key", step),
+            value=known(value, "value", step),
         )
         self.graph.add(node)
         return node
 
     def own_store(
-        self, store: str | Store, step: str, key: Serde[Any], value: Serde[Any] | None
-    ) -> Store:
-        """The key-value store that `step` keeps its results in, declared: its alone to write."""
+        self,
+        store: str | Store,
+        step: str,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        *,
+        kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
+    ) -> StoreSpec:
+        """The store that `step` keeps its results in, declared: its alone to write."""
+        spec = self.store_for(store, step, key, value, kinds=kinds)
+        self.graph.declare(spec, owner=object())
+        return spec
+
+    def store_for(
+        self,
+        store: str | Store,
+        step: str,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        *,
+        kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
+    ) -> StoreSpec:
+        """The store of one of `kinds` that `step` would keep its results in; nobody declares it."""
         kept = Store.persistent(store) if isinstance(store, str) else store
         if not isinstance(kept, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
-        spec = kept.spec(key, value, kind=StoreKind.KEY_VALUE, step=step)
-        self.graph.declare(spec, owner=object())
-        return kept
+        return kept.spec(key, value, kinds=kinds, step=step)
 
     def shared_store(self, store: Store, step: str) -> str:
         """The name of a store that processors bring, declared once however many of them do."""

@@ -17,9 +17,9 @@ from streams.dsl.table import Table
 from streams.errors import TopologyError
 from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
 from streams.operators.count import count
-from streams.operators.filter import drop
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator, SinkNode, SourceNode
+from streams.topology.nodes import Node, Operator
+from streams.topology.views import StoredView, View
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,7 +44,7 @@ class Grouped(Generic[K, V]):
         """
         return self._table(
             "KSTREAM-AGGREGATE",
-            lambda kept, _: count(kept.name, caching=kept.caching),
+            count,
             serdes.int64,
             store,
             name,
@@ -95,52 +95,25 @@ class Grouped(Generic[K, V]):
         store: str | Store | None,
         name: str | None,
     ) -> Table[Any, Any]:
-        def operator(kept: Store, serde: Serde[Any]) -> Operator:
-            return aggregate(kept.name, serde, fold, caching=kept.caching)
-
-        return self._table(kind, operator, value, store, name)
+        return self._table(kind, lambda view: aggregate(view, fold), value, store, name)
 
     def _table(
         self,
         kind: str,
-        operator: Callable[[Store, Serde[Any]], Operator],
+        operator: Callable[[View], Operator],
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
     ) -> Table[Any, Any]:
-        step = self._builder.graph.name(kind, name)
+        builder = self._builder
+        step = builder.graph.name(kind, name)
         key = known(self._key, "key", step)
-        kept = self._builder.own_store(store or f"{step}-STATE-STORE", step, key, value)
-        parent = self._repartition(kept.name, step) if self._rekeyed else self._node
-        serde = self._builder.graph.stores[kept.name].value
-        node = self._builder.step(
-            kind, parent, operator(kept, serde), name=step, stores=[kept.name]
+        spec = builder.own_store(store or f"{step}-STATE-STORE", step, key, value)
+        parent = self._node
+        if self._rekeyed:
+            parent = builder.repartitioned(parent, spec.name, step, key, self._value)
+        view = StoredView(spec)
+        node = builder.step(
+            kind, parent, operator(view), name=step, stores=[spec.name], updates=True
         )
-        return Table(self._builder, node, key, serde)
-
-    def _repartition(self, base: str, step: str) -> SourceNode:
-        """Through `<application.id>-<base>-repartition`. Records without a key have no group."""
-        graph = self._builder.graph
-        topic = f"{self._builder.application_id}-{base}-repartition"
-        key = known(self._key, "key", step)
-        value = known(self._value, "value", step)
-        with_key = self._builder.step(
-            "KSTREAM-FILTER",
-            self._node,
-            drop(lambda key, _: key is None),
-            name=f"{base}-repartition-filter",
-        )
-        sink = SinkNode(
-            name=f"{base}-repartition-sink",
-            parents=(with_key,),
-            topic=topic,
-            key=key,
-            value=value,
-            internal=True,
-        )
-        graph.add(sink)
-        source = SourceNode(
-            name=f"{base}-repartition-source", topic=topic, key=key, value=value, internal=True
-        )
-        graph.add(source)
-        return source
+        return Table(builder, node, key, spec.value, view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,13 +135,14 @@ class Store:
         key: Serde[Any] | None,
         value: Serde[Any] | None,
         *,
-        kind: StoreKind | None = None,
+        kinds: Collection[StoreKind] = tuple(StoreKind),
         step: str,
     ) -> StoreSpec:
-        """The store as `step` uses it: its own serdes, or else those given; of `kind`, if any."""
-        if kind is not None and kind is not self.kind:
+        """The store as `step` uses it: its own serdes, or else those given; one of `kinds`."""
+        if self.kind not in kinds:
+            wanted = " or ".join(kinds)
             raise TopologyError(
-                f"step {step!r} needs a {kind} store, and {self.name!r} is a {self.kind} store"
+                f"step {step!r} needs a {wanted} store, and {self.name!r} is a {self.kind} store"
             )
         if self.kind is StoreKind.KEY_VALUE and self.kept["retention_ms"] is not None:
             raise TopologyError(

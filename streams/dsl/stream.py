@@ -15,6 +15,7 @@ from streams.dsl.builder import Builder, callable_for, known
 from streams.dsl.grouped import Grouped
 from streams.dsl.materialized import Store
 from streams.dsl.processing import processor_stores
+from streams.dsl.table import Table, table_of
 from streams.operators.filter import drop, keep
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
@@ -146,6 +147,24 @@ class Stream(Generic[K, V]):
         the serdes stay unless `value` is given. A forward with another key is refused."""
         node = self._processor(processor, process_values, stores, name)
         return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+
+    def to_table(
+        self,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """The latest value of each key: a record without a value deletes its key, one without a key
+        is dropped."""
+        builder = self._builder
+        key_serde, value_serde = key or self._key, value or self._value
+        parent = self._node
+        step = builder.graph.name("KSTREAM-TOTABLE", name)
+        if self._rekeyed:
+            parent = builder.repartitioned(parent, step, step, key_serde, value_serde)
+        return table_of(builder, "KSTREAM-TOTABLE", parent, key_serde, value_serde, store, step)
 
     def group_by(
         self,

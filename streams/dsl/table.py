@@ -1,19 +1,33 @@
-"""Table: the latest value of each key."""
+"""Table: the latest value of each key, and the steps that make another table or a stream of it.
+
+A step without `store=` keeps nothing: what it passes on is computed on the way. Where a later step
+needs a table's values, or the old value beside the new one, the source at its root gets a store.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from streams.dsl.builder import Builder
+from streams.dsl.builder import Builder, callable_for
+from streams.dsl.materialized import Store
+from streams.operators.table_source import table_source
+from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
+from streams.operators.to_stream import to_stream
 from streams.serdes import Serde
-from streams.topology.nodes import Node
+from streams.topology.nodes import Binding, Node, StoreKind, StoreSpec
+from streams.topology.views import DerivedView, SourceView, View
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
 
 K = TypeVar("K")
 V = TypeVar("V")
+V2 = TypeVar("V2")
+
+KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
+"""The stores that a table may be kept in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +38,118 @@ class Table(Generic[K, V]):
     _node: Node
     _key: Serde[Any] | None
     _value: Serde[Any] | None
+    _view: View
 
-    def to_stream(self) -> Stream[K, V]:
-        """The table's updates as a stream."""
+    def filter(
+        self,
+        predicate: Callable[[K, V], object],
+        *,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """The rows for which `predicate(key, value)` is true; a row that stops being so goes."""
+        return self._filtered(predicate, kept_if(predicate), store, name)
+
+    def filter_not(
+        self,
+        predicate: Callable[[K, V], object],
+        *,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """The rows for which `predicate(key, value)` is false."""
+        return self._filtered(predicate, dropped_if(predicate), store, name)
+
+    def map_values(
+        self,
+        mapper: Callable[[V], V2],
+        *,
+        value: Serde[V2] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V2]:
+        """A new value for each row; the value's serde stays unless `value` is given."""
+        return self._derived(
+            "KTABLE-MAPVALUES", mapper, mapped(mapper), value or self._value, store, name
+        )
+
+    def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
+        """The table's updates as a stream; a deletion has the value None."""
         from streams.dsl.stream import Stream  # a stream groups into a table, and a table streams
 
-        return Stream(self._builder, self._node, self._key, self._value)
+        node = self._builder.step(
+            "KTABLE-TOSTREAM", self._node, to_stream, name=name, only_passes_on=True
+        )
+        return Stream(self._builder, node, self._key, self._value)
+
+    def _filtered(
+        self,
+        predicate: Callable[[K, V], object],
+        computed: Computed,
+        store: str | Store | None,
+        name: str | None,
+    ) -> Table[K, V]:
+        return self._derived(
+            "KTABLE-FILTER", predicate, computed, self._value, store, name, filters=True
+        )
+
+    def _derived(
+        self,
+        kind: str,
+        function: Callable[..., object],
+        computed: Computed,
+        value: Serde[Any] | None,
+        store: str | Store | None,
+        name: str | None,
+        *,
+        filters: bool = False,
+    ) -> Table[K, Any]:
+        builder = self._builder
+        step = builder.graph.name(kind, name)
+        callable_for(step, function)
+        spec = None
+        if store is not None:
+            spec = builder.own_store(store, step, self._key, value, kinds=KINDS)
+        view = DerivedView(self._view, computed, spec)
+        if filters:  # to leave out deletions of what was never there, if that costs nothing
+            view.sends_old = self._view.send_old(force=False)
+        node = builder.step(
+            kind,
+            self._node,
+            table_values(view, self._view, filters=filters),
+            name=step,
+            stores=[] if spec is None else [spec.name],
+            updates=True,
+        )
+        return Table(builder, node, self._key, value if spec is None else spec.value, view)
+
+
+def table_of(
+    builder: Builder,
+    kind: str,
+    parent: Node,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    store: str | Store | None,
+    name: str | None,
+) -> Table[Any, Any]:
+    """The table whose changes are `parent`'s records: kept if `store` names where, or as soon as
+    somebody asks for its values."""
+    step = builder.graph.name(kind, name)
+    kept = store or f"{step}-STATE-STORE"
+
+    def spec() -> StoreSpec:
+        return builder.store_for(kept, step, key, value, kinds=KINDS)
+
+    # The node needs its operator, which needs the view, which needs the node.
+    bound: list[SourceView] = []
+
+    def operator(at: Binding) -> Any:
+        return table_source(bound[0])(at)
+
+    node = builder.step(kind, parent, operator, name=step, updates=True)
+    view = SourceView(builder.graph, node, spec)
+    bound.append(view)
+    if store is not None:
+        view.keep()
+    return Table(builder, node, key, value, view)

@@ -17,20 +17,17 @@ Numbers, text and the like need no copies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from state.entry import Entry
 from state.key_value import KeyValueStore
-from streams.serdes import Serde
+from streams.operators.copies import copier, for_those_after
+from streams.operators.held import held_back
 from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.views import View
 
 Fold = Callable[[Any, Any, Any], Any]
 """Key, value, and the aggregate so far or None -> the next aggregate."""
-
-_CANNOT_CHANGE = frozenset({int, float, complex, bool, str, bytes, Decimal, date, datetime, UUID})
 
 
 def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Fold:
@@ -49,35 +46,39 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Fold:
     return fold
 
 
-def aggregate(store_name: str, serde: Serde[Any], fold: Fold, *, caching: bool) -> Operator:
-    copied = _copier(serde)
-
+def aggregate(view: View, fold: Fold) -> Operator:
     def bind(at: Binding) -> Emit:
         context, downstream, failed = at.context, at.downstream, at.failed
-        store: KeyValueStore[Any, Any] = context.store(store_name)
-        emitted = _as_it_is if at.only_sinks_follow else copied
+        spec = view.spec
+        assert spec is not None
+        store: KeyValueStore[Any, Any] = context.store(spec.name)
+        copied, emitted = copier(spec.value), for_those_after(at, spec.value)
+        sends_old, caching = view.sends_old, spec.caching
         advance = (_beside if context.skips_processing else _in_place)(store, fold, copied)
+        held = held_back(at, store, view, emitted) if caching else {}
+        copy = store.copy
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 context.dropped += 1
                 return
             try:
+                # The fold may change the object that it is handed: the old value is another.
+                was = copy(key) if sends_old and not caching else None
                 entry = advance(key, value, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
                 return
-            if not caching:
-                downstream(key, emitted(entry.value), entry.timestamp_ms)
+            time_ms = entry.timestamp_ms
+            if entry.value is None:
+                entry.timestamp_ms = timestamp_ms  # a deletion has the time of its own record
+            if caching:
+                held.pop(entry, None)
+                held[entry] = context.message
+            else:
+                old = None if was is None else was.value
+                downstream(key, emitted(entry.value), old, time_ms, True)
 
-        def flush() -> None:
-            for entry in store.dirty():
-                if entry.value is None and store.before(entry) is None:
-                    continue  # came and went since the last commit: nobody has seen it
-                downstream(entry.key, emitted(entry.value), entry.timestamp_ms)
-
-        if caching:
-            context.flushers.append(flush)
         return process
 
     return bind
@@ -121,18 +122,3 @@ def _beside(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any], 
         return entry
 
     return advance
-
-
-def _copier(serde: Serde[Any]) -> Callable[[Any], Any]:
-    serialize, deserialize = serde.serialize, serde.deserialize
-
-    def copied(value: Any) -> Any:
-        if value is None or type(value) in _CANNOT_CHANGE:
-            return value
-        return deserialize(serialize(value))
-
-    return copied
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

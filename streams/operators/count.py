@@ -10,14 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 from state.key_value import KeyValueStore
+from streams.operators.copies import as_it_is
+from streams.operators.held import held_back
 from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.views import View
 
 
-def count(store_name: str, *, caching: bool) -> Operator:
+def count(view: View) -> Operator:
     def bind(at: Binding) -> Emit:
         context, downstream, failed = at.context, at.downstream, at.failed
-        store: KeyValueStore[Any, int] = context.store(store_name)
+        spec = view.spec
+        assert spec is not None
+        store: KeyValueStore[Any, int] = context.store(spec.name)
         update = store.update
+        caching, sends_old = spec.caching, view.sends_old
+        held = held_back(at, store, view, as_it_is) if caching else {}
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
@@ -28,18 +35,16 @@ def count(store_name: str, *, caching: bool) -> Operator:
             except Exception as error:
                 failed(error, key, value)
                 return
-            entry.value = 1 if entry.value is None else entry.value + 1
+            old = entry.value
+            entry.value = 1 if old is None else old + 1
             if timestamp_ms > entry.timestamp_ms:
                 entry.timestamp_ms = timestamp_ms
-            if not caching:
-                downstream(key, entry.value, entry.timestamp_ms)
+            if caching:
+                held.pop(entry, None)
+                held[entry] = context.message
+            else:
+                downstream(key, entry.value, old if sends_old else None, entry.timestamp_ms, True)
 
-        def flush() -> None:
-            for entry in store.dirty():
-                downstream(entry.key, entry.value, entry.timestamp_ms)
-
-        if caching:
-            context.flushers.append(flush)
         return process
 
     return bind

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streams.errors import TopologyError
+from streams.topology.finish import finished
 from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
 
 _TOPIC_NAME_MAX = 249
@@ -84,6 +85,7 @@ def build(application_id: str, graph: Graph) -> Topology:
     """Check the graph and cut it. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
+    graph = finished(application_id, graph)
     _unique("step", (node.name for node in graph.nodes))
     _unique("source topic", (n.topic for n in graph.nodes if isinstance(n, SourceNode)))
     _every_store_is_declared_and_used(graph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streams.handling import Stage
@@ -18,6 +18,7 @@ from streams.topology.nodes import (
     ProcessorNode,
     SinkNode,
     SourceNode,
+    Update,
 )
 
 Receive = Callable[[Any], None]
@@ -34,10 +35,12 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
     for node in subtopology.nodes:
         for parent in node.parents:
             children[parent].append(node)
-    emits: dict[Node, Emit] = {}
+    emits: dict[Node, Callable[..., None]] = {}
     # Children were added after their parents: going backwards, what comes after a step is bound.
     for node in reversed(subtopology.nodes):
-        downstream = _fan_out([emits[child] for child in children[node]])
+        after = [emits[child] for child in children[node]]
+        updates = isinstance(node, ProcessorNode) and node.updates
+        downstream = _fan_out_updates(after) if updates else _fan_out(after)
         match node:
             case ProcessorNode():
                 binding = Binding(
@@ -45,7 +48,7 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
                     context=context,
                     downstream=downstream,
                     children={child.name: emits[child] for child in children[node]},
-                    only_sinks_follow=all(isinstance(c, SinkNode) for c in children[node]),
+                    only_sinks_follow=_only_sinks_follow(node, children),
                     failed=_failed_at(node.name, context),
                 )
                 emits[node] = node.operator(binding)
@@ -70,6 +73,18 @@ def _failed_at(step: str, context: Context) -> Failed:
     return failed
 
 
+def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> bool:
+    return all(
+        isinstance(child, SinkNode)
+        or (
+            isinstance(child, ProcessorNode)
+            and child.only_passes_on
+            and _only_sinks_follow(child, children)
+        )
+        for child in children[node]
+    )
+
+
 def _fan_out(emits: Sequence[Emit]) -> Emit:
     match emits:
         case []:
@@ -84,6 +99,26 @@ def _fan_out(emits: Sequence[Emit]) -> Emit:
                     emit(key, value, timestamp_ms)
 
             return to_each
+
+
+def _fan_out_updates(emits: Sequence[Update]) -> Update:
+    match emits:
+        case []:
+            return _no_one_told
+        case [only]:
+            return only
+        case _:
+            several = tuple(emits)
+
+            def to_each(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+                for emit in several:
+                    emit(key, new, old, timestamp_ms, latest)
+
+            return to_each
+
+
+def _no_one_told(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    """The end of a table that nothing follows."""
 
 
 def _nowhere(key: Any, value: Any, timestamp_ms: int) -> None:

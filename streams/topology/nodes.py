@@ -6,7 +6,7 @@ task: given its place there, it returns the function that a record goes through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -17,6 +17,12 @@ from streams.serdes import Serde
 
 Emit = Callable[[Any, Any, int], None]
 """What a record goes through: key, value, timestamp in ms."""
+
+Update = Callable[[Any, Any, Any, int, bool], None]
+"""What a table's change goes through: key, new value, old value, timestamp in ms, and whether it is
+the latest of its key, which only a versioned table may deny. No value is None. The old value is
+None too unless a later step has asked for old values (`View.send_old`). Objects are the receiver's
+to read, not to change: other branches see the same."""
 
 
 class Context(Protocol):
@@ -101,8 +107,8 @@ class Binding:
 
     step: str
     context: Context
-    downstream: Emit
-    """All that comes after it."""
+    downstream: Callable[..., None]
+    """All that comes after it: an Emit, or an Update where the step makes a table."""
     children: Mapping[str, Emit]
     """What comes directly after it, each by its name."""
     only_sinks_follow: bool
@@ -110,8 +116,11 @@ class Binding:
     failed: Failed
 
 
-Operator = Callable[[Binding], Emit]
-"""Binds a step into a task and returns what a record goes through."""
+Operator = Callable[[Binding], Callable[..., None]]
+"""Binds a step into a task and returns what goes through it: an Emit behind a stream, an Update
+behind a table."""
+Partitioner = Callable[[Any, Any, int], int | None]
+"""Key, value, number of partitions -> the partition; None: as the producer chooses by key."""
 
 
 class StoreKind(StrEnum):
@@ -170,17 +179,38 @@ class ProcessorNode(Node):
     """Transforms records by an operator, with the stores that it names."""
 
     operator: Operator
-    stores: tuple[str, ...] = ()
+    stores: Sequence[str] = ()
+    """A list gets more (`Graph.attach`) until the topology is built."""
+    updates: bool = False
+    """What it passes on are updates of a table: its children take an Update each."""
+    only_passes_on: bool = False
+    """It changes no value, keeps none and hands none to user code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SinkNode(Node):
-    """Writes a topic."""
+    """Writes a topic; an `internal` one is the application's own, of as many `partitions` as were
+    asked for, or as follow from what is upstream."""
 
     topic: str
     key: Serde[Any]
     value: Serde[Any]
     internal: bool = False
+    partitions: int | None = None
+    partitioner: Partitioner | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RepartitionNode(Node):
+    """Through the topic `<application.id>-<base>-repartition`, so that the records of a key meet in
+    one task. Becomes a filter of null keys, a sink and a source when the topology is built."""
+
+    base: str
+    key: Serde[Any]
+    value: Serde[Any]
+    partitions: int | None = None
+    partitioner: Partitioner | None = None
+    keeps_null_keys: bool = False
 
 
 @dataclass(slots=True)
@@ -190,7 +220,15 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     stores: dict[str, StoreSpec] = field(default_factory=dict)
     """The declared stores by name."""
+    copartitioned: list[tuple[Node, ...]] = field(default_factory=list)
+    """Groups of steps: what is read upstream of those of one group has equal partition counts."""
     _owners: dict[str, object] = field(default_factory=dict)
+
+    def attach(self, node: ProcessorNode, spec: StoreSpec) -> None:
+        """Give a step a store that it turned out to need."""
+        self.declare(spec, owner=node)
+        assert isinstance(node.stores, list), f"step {node.name!r} is finished"
+        node.stores.append(spec.name)
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)

@@ -15,6 +15,7 @@ from typing import Any
 
 from streams import App, Processor, ProcessorContext, Record, Store, serdes
 from streams.operators.count import count
+from streams.operators.to_stream import to_stream
 from streams.serdes import Serde
 from streams.topology.build import Topology, build
 from streams.topology.nodes import (
@@ -28,6 +29,7 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.views import StoredView
 
 APPLICATION = "app"
 INPUT, OUTPUT = "in", "out"
@@ -127,13 +129,19 @@ def topology(kind: str, *, caching: bool, persistent: bool) -> Topology:
         last = _repartitioned(graph, last)
     if kind != "copy":
         value = serdes.int64 if kind == "count" else serdes.json
-        operator = count(STORE, caching=caching) if kind == "count" else collect(caching=caching)
         store = StoreSpec(
             name=STORE, key=serdes.string, value=value, persistent=persistent, caching=caching
         )
         graph.declare(store, store)
-        last = ProcessorNode(name="aggregate", parents=(last,), operator=operator, stores=(STORE,))
+        counts = kind == "count"
+        operator = count(StoredView(store)) if counts else collect(caching=caching)
+        last = ProcessorNode(
+            name="aggregate", parents=(last,), operator=operator, stores=(STORE,), updates=counts
+        )
         graph.add(last)
+        if counts:
+            last = ProcessorNode(name="results", parents=(last,), operator=to_stream)
+            graph.add(last)
     graph.add(SinkNode(name="sink", parents=(last,), topic=OUTPUT, key=serdes.string, value=value))
     return build(APPLICATION, graph)
 

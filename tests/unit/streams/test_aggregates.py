@@ -46,7 +46,7 @@ def test_an_aggregator_is_handed_key_value_and_aggregate() -> None:
     for key, value in (("a", "1"), ("b", "2"), ("a", "3")):
         task.pipe(key, value)
     task.flush()
-    assert task.pairs == [(b"a", b"begin a=1 a=3"), (b"b", b"begin b=2")]
+    assert task.pairs == [(b"b", b"begin b=2"), (b"a", b"begin a=1 a=3")]
 
 
 def test_a_reducer_is_handed_the_old_and_the_new_value_from_the_second_on() -> None:

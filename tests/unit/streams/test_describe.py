@@ -21,7 +21,7 @@ def word_count() -> App:
     lines = app.stream("lines", key=serdes.string, value=serdes.string, name="read")
     words = lines.flat_map_values(str.split, name="split")
     groups = words.group_by(lambda _, word: word, key=serdes.string, name="by-word")
-    groups.count(store="counts", name="count").to_stream().to("out", name="write")
+    groups.count(store="counts", name="count").to_stream(name="updates").to("out", name="write")
     asked = app.stream("ask", key=serdes.string, value=serdes.string, name='the "asked"')
     asked.process(Looking, name="look")
     return app
@@ -43,11 +43,12 @@ flowchart TD
   subgraph sub1["Sub-topology 1"]
     step9["counts-repartition-source"]
     step10["count"]
-    step11["write"]
-    step12["the #quot;asked#quot;"]
-    step13["look"]
-    store14[("counts")]
-    store15[("own")]
+    step11["updates"]
+    step12["write"]
+    step13["the #quot;asked#quot;"]
+    step14["look"]
+    store15[("counts")]
+    store16[("own")]
   end
   topic1 --> step4
   step4 --> step5
@@ -57,13 +58,14 @@ flowchart TD
   step8 --> topic3
   topic3 --> step9
   step9 --> step10
-  step10 --- store14
+  step10 --- store15
   step10 --> step11
-  step11 --> topic2
-  topic0 --> step12
-  step12 --> step13
-  step13 --- store14
-  step13 --- store15"""
+  step11 --> step12
+  step12 --> topic2
+  topic0 --> step13
+  step13 --> step14
+  step14 --- store15
+  step14 --- store16"""
 
 
 def test_mermaid_shows_topics_steps_and_stores() -> None:
@@ -75,10 +77,10 @@ def test_dot_is_the_same_for_graphviz() -> None:
     for line in (
         'digraph "words" {',
         "  subgraph cluster_1 {",
-        '    step12 [label="the \\"asked\\""];',
-        '    store14 [label="counts", shape=cylinder];',
+        '    step13 [label="the \\"asked\\""];',
+        '    store15 [label="counts", shape=cylinder];',
         "  step8 -> topic3;",
-        "  step13 -> store14 [arrowhead=none];",
+        "  step14 -> store15 [arrowhead=none];",
     ):
         assert line in dot.splitlines()
     if shutil.which("dot"):

@@ -87,7 +87,7 @@ def test_a_cached_count_goes_out_once_a_commit_with_its_latest_value_and_largest
         task.pipe("k", "v", timestamp_ms)
     assert task.produced == []
     task.flush()
-    assert task.produced == [("out", b"k", (3).to_bytes(8, "big"), 9, None)]
+    assert task.produced == [("out", b"k", (3).to_bytes(8, "big"), 9, [("trace", b"1")])]
 
 
 def test_an_uncached_count_goes_out_with_each_record() -> None:

@@ -16,6 +16,7 @@ from streams.ledger import Run, decode
 from streams.membership.connection import ConnectionLost
 from streams.membership.transactions import Identity
 from streams.operators.count import count
+from streams.operators.to_stream import to_stream
 from streams.positions import Committed, Partition
 from streams.runtime.commit import Committer, Offsets, Step
 from streams.runtime.ledger import Ledger
@@ -27,6 +28,7 @@ from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.topology.build import Subtopology, build
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.views import StoredView
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
@@ -51,13 +53,16 @@ def two_stores() -> Subtopology:
         counted = ProcessorNode(
             name=f"count-{topic}",
             parents=(source,),
-            operator=count(spec.name, caching=True),
+            operator=count(StoredView(spec)),
             stores=(spec.name,),
+            updates=True,
         )
+        results = ProcessorNode(name=f"results-{topic}", parents=(counted,), operator=to_stream)
         graph.declare(spec, owner=counted)
         graph.add(source)
         graph.add(counted)
-        counts.append(counted)
+        graph.add(results)
+        counts.append(results)
     sink = SinkNode(
         name="sink", parents=tuple(counts), topic="out", key=serdes.string, value=serdes.int64
     )

@@ -281,7 +281,7 @@ LINE = failing.__code__.co_firstlineno + 1
     ("topology", "where"),
     [
         (mapping(failing), r"in\[0\]@0"),
-        (counting(then=failing), "the results of a commit"),
+        (counting(then=failing), r"in\[0\]@0"),
     ],
     ids=["record", "commit"],
 )

@@ -1,0 +1,76 @@
+"""From the graph as it was described to the one that runs: a step to a user may be several.
+
+Every pass makes new nodes and leaves the described ones alone, so that an application can be
+described further, and built again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from streams.operators.filter import drop
+from streams.topology.nodes import (
+    Graph,
+    Node,
+    ProcessorNode,
+    RepartitionNode,
+    SinkNode,
+    SourceNode,
+)
+
+
+def finished(application_id: str, graph: Graph) -> Graph:
+    """`graph` with each RepartitionNode as a filter, a sink and a source."""
+    return rewritten(graph, lambda node: _expanded(application_id, node))
+
+
+def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
+    """Every node replaced by those that `change` makes of it, which is handed the node with its
+    parents already replaced. The children follow the last of them."""
+    nodes: list[Node] = []
+    now: dict[Node, Node] = {}
+    for node in graph.nodes:
+        made = list(change(_behind(node, now)))
+        nodes += made
+        now[node] = made[-1]
+    groups = [tuple(now[node] for node in group) for group in graph.copartitioned]
+    return Graph(nodes=nodes, stores=dict(graph.stores), copartitioned=groups)
+
+
+def _behind(node: Node, now: Mapping[Node, Node]) -> Node:
+    parents = tuple(now[parent] for parent in node.parents)
+    if isinstance(node, ProcessorNode):
+        return replace(node, parents=parents, stores=tuple(node.stores))
+    return replace(node, parents=parents)
+
+
+def _expanded(application_id: str, node: Node) -> Iterable[Node]:
+    if not isinstance(node, RepartitionNode):
+        return [node]
+    base = f"{node.base}-repartition"
+    topic = f"{application_id}-{base}"
+    made: list[Node] = []
+    parents = node.parents
+    if not node.keeps_null_keys:
+        without_key = drop(lambda key, _: key is None)
+        made.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=without_key))
+        parents = (made[-1],)
+    made.append(
+        SinkNode(
+            name=f"{base}-sink",
+            parents=parents,
+            topic=topic,
+            key=node.key,
+            value=node.value,
+            internal=True,
+            partitions=node.partitions,
+            partitioner=node.partitioner,
+        )
+    )
+    made.append(
+        SourceNode(
+            name=f"{base}-source", topic=topic, key=node.key, value=node.value, internal=True
+        )
+    )
+    return made
