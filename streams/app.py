@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -14,6 +14,7 @@ from streams import signals
 from streams.config import StreamsConfig, check_ports, joined, load_config
 from streams.dsl.builder import Builder
 from streams.dsl.materialized import Store
+from streams.dsl.routing import check_topic
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, table_of
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
@@ -59,15 +60,30 @@ class App:
 
     def stream(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         *,
         key: Serde[K],
         value: Serde[V],
         name: str | None = None,
     ) -> Stream[K, V]:
-        """The records of a topic, which must exist when the application starts."""
+        """The records of a topic, or of several, which must exist when the application starts."""
+        if isinstance(topic, str):
+            return self._source(topic, key, value, name)
+        topics = list(topic)
+        if not topics:
+            raise TopologyError("stream() needs a topic, or a list of at least one")
+        names = [None if name is None else f"{name}-{each}" for each in topics]
+        first, *others = (
+            self._source(each, key, value, its) for each, its in zip(topics, names, strict=True)
+        )
+        return first.merge(*others, name=name) if others else first
+
+    def _source(
+        self, topic: str, key: Serde[Any], value: Serde[Any], name: str | None
+    ) -> Stream[Any, Any]:
         graph = self._builder.graph
         step = graph.name("KSTREAM-SOURCE", name)
+        check_topic(step, topic)
         for what, serde in (("key", key), ("value", value)):
             if not isinstance(serde, Serde):
                 raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
@@ -87,7 +103,7 @@ class App:
         """The latest value of each key of a topic, which must exist when the application starts. A
         record without a value deletes its key, one without a key is dropped."""
         source = None if name is None else f"{name}-source"
-        records = self.stream(topic, key=key, value=value, name=source)
+        records = self._source(topic, key, value, source)
         return table_of(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
 
     def add_store(self, store: Store) -> None:

@@ -30,7 +30,7 @@ class Builder:
     def step(
         self,
         kind: str,
-        parent: Node,
+        parents: Node | tuple[Node, ...],
         operator: Operator,
         *,
         name: str | None,
@@ -38,10 +38,10 @@ class Builder:
         updates: bool = False,
         only_passes_on: bool = False,
     ) -> ProcessorNode:
-        """A step added behind `parent`; see ProcessorNode."""
+        """A step added behind `parents`; see ProcessorNode."""
         node = ProcessorNode(
             name=self.graph.name(kind, name),
-            parents=(parent,),
+            parents=(parents,) if isinstance(parents, Node) else parents,
             operator=operator,
             stores=list(stores),
             updates=updates,

@@ -7,14 +7,16 @@ Serdes flow: a step that keeps the key keeps its serde, `map` and `flat_map` kee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import builtins
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from streams.dsl.builder import Builder, callable_for, known
+from streams.dsl.builder import Builder, callable_for
 from streams.dsl.grouped import Grouped
 from streams.dsl.materialized import Store
 from streams.dsl.processing import processor_stores
+from streams.dsl.routing import merged, repartitioned, split, written
 from streams.dsl.table import Table, table_of
 from streams.operators.filter import drop, keep
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
@@ -22,8 +24,9 @@ from streams.operators.map import map_keys, map_pairs, map_values
 from streams.operators.peek import look
 from streams.operators.process import Factory, process_records, process_values
 from streams.processor.processor import Processor
+from streams.processor.record import Record
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator, SinkNode
+from streams.topology.nodes import Node, Operator
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -186,26 +189,66 @@ class Stream(Generic[K, V]):
             self._builder, self._node, key or self._key, value or self._value, self._rekeyed
         )
 
+    def merge(self, *others: Stream[K, V], name: str | None = None) -> Stream[K, V]:
+        """The records of all of them; those of each stay in order. A serde that all have stays."""
+        return merged((self, *others), name)
+
+    def split(
+        self,
+        branches: Mapping[str, Callable[[K, V], object]],
+        *,
+        default: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Stream[K, V]]:
+        """A stream for each branch, by its name. A record goes to the first whose predicate is true
+        of `(key, value)`, else to the one named `default`, else nowhere."""
+        return split(self, branches, default, name)
+
+    def repartition(
+        self,
+        *,
+        partitions: int | None = None,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        partitioner: Callable[[K, V, int], int | None] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V]:
+        """The same records through a topic of the application's own with so many `partitions`,
+        by default as many as what is read upstream. `partitioner` is as in `to`."""
+        return repartitioned(self, partitions, key, value, partitioner, name)
+
+    def print(
+        self,
+        label: str | None = None,
+        *,
+        to: Callable[[str], object] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Each record as a line `[label]: key, value` on standard output, or handed to `to`."""
+        begin = "" if label is None else f"[{label}]: "
+        write = builtins.print if to is None else to
+        self._keeping_both(
+            "KSTREAM-PRINTER",
+            write,
+            look(lambda key, value: write(f"{begin}{key}, {value}")),
+            name,
+        )
+
     def to(
         self,
-        topic: str,
+        topic: str | Callable[[Record[K, V]], str],
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
+        partitioner: Callable[[K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write to a topic, which must exist: the partition is chosen by the key."""
-        graph = self._builder.graph
-        step = graph.name("KSTREAM-SINK", name)
-        graph.add(
-            SinkNode(
-                name=step,
-                parents=(self._node,),
-                topic=topic,
-                key=known(key or self._key, "key", step),
-                value=known(value or self._value, "value", step),
-            )
-        )
+        """Write to a topic, or to the one that a function of the record names; it must exist.
+
+        The partition is chosen by the key, as Kafka's own producers do, or by
+        `partitioner(key, value, partitions)`, where None leaves it to the key.
+        """
+        written(self, topic, key, value, partitioner, name)
 
     def _keeping_both(
         self, kind: str, function: object, operator: Operator, name: str | None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from streams.errors import SerdeError
 from streams.handling import Stage
+from streams.processor.record import Record
 from streams.topology.nodes import Context, Emit, SinkNode
 
 _BY_KEY = -1
@@ -18,29 +20,26 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
     """Serialise each record once and hand it to the producer.
 
     What the serdes or the producer refuse at once (too large, no such topic) is for the production
-    handler. What the broker refuses later fails the transaction, and with it all of it.
+    handler, and so is what a function raises that chooses topic or partition. What the broker
+    refuses later fails the transaction, and with it all of it.
     """
+    if isinstance(node.topic, str) and node.partitioner is None:
+        return _to_one(node, node.topic, context)
+    return _to_chosen(node, context)
+
+
+def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
     produce = context.produce
-    topic = node.topic
-
-    def refused(error: Exception, refusal: SerdeError | None, key: Any, value: Any) -> None:
-        context.failed(
-            Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target=topic
-        )
+    refused = _refusing(node, context)
 
     def send(key: Any, value: Any, timestamp_ms: int) -> None:
         try:
             key_bytes = None if key is None else serialize_key(key)
             value_bytes = None if value is None else serialize_value(value)
         except Exception as error:
-            refusal = SerdeError(
-                f"step {node.name!r} can't write to topic {topic!r} with serdes "
-                f"key={node.key.name} value={node.value.name}: {error}; "
-                f"key {key!r:.200}, value {value!r:.200}, from {context.origin()}"
-            )
-            refused(error, refusal, key, value)
+            refused(error, key, value, topic, unreadable=True)
             return
         time_ms = timestamp_ms or _FIRST_MS
         message = context.message
@@ -52,8 +51,96 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
                 context.make_room()
                 produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
             except Exception as error:
-                refused(error, None, key, value)
+                refused(error, key, value, topic)
         except Exception as error:
-            refused(error, None, key, value)
+            refused(error, key, value, topic)
 
     return send
+
+
+def _to_chosen(node: SinkNode, context: Context) -> Emit:
+    """Topic or partition are a function of the record (KIP-303)."""
+    topic_of = _chosen_topic(node, context)
+    partition_of = _chosen_partition(node, context)
+    serialize_key, serialize_value = node.key.serialize, node.value.serialize
+    produce = context.produce
+    refused = _refusing(node, context)
+    by_key = node.partitioner is None
+
+    def send(key: Any, value: Any, timestamp_ms: int) -> None:
+        topic = "(chosen)"
+        try:
+            topic = topic_of(key, value, timestamp_ms)
+            partition = _BY_KEY if by_key else partition_of(key, value, topic)
+        except Exception as error:
+            refused(error, key, value, topic)
+            return
+        try:
+            key_bytes = None if key is None else serialize_key(key)
+            value_bytes = None if value is None else serialize_value(value)
+        except Exception as error:
+            refused(error, key, value, topic, unreadable=True)
+            return
+        message = context.message
+        headers = None if message is None else message.headers()
+        sent = (topic, value_bytes, key_bytes, partition, None, None, timestamp_ms or _FIRST_MS)
+        try:
+            try:
+                produce(*sent, headers)
+            except BufferError:
+                context.make_room()
+                produce(*sent, headers)
+        except Exception as error:
+            refused(error, key, value, topic)
+
+    return send
+
+
+def _chosen_topic(node: SinkNode, context: Context) -> Callable[[Any, Any, int], str]:
+    chosen = node.topic
+    if isinstance(chosen, str):
+        return lambda key, value, timestamp_ms: chosen
+
+    def topic_of(key: Any, value: Any, timestamp_ms: int) -> str:
+        topic = chosen(Record.of(key, value, timestamp_ms, context.message))
+        if not isinstance(topic, str) or not topic:
+            raise ValueError(f"the function chose {topic!r}, which is no topic's name")
+        return topic
+
+    return topic_of
+
+
+def _chosen_partition(node: SinkNode, context: Context) -> Callable[[Any, Any, str], int]:
+    partitioner, count_of = node.partitioner, context.partition_count
+
+    def partition_of(key: Any, value: Any, topic: str) -> int:
+        assert partitioner is not None
+        count = count_of(topic)
+        partition = partitioner(key, value, count)
+        if partition is None:
+            return _BY_KEY
+        if not 0 <= partition < count:
+            raise ValueError(f"the partitioner chose {partition} of the {count} of {topic!r}")
+        return partition
+
+    return partition_of
+
+
+def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
+    """What is called where a record can't be written: skips it, or raises what names it."""
+
+    def refused(
+        error: Exception, key: Any, value: Any, topic: str, *, unreadable: bool = False
+    ) -> None:
+        refusal = None
+        if unreadable:
+            refusal = SerdeError(
+                f"step {node.name!r} can't write to topic {topic!r} with serdes "
+                f"key={node.key.name} value={node.value.name}: {error}; "
+                f"key {key!r:.200}, value {value!r:.200}, from {context.origin()}"
+            )
+        context.failed(
+            Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target=topic
+        )
+
+    return refused

@@ -24,7 +24,12 @@ def check_inputs(
 ) -> None:
     """Raises ConfigError naming the input, output and dead-letter topics that don't exist."""
     missing = [topic for topic in topology.input_topics if topic not in counts]
-    sinks = {s.topic for sub in topology.subtopologies for s in sub.sinks if not s.internal}
+    sinks = {
+        s.topic_name
+        for sub in topology.subtopologies
+        for s in sub.sinks
+        if not s.internal and isinstance(s.topic, str)
+    }
     missing += sorted(sinks - counts.keys() - set(missing))
     lost = sorted(set(dead_letters) - counts.keys())
     if lost:

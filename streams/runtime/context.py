@@ -22,6 +22,8 @@ class TaskContext:
 
     __slots__ = (
         "_failures",
+        "_partition_count",
+        "_partition_counts",
         "_stores",
         "between",
         "closers",
@@ -52,6 +54,8 @@ class TaskContext:
         self.task_name = task_name
         self.produce = producer.produce
         self.make_room = producer.make_room
+        self._partition_count = producer.partition_count
+        self._partition_counts: dict[str, int] = {}
         self.message: Any = None
         self.between = COMMIT
         """What is done while there is no message."""
@@ -98,6 +102,12 @@ class TaskContext:
         except (TaskMigrated, TaskCorrupted, OutcomeUnknown, Corrupt) as lost:
             self.unheard = lost
             raise
+
+    def partition_count(self, topic: str) -> int:
+        count = self._partition_counts.get(topic)
+        if count is None:
+            count = self._partition_counts[topic] = self._partition_count(topic)
+        return count
 
     def store(self, name: str) -> Any:
         return self._stores[name]

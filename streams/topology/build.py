@@ -57,7 +57,7 @@ class Topology:
     @property
     def repartition_topics(self) -> frozenset[str]:
         sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
-        return frozenset(sink.topic for sink in sinks if sink.internal)
+        return frozenset(s.topic for s in sinks if s.internal and isinstance(s.topic, str))
 
     def changelog(self, store: str) -> str:
         """The changelog topic of a store."""
@@ -71,8 +71,9 @@ class Topology:
             for sub in self.subtopologies:
                 if sub.sources.keys() <= counts.keys():
                     widest = max(counts[topic] for topic in sub.sources)
-                    for topic in {s.topic for s in sub.sinks if s.internal} & missing:
-                        counts[topic] = widest
+                    for sink in sub.sinks:
+                        if sink.internal and sink.topic_name in missing:
+                            counts[sink.topic_name] = sink.partitions or widest
             if missing == self.repartition_topics - counts.keys():
                 raise TopologyError(
                     f"repartition topics {sorted(missing)} feed each other in a cycle: "

@@ -28,7 +28,7 @@ def _described(node: Node, sub: Subtopology) -> Iterator[str]:
         case SourceNode():
             yield f"    Source: {node.name} (topic: {node.topic})"
         case SinkNode():
-            yield f"    Sink: {node.name} (topic: {node.topic})"
+            yield f"    Sink: {node.name} (topic: {node.topic_name})"
         case ProcessorNode():
             yield f"    Processor: {node.name} (stores: [{', '.join(node.stores)}])"
     after = [other.name for other in sub.nodes if node in other.parents]
@@ -70,9 +70,11 @@ def _step(node: Node) -> dict[str, Any]:
     step: dict[str, Any] = {"name": node.name, "after": [parent.name for parent in node.parents]}
     match node:
         case SourceNode() | SinkNode():
-            kind = "source" if isinstance(node, SourceNode) else "sink"
+            source = isinstance(node, SourceNode)
             serdes = {"key": node.key.name, "value": node.value.name}
-            return {"kind": kind, **step, "topic": node.topic, "internal": node.internal, **serdes}
+            topic = node.topic if isinstance(node, SourceNode) else node.topic_name
+            kind = "source" if source else "sink"
+            return {"kind": kind, **step, "topic": topic, "internal": node.internal, **serdes}
         case ProcessorNode():
             return {"kind": "processor", **step, "stores": list(node.stores)}
     raise AssertionError(f"a step of an unknown kind: {node}")
@@ -103,7 +105,7 @@ def _edges(topology: Topology, names: _Names) -> Iterator[tuple[str, str, str]]:
                 case SourceNode():
                     yield names.of("topic", node.topic), step, ">"
                 case SinkNode():
-                    yield step, names.of("topic", node.topic), ">"
+                    yield step, names.of("topic", node.topic_name), ">"
                 case ProcessorNode():
                     for store in node.stores:
                         yield step, names.of("store", store), "-"
@@ -111,7 +113,8 @@ def _edges(topology: Topology, names: _Names) -> Iterator[tuple[str, str, str]]:
 
 def _topics(topology: Topology) -> list[str]:
     nodes = [node for sub in topology.subtopologies for node in sub.nodes]
-    return sorted({n.topic for n in nodes if isinstance(n, SourceNode | SinkNode)})
+    read = {node.topic for node in nodes if isinstance(node, SourceNode)}
+    return sorted(read | {node.topic_name for node in nodes if isinstance(node, SinkNode)})
 
 
 def as_mermaid(topology: Topology) -> str:

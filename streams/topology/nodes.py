@@ -38,6 +38,11 @@ class Context(Protocol):
         """Wait until the producer's full queue takes records again."""
         ...
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has, as far as this task has known since it was bound.
+        Raises StreamsError where there is no such topic."""
+        ...
+
     message: Any
     """The record being processed as it came from the consumer, or with the headers that a processor
     gave it; None between records."""
@@ -119,6 +124,8 @@ class Binding:
 Operator = Callable[[Binding], Callable[..., None]]
 """Binds a step into a task and returns what goes through it: an Emit behind a stream, an Update
 behind a table."""
+TopicOf = Callable[[Any], str]
+"""Record -> the topic that it is written to."""
 Partitioner = Callable[[Any, Any, int], int | None]
 """Key, value, number of partitions -> the partition; None: as the producer chooses by key."""
 
@@ -189,15 +196,23 @@ class ProcessorNode(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SinkNode(Node):
-    """Writes a topic; an `internal` one is the application's own, of as many `partitions` as were
-    asked for, or as follow from what is upstream."""
+    """Writes a topic, or the one that a function of the record names. An `internal` one is the
+    application's own, of as many `partitions` as were asked for, or as follow from what is
+    upstream."""
 
-    topic: str
+    topic: str | TopicOf
     key: Serde[Any]
     value: Serde[Any]
     internal: bool = False
     partitions: int | None = None
     partitioner: Partitioner | None = None
+
+    @property
+    def topic_name(self) -> str:
+        """For people: the topic, or the function that chooses it."""
+        if isinstance(self.topic, str):
+            return self.topic
+        return f"chosen by {getattr(self.topic, '__qualname__', self.topic)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

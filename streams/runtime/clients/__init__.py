@@ -8,6 +8,7 @@ from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import recovery_from
 from streams.runtime.clients.factory import Clients
+from streams.runtime.clients.partitioning import partition_of
 from streams.runtime.clients.producer import (
     DataProducer,
     group_metadata,
@@ -20,6 +21,7 @@ __all__ = [
     "DataConsumer",
     "DataProducer",
     "group_metadata",
+    "partition_of",
     "recovery_from",
     "recovery_from_produce",
 ]

@@ -76,6 +76,13 @@ class DataProducer:
 
         return both
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has. Raises StreamsError if there is none of that name."""
+        found = self._call("list_topics", topic, self._timeout_s).topics[topic]
+        if found.error is not None:
+            raise StreamsError(f"topic {topic!r}: {found.error.str()}")
+        return len(found.partitions)
+
     def begin(self) -> None:
         """Make sure that a transaction is open."""
         if self.transactional and not self._open:

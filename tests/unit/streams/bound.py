@@ -70,6 +70,10 @@ class BoundTask:
         self.refused: dict[str, Exception] = {}
         """What producing to a topic raises."""
         self.produced: list[tuple[Any, ...]] = []
+        self.partitions: dict[str, int] = {}
+        """How many each topic has."""
+        self.chosen: list[int] = []
+        """The partition of each; -1: left to the producer."""
         self.message: Any = None
         self.flushers: list[Callable[[], None]] = []
         self.starters: list[Callable[[], None]] = []
@@ -97,6 +101,10 @@ class BoundTask:
             raise self.refused[topic]
         _, _, timestamp_ms, headers = rest
         self.produced.append((topic, key, value, timestamp_ms, headers))
+        self.chosen.append(partition)
+
+    def partition_count(self, topic: str) -> int:
+        return self.partitions[topic]
 
     def make_room(self) -> None:
         self.made_room += 1

@@ -236,6 +236,9 @@ class FakeProducer(DataProducer):
         with script.call("producer.init"):
             self._epoch = kafka.init_producer(name) if transactional else 0
 
+    def partition_count(self, topic: str) -> int:
+        return self._kafka.partition_counts()[topic]
+
     def _produce(
         self,
         topic: str,

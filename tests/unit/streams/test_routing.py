@@ -1,0 +1,165 @@
+"""Merging, splitting, repartitioning, and writing to topics that a function chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams import App, Record, StreamsError, TopologyError, serdes
+from streams.runtime.clients import partition_of
+from tests.unit.streams.bound import BoundTask
+
+TEXT: Any = {"key": serdes.string, "value": serdes.string}
+
+
+def test_merged_streams_keep_the_order_of_their_records() -> None:
+    app = App("a")
+    app.stream("one", **TEXT).merge(app.stream("two", **TEXT)).to("out")
+    task = BoundTask(app)
+    for topic, value in (("one", "1"), ("two", "2"), ("one", "3")):
+        task.pipe("k", value, topic=topic)
+    assert [value for _, value in task.pairs] == [b"1", b"2", b"3"]
+
+
+def test_a_stream_of_several_topics_is_one_sub_topology() -> None:
+    app = App("a")
+    app.stream(["one", "two"], **TEXT, name="both").to("out")
+    assert app.topology().source_topics == ("one", "two")
+    assert len(app.topology().subtopologies) == 1
+
+
+def test_a_merge_keeps_a_serde_that_all_have() -> None:
+    app = App("a")
+    numbers = app.stream("numbers", key=serdes.string, value=serdes.int64)
+    merged = app.stream("texts", **TEXT).merge(numbers)
+    with pytest.raises(TopologyError, match="needs a value serde"):
+        merged.to("out")
+    merged.to("out", value=serdes.json)
+
+
+def test_a_record_goes_to_the_first_branch_whose_predicate_is_true() -> None:
+    app = App("a")
+    parts = app.stream("in", **TEXT).split(
+        {"long": lambda _, v: len(v) > 3, "a": lambda _, v: v.startswith("a")}, default="rest"
+    )
+    assert list(parts) == ["long", "a", "rest"]
+    for name, part in parts.items():
+        part.to(name)
+    task = BoundTask(app)
+    for value in ("abcd", "ab", "b", "long"):
+        task.pipe("k", value)
+    assert [(topic, value) for topic, _, value, *_ in task.produced] == [
+        ("long", b"abcd"),
+        ("a", b"ab"),
+        ("rest", b"b"),
+        ("long", b"long"),
+    ]
+
+
+def test_without_a_default_what_no_branch_takes_is_gone() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).split({"a": lambda _, v: v == "a"})["a"].to("out")
+    task = BoundTask(app)
+    task.pipe("k", "b")
+    task.pipe("k", "a")
+    assert task.pairs == [(b"k", b"a")]
+
+
+def test_a_function_chooses_the_topic_of_each_record() -> None:
+    app = App("a")
+
+    def by_origin(record: Record[str, str]) -> str:
+        return f"{record.topic}-{record.value}"
+
+    app.stream("in", **TEXT).to(by_origin)
+    task = BoundTask(app)
+    task.pipe("k", "x")
+    task.pipe("k", "y")
+    assert [topic for topic, *_ in task.produced] == ["in-x", "in-y"]
+    assert "by_origin" in app.describe()
+
+
+def test_a_topic_that_is_none_is_for_the_production_handler() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(lambda record: "", name="nowhere")
+    task = BoundTask(app)
+    with pytest.raises(StreamsError, match=r"'nowhere'.*chose ''"):
+        task.pipe("k", "x")
+    skipping = BoundTask(app, production="skip")
+    skipping.pipe("k", "x")
+    assert skipping.produced == []
+
+
+def test_a_partitioner_chooses_the_partition_or_leaves_it_to_the_key() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(
+        "out", partitioner=lambda key, value, count: int(value) % count if value != "9" else None
+    )
+    task = BoundTask(app)
+    task.partitions["out"] = 4
+    for value in ("1", "6", "9"):
+        task.pipe("k", value)
+    assert task.chosen == [1, 2, -1]
+
+
+def test_a_partition_that_there_is_not_is_refused() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to("out", partitioner=lambda key, value, count: count)
+    task = BoundTask(app)
+    task.partitions["out"] = 4
+    with pytest.raises(StreamsError, match="chose 4 of the 4 of 'out'"):
+        task.pipe("k", "x")
+
+
+def test_repartitioning_keeps_records_without_a_key_and_declares_its_partitions() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).repartition(partitions=3, name="three").to("out")
+    topology = app.topology()
+    (sink,) = topology.subtopologies[0].sinks
+    assert (sink.topic, sink.partitions) == ("a-three-repartition", 3)
+    task = BoundTask(app)
+    task.pipe(None, "x")
+    assert [topic for topic, *_ in task.produced] == ["a-three-repartition"]
+
+
+def test_what_was_repartitioned_is_not_repartitioned_again() -> None:
+    app = App("a")
+    again = app.stream("in", **TEXT).select_key(lambda k, v: v, key=serdes.string)
+    again.repartition(name="by-value").group_by_key().count(store="c")
+    assert app.topology().repartition_topics == {"a-by-value-repartition"}
+
+
+def test_print_hands_each_record_on_as_a_line() -> None:
+    lines: list[str] = []
+    app = App("a")
+    app.stream("in", **TEXT).print("seen", to=lines.append)
+    BoundTask(app).pipe("k", "v")
+    assert lines == ["[seen]: k, v"]
+
+
+def test_the_partition_of_a_key_is_kafkas() -> None:
+    # Utils.toPositive(Utils.murmur2(key)) % 100, in UtilsTest of Kafka's clients: -1214992855 ...
+    assert partition_of(b"21", 100) == (-973932308 & 0x7FFFFFFF) % 100
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda app: app.stream("in put", **TEXT), "'in put' is not a topic's name"),
+        (lambda app: app.stream([], **TEXT), "at least one"),
+        (lambda app: app.stream("in", **TEXT).to("a/b"), "'a/b' is not a topic's name"),
+        (lambda app: app.stream("in", **TEXT).split({}), "needs its branches"),
+        (lambda app: app.stream("in", **TEXT).split({"a": 1}), "needs a function"),
+        (lambda app: app.stream("in", **TEXT).split({"a": bool}, default="a"), "one of the"),
+        (lambda app: app.stream("in", **TEXT).repartition(partitions=0), "at least 1"),
+        (lambda app: app.stream("in", **TEXT).merge(app.table("t", **TEXT)), "to_stream"),
+        (
+            lambda app: app.stream("in", **TEXT).merge(App("other").stream("in", **TEXT)),
+            "two applications",
+        ),
+    ],
+)
+def test_what_can_not_be_is_refused_when_it_is_described(wrong: Any, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        wrong(App("a"))
