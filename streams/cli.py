@@ -1,4 +1,4 @@
-"""The command `millrace`: run an application, run a broker, create topics."""
+"""The command `millrace`: run an application, plan its change, run a broker, create topics."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from streams import planning
 from streams.app import App, report
 from streams.config import CLIENTS, load_config, parse_client_settings
 from streams.embedded import bootstrap_address, broker_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.runtime.clients import Clients
 from streams.runtime.clients.errors import librdkafka
+from streams.topology.description import described
+from streams.topology.plan import compare
 
 _BROKER_WAIT_S = 10.0
 
@@ -135,6 +139,50 @@ def create_topics(
                 "it stays as it is",
                 err=True,
             )
+
+
+@cli.command()
+def plan(
+    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    against: Annotated[
+        Path | None, typer.Option(help="What --save wrote of the version that ran.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write what this version is.")] = None,
+    partitions: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC=NUMBER", help="Of an input topic, as often as needed."),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+) -> None:
+    """Tell what a new version of an application means for the state that the old one has left.
+
+    Ends with status 1 if state would be lost, and 2 if the comparison can't be made.
+    """
+    try:
+        if against is None and save is None:
+            raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
+        found = find_app(app)
+        new = described(found.topology())
+        old = None if against is None else planning.saved(against, new.application_id)
+        inputs = [*new.input_topics, *(old.input_topics if old else ())]
+        counts: dict[str, int] = {}
+        if bootstrap_servers is not None:
+            found.configure(config, bootstrap_servers=bootstrap_servers)
+            clients = Clients("millrace", found.config, bootstrap_address(found.config))
+            counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
+        counts |= planning.parse_partitions(partitions or [], inputs)
+        result = None if old is None else compare(old, new, counts)
+        if result is not None:
+            planning.show(result, Console())
+        if save is not None:
+            planning.save(save, new, counts)
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    if result is not None and result.loses_state:
+        raise typer.Exit(1)
 
 
 def find_app(reference: str) -> App:

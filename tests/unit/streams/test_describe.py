@@ -90,12 +90,14 @@ def test_dot_is_the_same_for_graphviz() -> None:
 def test_json_has_all_of_it_for_programs() -> None:
     found: dict[str, Any] = json.loads(word_count().describe(format="json"))
     assert found["input_topics"] == ["ask", "lines"]
-    assert found["repartition_topics"] == ["words-counts-repartition"]
+    assert found["repartition_topics"] == [{"name": "words-counts-repartition"}]
     first, second = found["subtopologies"]
     assert first["steps"][0] == {
         "kind": "source",
         "name": "read",
-        "after": [],
+        "predecessors": [],
+        "successors": ["split"],
+        "stores": [],
         "topic": "lines",
         "internal": False,
         "key": "string",
@@ -104,19 +106,69 @@ def test_json_has_all_of_it_for_programs() -> None:
     assert second["steps"][1] == {
         "kind": "processor",
         "name": "count",
-        "after": ["counts-repartition-source"],
+        "predecessors": ["counts-repartition-source"],
+        "successors": ["updates"],
         "stores": ["counts"],
+        "internal": False,
     }
-    assert [(store["name"], store["changelog"]) for store in second["stores"]] == [
+    assert second["stores"][0] == {
+        "name": "counts",
+        "kind": "key-value",
+        "key": "string",
+        "value": "int64",
+        "persistent": True,
+        "logged": True,
+        "caching": True,
+        "changelog": "words-counts-changelog",
+        "source_is_changelog": False,
+        "topic_settings": {},
+        "retain_duplicates": False,
+    }
+    assert [(store["name"], store.get("changelog")) for store in second["stores"]] == [
         ("counts", "words-counts-changelog"),
         ("own", None),
     ]
 
 
-def test_text_is_the_default() -> None:
-    app = word_count()
-    assert app.describe() == app.describe(format="text")
-    assert "    Processor: look (stores: [counts, own])" in app.describe().splitlines()
+TEXT = """\
+Topologies:
+   Sub-topology: 0
+    Source: read (topics: [lines])
+      --> split
+    Processor: split (stores: [])
+      --> by-word
+      <-- read
+    Processor: by-word (stores: [])
+      --> counts-repartition-filter
+      <-- split
+    Processor: counts-repartition-filter (stores: [])
+      --> counts-repartition-sink
+      <-- by-word
+    Sink: counts-repartition-sink (topic: words-counts-repartition)
+      <-- counts-repartition-filter
+
+   Sub-topology: 1
+    Source: counts-repartition-source (topics: [words-counts-repartition])
+      --> count
+    Processor: count (stores: [counts])
+      --> updates
+      <-- counts-repartition-source
+    Processor: updates (stores: [])
+      --> write
+      <-- count
+    Sink: write (topic: out)
+      <-- updates
+    Source: the "asked" (topics: [ask])
+      --> look
+    Processor: look (stores: [counts, own])
+      --> none
+      <-- the "asked"
+"""
+
+
+def test_text_has_the_lines_of_kafka_streams_and_is_the_default() -> None:
+    assert word_count().describe() == TEXT
+    assert word_count().describe(format="text") == TEXT
 
 
 def test_another_format_is_refused_with_those_there_are() -> None:

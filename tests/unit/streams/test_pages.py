@@ -1,26 +1,35 @@
-"""The examples of docs/processors.md and docs/errors.md, and of examples/, do what they say."""
+"""The examples of the pages of docs/, and of examples/, do what they say."""
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import streams
 from examples import dedupe
 from streams import App, StreamsError
+from streams.planning import show
+from streams.topology.description import described
+from streams.topology.plan import compare
 from tests.unit.streams.bound import BoundTask
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOUR_MS = 3_600_000
 
 
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+
+
 def page(name: str) -> dict[str, Any]:
     """What the Python examples of a page define, run one after the other."""
     found: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL):
+    for block in blocks(name, "python"):
         exec(block, found)
     return found
 
@@ -69,7 +78,22 @@ def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
         task.pipe("k", None)
 
 
-@pytest.mark.parametrize("name", ["processors.md", "errors.md"])
+def test_the_description_and_the_plan_of_the_page() -> None:
+    first, second = blocks("topology.md", "python")
+    found: dict[str, Any] = {}
+    exec(first, found)
+    old = found["app"]
+    exec(second, found)
+    out = io.StringIO()
+    plan = compare(described(old.topology()), described(found["app"].topology()), {"pages": 4})
+    show(plan, Console(file=out))
+    text, planned = blocks("topology.md", "text")
+    assert old.describe().startswith(text)
+    assert planned.splitlines() == [*out.getvalue().splitlines()[:4], "...",
+                                    out.getvalue().splitlines()[-1]]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["processors.md", "errors.md", "topology.md"])
 def test_every_name_that_a_page_imports_is_public(name: str) -> None:
     for line in re.findall(r"from streams import (.*)", (DOCS / name).read_text()):
         assert {each.strip() for each in line.split(",")} <= set(streams.__all__)

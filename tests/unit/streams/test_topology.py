@@ -88,7 +88,7 @@ def test_serdes_flow_to_where_they_are_needed() -> None:
 
 def test_the_description_shows_sub_topologies_steps_stores_and_topics() -> None:
     text = word_count().describe()
-    for part in ("Sub-topology: 1", "topic: lines", "stores: [counts]", "topic: counts-by-word"):
+    for part in ("Sub-topology: 1", "topics: [lines]", "stores: [counts]", "topic: counts-by-word"):
         assert part in text
     assert "KSTREAM-SOURCE-0000000000" in text
 

@@ -1,0 +1,129 @@
+"""`millrace plan`: what a new version of an application means for the state that the old one left.
+
+The old version is a file that `--save` has written; the comparison itself is `topology/plan`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streams.errors import ConfigError
+from streams.topology.description import TopologyDescription, from_json, to_json
+from streams.topology.fate import Effect, Fate
+from streams.topology.plan import Change, Plan
+
+_STYLES = {Fate.NEW: "green", Fate.KEPT: "dim", Fate.RESTORED: "yellow", Fate.LOST: "bold red"}
+
+
+def saved(path: Path, application_id: str) -> TopologyDescription:
+    """The description in a file. Raises ConfigError saying what is wrong with it."""
+    name = repr(str(path))
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{name} can't be read ({error.strerror}): save a description of the version that "
+            "runs with `millrace plan module:app --save FILE`"
+        ) from None
+    found = from_json(text, name)
+    if found.application_id != application_id:
+        raise ConfigError(
+            f"{name} describes the application {found.application_id!r}, and this one is "
+            f"{application_id!r}, which has topics, offsets and directories of its own"
+        )
+    return found
+
+
+def save(path: Path, description: TopologyDescription, partitions: Mapping[str, int]) -> None:
+    """Write a description, with what is known of its inputs. Raises ConfigError."""
+    inputs = {t: partitions[t] for t in description.input_topics if t in partitions}
+    try:
+        path.write_text(to_json(replace(description, partitions=inputs)) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} can't be written ({error.strerror})") from None
+
+
+def parse_partitions(pairs: Iterable[str], inputs: Iterable[str]) -> dict[str, int]:
+    """What `--partitions` says, of these topics. Raises ConfigError."""
+    known = sorted(set(inputs))
+    found: dict[str, int] = {}
+    for pair in pairs:
+        topic, _, count = pair.rpartition("=")
+        if not topic or not count.isascii() or not count.isdigit() or int(count) < 1:
+            raise ConfigError(f"--partitions {pair!r} is not TOPIC=NUMBER, as in lines=4")
+        if topic not in known:
+            close = difflib.get_close_matches(topic, known, n=1)
+            raise ConfigError(
+                f"--partitions {pair!r}: {topic!r} is no input topic of this application"
+                + (f"; did you mean {close[0]!r}?" if close else f", which reads {_list(known)}")
+            )
+        found[topic] = int(count)
+    return found
+
+
+def show(plan: Plan, console: Console) -> None:
+    """A table in a terminal; elsewhere lines, for files and programs."""
+    if console.is_terminal and plan.changes:
+        console.print(_table(plan.changes))
+    for line in () if console.is_terminal else _lines(plan.changes):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in _summary(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(changes: Iterable[Change]) -> Table:
+    table = Table("state", "of", "what changes", "what becomes of it", show_lines=True)
+    for change in changes:
+        table.add_row(
+            Text(change.fate, _STYLES[change.fate]),
+            Text(f"{change.kind}\n{change.name}"),
+            Text("\n".join(effect.difference for effect in change.effects)),
+            Text("\n").join(_told(effect) for effect in change.effects),
+        )
+    return table
+
+
+def _told(effect: Effect) -> Text:
+    told = Text(effect.why)
+    if effect.remedy:
+        told.append("\n" if effect.why else "").append(effect.remedy, "italic")
+    return told
+
+
+def _lines(changes: Iterable[Change]) -> Iterator[str]:
+    for change in changes:
+        yield f"{change.fate}: {change.kind} {change.name}"
+        for effect in change.effects:
+            yield f"  {effect.difference}"
+            if effect.why:
+                yield f"    {effect.why}"
+            if effect.remedy:
+                yield f"    remedy: {effect.remedy}"
+
+
+def _summary(plan: Plan) -> Iterator[str]:
+    if plan.changes:
+        fates = Counter(change.fate for change in plan.changes)
+        yield ", ".join(f"{fates[fate]} {fate}" for fate in reversed(Fate) if fate in fates) + (
+            f", {plan.same} as before"
+        )
+    else:
+        yield f"nothing changes for state: {plan.same} stores and internal topics are as before"
+    if plan.unknown:
+        yield (
+            "partition counts that follow from the inputs were not compared: say what "
+            f"{_list(plan.unknown)} had and has, as in --partitions {plan.unknown[0]}=4, or name a "
+            "broker with --bootstrap-servers"
+        )
+
+
+def _list(topics: Iterable[str]) -> str:
+    return ", ".join(topics) or "none"

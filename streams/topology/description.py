@@ -1,0 +1,212 @@
+"""A topology as plain data, without its functions: what `describe` shows and `plan` compares.
+
+It has what Kafka Streams' TopologyDescription has, and beside it what decides the fate of state:
+how each store is kept, where it is restored from, and what the repartition topics are. Written as
+JSON it can be read back by a later version, which then knows what the earlier one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from streams.errors import ConfigError
+from streams.topology.build import Subtopology, Topology
+from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+
+FORMAT = 1
+"""Of the JSON. A change that an earlier reader would misunderstand makes it one more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step, with those directly before and behind it. A source or a sink has a topic with its
+    serdes; `chosen` names the function that chooses a sink's topic for each record."""
+
+    kind: Literal["source", "processor", "sink"]
+    name: str
+    predecessors: tuple[str, ...] = ()
+    successors: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    topic: str | None = None
+    chosen: str | None = None
+    internal: bool = False
+    key: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedStore:
+    """A store and how it is kept. `changelog` is the topic that it is restored from, if any; it may
+    be the store's source. Times in ms."""
+
+    name: str
+    kind: str
+    key: str
+    value: str
+    persistent: bool
+    logged: bool
+    caching: bool
+    changelog: str | None = None
+    source_is_changelog: bool = False
+    topic_settings: dict[str, str] = field(default_factory=dict)
+    retention_ms: int | None = None
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+    history_ms: int | None = None
+    ttl_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSubtopology:
+    """Steps that run in one task; one that fills a global store makes no tasks."""
+
+    number: int
+    steps: tuple[Step, ...]
+    stores: tuple[DescribedStore, ...] = ()
+    is_global: bool = False
+
+    @property
+    def sources(self) -> list[str]:
+        """The topics that are read."""
+        return [step.topic for step in self.steps if step.kind == "source" and step.topic]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepartitionTopic:
+    """`partitions`: as declared; None where they follow from what is upstream."""
+
+    name: str
+    partitions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyDescription:
+    """The whole. `partitions`: the input topics' counts, so far as they were known when it was
+    saved. `copartitioned`: groups of topics that have equal counts."""
+
+    format: int = FORMAT
+    application_id: str
+    input_topics: tuple[str, ...]
+    repartition_topics: tuple[RepartitionTopic, ...]
+    subtopologies: tuple[DescribedSubtopology, ...]
+    copartitioned: tuple[tuple[str, ...], ...] = ()
+    partitions: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> list[str]:
+        """All topics that are read or written, sorted."""
+        steps = [step for sub in self.subtopologies for step in sub.steps]
+        return sorted({step.topic for step in steps if step.topic})
+
+
+_WHOLE = TypeAdapter(TopologyDescription)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: int
+
+
+_FORMAT = TypeAdapter(_Format)
+
+
+def described(topology: Topology) -> TopologyDescription:
+    """`topology` as data."""
+    sinks = [sink for sub in topology.subtopologies for sink in sub.sinks]
+    declared = {sink.topic_name: sink.partitions for sink in sinks if sink.internal}
+    return TopologyDescription(
+        application_id=topology.application_id,
+        input_topics=topology.input_topics,
+        repartition_topics=tuple(
+            RepartitionTopic(name=topic, partitions=declared[topic]) for topic in sorted(declared)
+        ),
+        subtopologies=tuple(_subtopology(sub, topology) for sub in topology.subtopologies),
+    )
+
+
+def _subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:
+    return DescribedSubtopology(
+        number=sub.number,
+        steps=tuple(_steps(sub)),
+        stores=tuple(_store(spec, topology) for spec in sub.stores),
+    )
+
+
+def _steps(sub: Subtopology) -> Iterator[Step]:
+    after: dict[Node, list[str]] = {node: [] for node in sub.nodes}
+    for node in sub.nodes:
+        for parent in node.parents:
+            after[parent].append(node.name)
+    for node in sub.nodes:
+        predecessors = tuple(parent.name for parent in node.parents)
+        match node:
+            case SourceNode() | SinkNode():
+                named = node.topic if isinstance(node.topic, str) else None
+                yield Step(
+                    kind="source" if isinstance(node, SourceNode) else "sink",
+                    name=node.name,
+                    predecessors=predecessors,
+                    successors=tuple(after[node]),
+                    topic=named,
+                    chosen=node.topic_name if isinstance(node, SinkNode) and not named else None,
+                    internal=node.internal,
+                    key=node.key.name,
+                    value=node.value.name,
+                )
+            case ProcessorNode():
+                yield Step(
+                    kind="processor",
+                    name=node.name,
+                    predecessors=predecessors,
+                    successors=tuple(after[node]),
+                    stores=tuple(node.stores),
+                )
+            case _:
+                raise AssertionError(f"a step of an unknown kind: {node}")
+
+
+def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
+    return DescribedStore(
+        name=spec.name,
+        kind=str(spec.kind),
+        key=spec.key.name,
+        value=spec.value.name,
+        persistent=spec.persistent,
+        logged=spec.logged,
+        caching=spec.caching,
+        changelog=topology.changelog(spec.name) if spec.logged else None,
+        topic_settings=dict(spec.topic_settings),
+        retention_ms=spec.retention_ms,
+        window_size_ms=spec.window_size_ms,
+        retain_duplicates=spec.retain_duplicates,
+        history_ms=spec.history_ms,
+        ttl_ms=spec.ttl_ms,
+    )
+
+
+def to_json(description: TopologyDescription) -> str:
+    """For programs, and to compare with later: `from_json` reads it."""
+    return _WHOLE.dump_json(description, indent=2, exclude_none=True).decode()
+
+
+def from_json(text: str | bytes, name: str) -> TopologyDescription:
+    """What `to_json` wrote. Raises ConfigError, which calls it `name`, if it is something else or
+    of a format that this version does not know."""
+    try:
+        given = _FORMAT.validate_json(text).format
+        if given > FORMAT:
+            raise ConfigError(
+                f"{name} has format {given}, and this version of millrace reads {FORMAT}: use the "
+                "version that saved it, or a later one"
+            )
+        return _WHOLE.validate_json(text)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
+        raise ConfigError(
+            f"{name} is no description of a topology ({where}: {error.errors()[0]['msg']}): save "
+            "one with `millrace plan module:app --save FILE`"
+        ) from None

@@ -1,0 +1,77 @@
+"""What leads to a store or to a repartition topic: the inputs and the steps on the way.
+
+By this a step is known again when its generated name has another number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from streams.topology.description import Step, TopologyDescription
+
+_NUMBER = re.compile(r"-\d{10}(?!\d)")
+"""What the DSL appends to a name that was not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """`inputs`: topics that others write. `steps`: the names on the way, without their numbers."""
+
+    inputs: frozenset[str]
+    steps: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " > ".join([", ".join(sorted(self.inputs)) or "nothing", *self.steps])
+
+
+def is_generated(name: str) -> bool:
+    """Whether the DSL made this name, from the number of a step."""
+    return _NUMBER.search(name) is not None
+
+
+def without_number(name: str) -> str:
+    """A generated name as it is whatever the number of its step."""
+    return _NUMBER.sub("", name)
+
+
+def lineages(description: TopologyDescription) -> dict[str, Lineage]:
+    """What leads to each store and each repartition topic, by its name."""
+    steps = [step for sub in description.subtopologies for step in sub.steps]
+    found = _Ancestors(steps)
+    ends: dict[str, list[Step]] = {}
+    for step in steps:
+        for store in step.stores:
+            ends.setdefault(store, []).append(step)
+        if step.kind == "sink" and step.internal and step.topic:
+            ends.setdefault(step.topic, []).append(step)
+    return {name: found.of(users) for name, users in ends.items()}
+
+
+class _Ancestors:
+    def __init__(self, steps: list[Step]) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._writers: dict[str, list[Step]] = {}
+        for step in steps:
+            if step.kind == "sink" and step.internal and step.topic:
+                self._writers.setdefault(step.topic, []).append(step)
+
+    def of(self, ends: list[Step]) -> Lineage:
+        """Goes upstream from `ends`, through repartition topics, each step once."""
+        inputs: set[str] = set()
+        names: list[str] = []
+        seen: set[str] = set()
+        ahead = list(ends)
+        while ahead:
+            step = ahead.pop()
+            if step.name in seen:
+                continue
+            seen.add(step.name)
+            names.append(without_number(step.name))
+            ahead += [self._steps[name] for name in step.predecessors]
+            if step.kind == "source" and step.topic:
+                if writers := self._writers.get(step.topic):
+                    ahead += writers
+                else:
+                    inputs.add(step.topic)
+        return Lineage(frozenset(inputs), tuple(reversed(names)))

@@ -1,0 +1,344 @@
+"""Two versions of a topology compared: which stores and internal topics appear, vanish or change,
+and what becomes of what is in them.
+
+A store is found again by its name: its changelog is named after it. What decides is `Fate`:
+
+    fate       what it means
+    new        begins empty
+    kept       goes on as it was
+    restored   read from a topic once more, which takes time and loses nothing
+    lost       not found any more, not readable, or taken for something else
+
+`lost` is also what lies unread in a repartition topic that is given up: it was committed by who
+wrote it, and nobody will read it.
+
+Names that the DSL makes end in the step's number, and numbers shift when a step is added above. So
+a generated name that is gone is looked for under another number, and one that stayed is held
+against the steps that lead to it: another step may have got its number, and with it the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from streams.topology.description import DescribedStore, TopologyDescription
+from streams.topology.fate import Effect, Fate, effects_on
+from streams.topology.lineage import Lineage, is_generated, lineages, without_number
+from streams.topology.partitions import partition_counts
+
+
+class Kind(StrEnum):
+    """What can change."""
+
+    STORE = "store"
+    REPARTITION = "repartition topic"
+    CHANGELOG = "changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs of one store or one internal topic."""
+
+    kind: Kind
+    name: str
+    effects: tuple[Effect, ...]
+
+    @property
+    def fate(self) -> Fate:
+        """The worst."""
+        return max((effect.fate for effect in self.effects), key=list(Fate).index)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All changes, stores first. `same`: how many stores and internal topics are as they were.
+    `unknown`: inputs whose partition counts would be needed to compare all counts."""
+
+    changes: tuple[Change, ...]
+    same: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def loses_state(self) -> bool:
+        return any(change.fate is Fate.LOST for change in self.changes)
+
+
+class _Topic(NamedTuple):
+    """A repartition topic, and the serdes it is read with."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """One of the two, with what is looked up in it."""
+
+    stores: Mapping[str, DescribedStore]
+    tasks: Mapping[str, int | None]
+    """The number of each store's sub-topology; None for a global store."""
+    topics: Mapping[str, _Topic]
+    lineages: Mapping[str, Lineage]
+    counts: dict[str, int]
+
+    @property
+    def changelogs(self) -> dict[str, str]:
+        """Those that the application makes, with the store of each."""
+        return {
+            store.changelog: store.name
+            for store in self.stores.values()
+            if store.changelog and not store.source_is_changelog
+        }
+
+
+def compare(
+    old: TopologyDescription,
+    new: TopologyDescription,
+    partitions: Mapping[str, int] | None = None,
+) -> Plan:
+    """What going on as `new` means for what `old` has left behind.
+
+    `partitions`: topics' counts as they are now. Where an internal topic is among them, that is
+    what `old` has made; of its inputs `old` says itself what it knew.
+    """
+    now = partitions or {}
+    before, after = _version(old, {**now, **old.partitions}), _version(new, now)
+    made = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
+    before.counts.update(made)
+    changes = (*_stores(before, after), *_topics(before, after), *_changelogs(before, after))
+    differing = {(change.kind, change.name) for change in changes}
+    everything = [
+        *((Kind.STORE, name) for name in after.stores),
+        *((Kind.REPARTITION, name) for name in after.topics),
+        *((Kind.CHANGELOG, name) for name in after.changelogs),
+    ]
+    same = sum(each not in differing for each in everything)
+    return Plan(changes, same, _unknown(before, after, new))
+
+
+def _version(description: TopologyDescription, inputs: Mapping[str, int]) -> _Version:
+    subs = description.subtopologies
+    internal = {topic.name for topic in description.repartition_topics}
+    return _Version(
+        stores={store.name: store for sub in subs for store in sub.stores},
+        tasks={s.name: None if sub.is_global else sub.number for sub in subs for s in sub.stores},
+        topics={
+            step.topic: _Topic(step.key or "", step.value or "")
+            for sub in subs
+            for step in sub.steps
+            if step.kind == "source" and step.topic in internal
+        },
+        lineages=lineages(description),
+        counts=partition_counts(
+            description, {t: inputs[t] for t in description.input_topics if t in inputs}
+        ),
+    )
+
+
+def _unknown(before: _Version, after: _Version, new: TopologyDescription) -> tuple[str, ...]:
+    """The inputs that would have to be known, if topics that both have could not be compared."""
+    both = (before.topics.keys() & after.topics.keys()) | (
+        before.changelogs.keys() & after.changelogs.keys()
+    )
+    if both <= before.counts.keys() & after.counts.keys():
+        return ()
+    return tuple(t for t in new.input_topics if t not in before.counts or t not in after.counts)
+
+
+def _stores(before: _Version, after: _Version) -> Iterator[Change]:
+    def alike(a: str, b: str) -> bool:
+        old, new = before.stores[a], after.stores[b]
+        return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
+
+    moved = _moved(list(before.stores), list(after.stores), before, after, alike)
+    for name, old in before.stores.items():
+        if name not in after.stores:
+            yield Change(Kind.STORE, name, (_vanished(old, moved.get(name)),))
+            continue
+        effects = [
+            *_taken_over(name, before, after, moved.get(name), _keep_store(name)),
+            *effects_on(old, after.stores[name], before.tasks[name], after.tasks[name]),
+            *_repartitioned(old.changelog, after.stores[name].changelog, before, after),
+        ]
+        if effects:
+            yield Change(Kind.STORE, name, tuple(effects))
+    for name in after.stores:
+        if name not in before.stores:
+            effect = Effect("appears", Fate.NEW, "it begins empty")
+            yield Change(Kind.STORE, name, (effect,))
+
+
+def _vanished(old: DescribedStore, now: str | None) -> Effect:
+    if not old.logged and not old.persistent:
+        return Effect("vanishes", Fate.KEPT, "it was in memory alone: no restart has kept it")
+    if old.source_is_changelog:
+        return Effect("vanishes", Fate.KEPT, f"what it had is in its source {old.changelog!r}")
+    where = f"its changelog {old.changelog!r}" if old.changelog else "its directory"
+    if now is None:
+        return Effect(
+            "vanishes",
+            Fate.LOST,
+            f"nobody reads {where} any more",
+            f"if it was renamed, give it its old name: store={old.name!r}; if it is meant to go, "
+            "save the new description",
+        )
+    return Effect(
+        f"vanishes; it looks renamed to {now!r}",
+        Fate.LOST,
+        f"{now!r} begins empty, and nobody reads {where} any more",
+        _keep_store(old.name),
+    )
+
+
+def _keep_store(name: str) -> str:
+    keep = f"to keep what there is, say store={name!r}"
+    if not is_generated(name):
+        return keep
+    return (
+        "name the store with store='...': generated names shift when a step is added above; " + keep
+    )
+
+
+def _topics(before: _Version, after: _Version) -> Iterator[Change]:
+    def alike(a: str, b: str) -> bool:
+        return before.topics[a] == after.topics[b]
+
+    moved = _moved(list(before.topics), list(after.topics), before, after, alike)
+    for name, old in before.topics.items():
+        new, now = after.topics.get(name), moved.get(name)
+        if new is None:
+            looks = f"; it looks renamed to {now!r}" if now else ""
+            lost = Effect("vanishes" + looks, Fate.LOST, _UNREAD, _keep_topic(name))
+            yield Change(Kind.REPARTITION, name, (lost,))
+            continue
+        effects = [*_taken_over(name, before, after, now, _keep_topic(name))]
+        effects += [
+            Effect(f"{what} serde: {a} -> {b}", Fate.LOST, f"records in it are {a}", _DRAIN)
+            for what, a, b in zip(("key", "value"), old, new, strict=True)
+            if a != b
+        ]
+        effects += _repartitioned(name, name, before, after)
+        if effects:
+            yield Change(Kind.REPARTITION, name, tuple(effects))
+    for name in after.topics:
+        if name not in before.topics:
+            appears = f"appears{_with(after.counts.get(name))}"
+            made = Effect(appears, Fate.NEW, "it is made at the next start")
+            yield Change(Kind.REPARTITION, name, (made,))
+
+
+_UNREAD = "records in it that the old version has not processed are never read"
+_DRAIN = (
+    "let the old version process it first: stop what writes the inputs, and stop the old version "
+    "when its group has no lag"
+)
+
+
+def _keep_topic(name: str) -> str:
+    if not is_generated(name):
+        return _DRAIN
+    return (
+        "name it, with store='...' of what follows or name='...' of repartition(): generated names "
+        f"shift when a step is added above; else {_DRAIN}"
+    )
+
+
+def _changelogs(before: _Version, after: _Version) -> Iterator[Change]:
+    for name in before.changelogs:
+        if name not in after.changelogs:
+            left = Effect(
+                "is left behind",
+                Fate.KEPT,
+                "the broker keeps it, and nobody writes it any more",
+                "delete it when there is no way back",
+            )
+            yield Change(Kind.CHANGELOG, name, (left,))
+    for name in after.changelogs:
+        if name not in before.changelogs:
+            appears = f"appears{_with(after.counts.get(name))}"
+            made = Effect(appears, Fate.NEW, "it is made at the next start")
+            yield Change(Kind.CHANGELOG, name, (made,))
+
+
+def _with(count: int | None) -> str:
+    return "" if count is None else f" ({count} partitions)"
+
+
+def _repartitioned(
+    was: str | None, now: str | None, before: _Version, after: _Version
+) -> Iterator[Effect]:
+    """The partitions of a topic that holds state, if it is the same one."""
+    old, new = before.counts.get(was or ""), after.counts.get(now or "")
+    if was == now and old and new and old != new:
+        yield Effect(
+            f"partitions: {old} -> {new}",
+            Fate.LOST,
+            "keys would be in other partitions than their state: the application refuses to start",
+            "give the inputs the partitions that they had, or start from nothing "
+            "(docs/operations.md)",
+        )
+
+
+def _taken_over(
+    name: str, before: _Version, after: _Version, moved: str | None, remedy: str
+) -> Iterator[Effect]:
+    """Whether another step stands behind a name that stayed."""
+    old, new = before.lineages[name], after.lineages[name]
+    if is_generated(name) and (moved or old.inputs != new.inputs):
+        now = f"; the one that had it is now {moved!r}" if moved else ""
+        yield Effect(
+            f"another step has got this generated name{now}",
+            Fate.LOST,
+            f"it was of {old}, and is of {new}: that would go on with what is not its own",
+            remedy,
+        )
+    elif old.inputs != new.inputs:
+        gone, come = sorted(old.inputs - new.inputs), sorted(new.inputs - old.inputs)
+        differences = ", ".join(
+            [*(f"-{topic}" for topic in gone), *(f"+{topic}" for topic in come)]
+        )
+        yield Effect(f"inputs: {differences}", Fate.KEPT, "it goes on with what it has")
+
+
+def _moved(
+    old: list[str],
+    new: list[str],
+    before: _Version,
+    after: _Version,
+    alike: Callable[[str, str], bool],
+) -> dict[str, str]:
+    """Names that are likely to be now what others were. The same steps must lead to both, or the
+    names differ in their number alone; where several are left, the first in the topology."""
+
+    def stays(name: str) -> bool:
+        same_steps = before.lineages.get(name) == after.lineages.get(name)
+        return name in old and name in new and (same_steps or not is_generated(name))
+
+    def same_steps(a: str, b: str) -> bool:
+        return before.lineages[a] == after.lineages[b]
+
+    def same_name(a: str, b: str) -> bool:
+        return a not in new and b not in old and without_number(a) == without_number(b)
+
+    def same_inputs(a: str, b: str) -> bool:
+        given = not is_generated(a) or not is_generated(b)
+        return (
+            given
+            and a not in new
+            and b not in old
+            and before.lineages[a].inputs == after.lineages[b].inputs
+        )
+
+    found: dict[str, str] = {}
+    for fits in (same_steps, same_name, same_inputs):
+        for a in old:
+            taken = found.values()
+            left = [b for b in new if b != a and not stays(b) and b not in taken]
+            if a not in found and not stays(a):
+                match = next((b for b in left if alike(a, b) and fits(a, b)), None)
+                if match is not None:
+                    found[a] = match
+    return found

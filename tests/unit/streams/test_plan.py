@@ -1,0 +1,391 @@
+"""Two versions of an application compared: what becomes of the state that the old one has left."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from examples.word_count import app as word_count
+from streams import App, Processor, Store, serdes
+from streams.cli import cli
+from streams.planning import show
+from streams.topology.description import (
+    DescribedStore,
+    TopologyDescription,
+    described,
+    from_json,
+    to_json,
+)
+from streams.topology.fate import Effect, Fate
+from streams.topology.plan import Change, Plan, compare
+
+TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+
+
+class Using(Processor):
+    """Uses the stores that it is given."""
+
+
+def version(describe: Callable[[App], object]) -> TopologyDescription:
+    app = App("a")
+    describe(app)
+    return described(app.topology())
+
+
+def words(app: App) -> Any:
+    return app.stream("lines", **TEXT).flat_map_values(str.split)
+
+
+def counted(store: Any = None, *steps: str) -> TopologyDescription:
+    """Words counted, after `steps` that change nothing."""
+
+    def describe(app: App) -> None:
+        stream = words(app)
+        for step in steps:
+            stream = getattr(stream, step)(lambda k, v: True)
+        stream.group_by(lambda _, word: word, key=serdes.string).count(store=store)
+
+    return version(describe)
+
+
+def kept(store: Store) -> TopologyDescription:
+    """A processor with one store."""
+    return version(lambda app: app.stream("lines", **TEXT).process(Using, stores=[store]))
+
+
+def stored(**how: Any) -> TopologyDescription:
+    return kept(Store.persistent("s", **TEXT, **how))
+
+
+def windows(**how: Any) -> TopologyDescription:
+    return kept(Store.window("s", **{"size": 10, "retention": 600_000, **TEXT, **how}))
+
+
+def change_of(plan: Plan, name: str, kind: str = "store") -> Change:
+    (found,) = [each for each in plan.changes if (each.kind, each.name) == (kind, name)]
+    return found
+
+
+def the_effect(plan: Plan, name: str = "s", kind: str = "store") -> Effect:
+    (effect,) = change_of(plan, name, kind).effects
+    return effect
+
+
+def test_nothing_changes_between_equal_versions() -> None:
+    plan = compare(counted("counts"), counted("counts"))
+    assert plan.changes == ()
+    assert plan.same == 3  # the store, its changelog, the repartition topic
+    assert not plan.loses_state
+
+
+def test_a_step_between_named_ones_changes_nothing() -> None:
+    assert compare(counted("counts"), counted("counts", "filter", "peek")).changes == ()
+
+
+def test_a_store_that_vanishes_is_lost_and_its_changelog_is_left_behind() -> None:
+    plan = compare(counted("counts"), version(lambda app: words(app).to("out")))
+    assert the_effect(plan, "counts").fate is Fate.LOST
+    assert "nobody reads its changelog 'a-counts-changelog'" in the_effect(plan, "counts").why
+    assert "store='counts'" in the_effect(plan, "counts").remedy
+    assert the_effect(plan, "a-counts-changelog", "changelog").difference == "is left behind"
+    topic = the_effect(plan, "a-counts-repartition", "repartition topic")
+    assert topic.fate is Fate.LOST
+    assert "never read" in topic.why
+    assert plan.loses_state
+
+
+def test_a_store_that_appears_loses_nothing() -> None:
+    plan = compare(version(lambda app: words(app).to("out")), counted("counts"), {"lines": 4})
+    assert not plan.loses_state
+    assert {change.fate for change in plan.changes} == {Fate.NEW}
+    topic = the_effect(plan, "a-counts-repartition", "repartition topic")
+    assert topic.difference == "appears (4 partitions)"
+
+
+def test_a_renamed_store_is_recognised() -> None:
+    effect = the_effect(compare(counted("counts"), counted("tally")), "counts")
+    assert effect.difference == "vanishes; it looks renamed to 'tally'"
+    assert effect.remedy == "to keep what there is, say store='counts'"
+
+
+def test_a_generated_name_that_shifted_is_recognised_with_the_remedy() -> None:
+    old, new = counted(None), counted(None, "filter")
+    (was,), (now,) = (
+        [store.name for sub in each.subtopologies for store in sub.stores] for each in (old, new)
+    )
+    plan = compare(old, new)
+    effect = the_effect(plan, was)
+    assert effect.difference == f"vanishes; it looks renamed to {now!r}"
+    assert effect.fate is Fate.LOST
+    assert effect.remedy == (
+        "name the store with store='...': generated names shift when a step is added above; to "
+        f"keep what there is, say store={was!r}"
+    )
+    assert f"renamed to 'a-{now}-repartition'" in (
+        the_effect(plan, f"a-{was}-repartition", "repartition topic").difference
+    )
+    # The remedy is one: the old name, given, keeps everything.
+    assert compare(old, counted(was, "filter")).changes == ()
+
+
+def test_a_generated_name_that_another_step_has_got_would_mix_states_up() -> None:
+    def one(app: App) -> None:
+        app.stream("lines", **TEXT).group_by_key().count()
+
+    def another_before(app: App) -> None:
+        app.stream("clicks", **TEXT).group_by_key().count()
+        one(app)
+
+    plan = compare(version(one), version(another_before))
+    (was,) = [change.name for change in plan.changes if change.fate is Fate.LOST]
+    effect = the_effect(plan, was)
+    assert effect.difference.startswith("another step has got this generated name; the one that")
+    assert effect.why.startswith("it was of lines > KSTREAM-SOURCE > ")
+    assert "name the store" in effect.remedy
+
+
+def test_a_given_name_may_get_other_inputs() -> None:
+    def reading(topic: str) -> TopologyDescription:
+        return version(lambda app: app.stream(topic, **TEXT).group_by_key().count(store="s"))
+
+    effect = the_effect(compare(reading("clicks"), reading("clicks-v2")))
+    assert (effect.difference, effect.fate) == ("inputs: -clicks, +clicks-v2", Fate.KEPT)
+
+
+MEMORY = {"logged": False}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference", "fate"),
+    [
+        (stored(caching=False), kept(Store.versioned("s", **TEXT, history=9)),
+         "kind: key-value -> versioned", "lost"),
+        (stored(), kept(Store.persistent("s", key=serdes.int64, value=serdes.string)),
+         "key serde: string -> int64", "lost"),
+        (stored(), kept(Store.persistent("s", key=serdes.string, value=serdes.json)),
+         "value serde: string -> json", "lost"),
+        (windows(), windows(size=20), "window size: 10 ms -> 20 ms", "lost"),
+        (windows(retain_duplicates=True), windows(retain_duplicates=True, size=20),
+         "window size: 10 ms -> 20 ms", "kept"),
+        (windows(), windows(retention=60_000), "retention: 600000 ms -> 60000 ms", "restored"),
+        (windows(logged=False), windows(logged=False, retention=9_000_000),
+         "retention: 600000 ms -> 9000000 ms", "lost"),
+        (windows(persistent=False), windows(persistent=False, retention=60_000),
+         "retention: 600000 ms -> 60000 ms", "kept"),
+        (kept(Store.versioned("s", **TEXT, history=9)),
+         kept(Store.versioned("s", **TEXT, history=5)), "history: 9 ms -> 5 ms", "kept"),
+        (stored(), stored(ttl=5), "ttl: none -> 5 ms", "kept"),
+        (stored(), kept(Store.in_memory("s", **TEXT)), "on disk -> in memory", "restored"),
+        (kept(Store.in_memory("s", **TEXT)), stored(), "in memory -> on disk", "restored"),
+        (stored(logged=False), kept(Store.in_memory("s", **TEXT, logged=False)),
+         "on disk -> in memory", "lost"),
+        (stored(), stored(logged=False), "changelog: a-s-changelog -> none", "kept"),
+        (stored(logged=False), stored(), "changelog: none -> a-s-changelog", "lost"),
+        (kept(Store.in_memory("s", **TEXT)), kept(Store.in_memory("s", **TEXT, logged=False)),
+         "changelog: a-s-changelog -> none", "lost"),
+        (stored(), stored(caching=False), "caching: on -> off", "kept"),
+        (stored(), stored(logged={"segment.ms": 1}),
+         "settings of its changelog: none -> segment.ms=1", "kept"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_store_whose_declaration_changes(
+    old: TopologyDescription, new: TopologyDescription, difference: str, fate: str
+) -> None:
+    effect = the_effect(compare(old, new))
+    assert effect.difference.startswith(difference)
+    assert effect.fate == fate
+
+
+def after_another(store: Store) -> TopologyDescription:
+    def describe(app: App) -> None:
+        app.stream("first", **TEXT).to("out")
+        app.stream("lines", **TEXT).process(Using, stores=[store])
+
+    return version(describe)
+
+
+@pytest.mark.parametrize(
+    ("store", "fate"),
+    [
+        (Store.persistent("s", **TEXT), Fate.RESTORED),
+        (Store.in_memory("s", **TEXT), Fate.KEPT),
+        (Store.persistent("s", **TEXT, logged=False), Fate.LOST),
+    ],
+)
+def test_a_sub_topology_with_another_number_has_other_directories(store: Store, fate: Fate) -> None:
+    effect = the_effect(compare(kept(store), after_another(store)))
+    assert (effect.difference, effect.fate) == ("sub-topology: 0 -> 1", fate)
+
+
+def test_what_was_in_memory_alone_can_not_be_lost() -> None:
+    old = kept(Store.in_memory("s", **TEXT, logged=False))
+    assert the_effect(compare(old, version(lambda app: words(app).to("out")))).fate is Fate.KEPT
+
+
+def with_changelog(description: TopologyDescription, topic: str) -> TopologyDescription:
+    """Its store restored from its source, as the optimisation of source topics has it."""
+    (sub,) = description.subtopologies
+    (store,) = sub.stores
+    optimised = replace(store, changelog=topic, source_is_changelog=True)
+    return replace(description, subtopologies=(replace(sub, stores=(optimised,)),))
+
+
+def test_a_source_that_becomes_the_changelog_loses_nothing_and_the_way_back_does() -> None:
+    own, source = stored(), with_changelog(stored(), "lines")
+    assert the_effect(compare(own, source)).fate is Fate.RESTORED
+    assert the_effect(compare(source, own)).fate is Fate.LOST
+    assert the_effect(compare(source, with_changelog(stored(), "rows"))).fate is Fate.RESTORED
+    gone = compare(source, version(lambda app: words(app).to("out")))
+    assert the_effect(gone).fate is Fate.KEPT
+
+
+def test_a_change_of_the_inputs_partitions_is_refused_at_the_start() -> None:
+    old = replace(counted("counts"), partitions={"lines": 4})
+    plan = compare(old, counted("counts"), {"lines": 8})
+    for name, kind in (("counts", "store"), ("a-counts-repartition", "repartition topic")):
+        effect = the_effect(plan, name, kind)
+        assert (effect.difference, effect.fate) == ("partitions: 4 -> 8", Fate.LOST)
+        assert "refuses to start" in effect.why
+    assert plan.unknown == ()
+
+
+def test_what_a_broker_has_goes_before_what_would_follow() -> None:
+    plan = compare(counted("counts"), counted("counts"), {"lines": 8, "a-counts-changelog": 4})
+    assert the_effect(plan, "counts").difference == "partitions: 4 -> 8"
+
+
+def test_counts_that_are_not_known_are_said_to_be_missing() -> None:
+    assert compare(counted("counts"), counted("counts")).unknown == ("lines",)
+    assert compare(counted("counts"), counted("counts"), {"lines": 4}).unknown == ()
+    assert compare(stored(logged=False), stored(logged=False)).unknown == ()
+
+
+def test_the_serdes_of_a_repartition_topic_matter_for_what_is_in_it() -> None:
+    def sums(value: Any) -> TopologyDescription:
+        return version(
+            lambda app: (
+                app.stream("lines", key=serdes.string, value=value)
+                .group_by(lambda k, v: v, key=serdes.string)
+                .count(store="s")
+            )
+        )
+
+    plan = compare(sums(serdes.string), sums(serdes.json))
+    effect = the_effect(plan, "a-s-repartition", "repartition topic")
+    assert (effect.difference, effect.fate) == ("value serde: string -> json", Fate.LOST)
+
+
+def test_a_description_comes_back_from_json_as_it_was() -> None:
+    old = replace(windows(retention=60_000), partitions={"lines": 4})
+    assert from_json(to_json(old), "here") == old
+    (store,) = old.subtopologies[0].stores
+    assert isinstance(store, DescribedStore)
+
+
+# The command.
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    """`millrace plan` of the word count: its status, and what it says."""
+    result = CliRunner().invoke(cli, ["plan", "examples.word_count:app", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def saved_word_count(path: Path, store: str = "counts") -> Path:
+    app = App("word-count")
+    words(app).group_by(lambda _, word: word, key=serdes.string).count(store=store)
+    path.write_text(app.describe(format="json"))
+    return path
+
+
+def test_plan_saves_and_compares(tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    assert run("--save", saved, "--partitions", "lines=4") == (0, "")
+    assert from_json(saved.read_bytes(), "it").partitions == {"lines": 4}
+    status, said = run("--against", saved, "--partitions", "lines=4")
+    assert status == 0
+    assert said == "nothing changes for state: 3 stores and internal topics are as before\n"
+    status, said = run("--against", saved, "--partitions", "lines=8")
+    assert status == 1
+    assert "lost: store counts\n  partitions: 4 -> 8\n" in said
+
+
+def test_plan_says_what_is_lost_and_ends_with_status_1(tmp_path: Path) -> None:
+    status, said = run("--against", saved_word_count(tmp_path / "saved.json", store="tally"))
+    assert status == 1
+    lines, changelog = said.splitlines(), "word-count-tally-changelog"
+    assert lines[:4] == [
+        "lost: store tally",
+        "  vanishes; it looks renamed to 'counts'",
+        f"    'counts' begins empty, and nobody reads its changelog {changelog!r} any more",
+        "    remedy: to keep what there is, say store='tally'",
+    ]
+    assert lines[-1] == "2 lost, 1 kept, 3 new, 0 as before"
+
+
+def test_plan_without_counts_says_which_would_be_needed(tmp_path: Path) -> None:
+    status, said = run("--against", saved_word_count(tmp_path / "saved.json"))
+    assert status == 0
+    assert "--partitions lines=4" in said
+
+
+def test_a_terminal_gets_a_table() -> None:
+    out = io.StringIO()
+    plan = compare(counted("counts"), counted("tally"), {"lines": 4})
+    show(plan, Console(file=out, force_terminal=True, width=120, color_system=None))
+    assert "│ lost" in out.getvalue()
+    assert "renamed to 'tally'" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "can't be read (No such file or directory)"),
+        ("not json", "is no description of a topology"),
+        ("[1]", "is no description of a topology"),
+        ('{"format": 1}', "is no description of a topology (application_id: Field required)"),
+        ('{"format": 2, "else": 1}', "has format 2, and this version of millrace reads 1"),
+        (to_json(counted("counts")), "describes the application 'a', and this one is 'word-count'"),
+    ],
+)
+def test_a_file_that_can_not_be_compared_with_is_refused_with_one_message(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved.json"
+    if content is not None:
+        saved.write_text(content)
+    status, said = run("--against", saved)
+    assert status == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "plan needs --against FILE to compare with, or --save FILE to write"),
+        (["--save", "x", "--partitions", "lines"], "--partitions 'lines' is not TOPIC=NUMBER"),
+        (["--save", "x", "--partitions", "lines=0"], "is not TOPIC=NUMBER"),
+        (["--save", "x", "--partitions", "lnes=4"], "did you mean 'lines'?"),
+        (["--save", "/nowhere/x"], "'/nowhere/x' can't be written (No such file or directory)"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_one_message(arguments: list[str], message: str) -> None:
+    status, said = run(*arguments)
+    assert (status, len(said.splitlines())) == (2, 1)
+    assert message in said
+
+
+def test_the_word_count_of_the_examples_is_described() -> None:
+    assert described(word_count.topology()).topics == [
+        "counts-by-word",
+        "lines",
+        "word-count-counts-repartition",
+    ]
