@@ -19,6 +19,7 @@ from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.runtime.progress import RestoreListener
+from streams.testing.driver import TopologyTestDriver
 
 __all__ = [
     "App",
@@ -37,6 +38,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "TopologyError",
+    "TopologyTestDriver",
     "Windowed",
     "dead_letter",
     "serdes",

@@ -103,7 +103,7 @@ class StreamLoop:
         try:
             while not self._parts.stop.is_set():
                 self.turn()
-            self._guarded(self._commit)
+            self.commit()
         except Exception as error:
             self._replaced = self._parts.replaced(error)
             raise
@@ -114,6 +114,10 @@ class StreamLoop:
         """Do what is next, and recover from what goes wrong. Raises StreamsError."""
         self._turned()
         self._guarded(self._turn)
+
+    def commit(self) -> None:
+        """Commit now, and recover from what goes wrong. Raises StreamsError."""
+        self._guarded(self._commit)
 
     def _turned(self) -> None:
         """Say that the thread is not stuck."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, Message
 
 from coordinator.errors import Code
+from streams.testing.murmur2 import partition_of
 from tests.conformance.batches import encode
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client, Failed
-from tests.simulation.runtime.clients.partitioner import partition_of
 from tests.simulation.runtime.process import Process
 
 PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN = 0, 22, 24, 25, 26

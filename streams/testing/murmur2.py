@@ -1,4 +1,4 @@
-"""Kafka's own choice of a partition: murmur2 of the key (org.apache.kafka.common.utils.Utils)."""
+"""Kafka's hash of a key, by which records find their partition (its clients' Utils.murmur2)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ _MASK = 0xFFFFFFFF
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """Which of `count` partitions a key goes to."""
+    """Which of `count` partitions a key goes to, unless somebody says otherwise."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 def murmur2(data: bytes) -> int:
+    """32 bits, unsigned."""
     h = 0x9747B28C ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):

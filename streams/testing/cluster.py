@@ -1,0 +1,238 @@
+"""A Kafka cluster in memory, as clients meet it: logs by offset, transactions, committed offsets.
+
+Offsets are Kafka's: the marker that ends a transaction takes one. Readers get committed records, up
+to the first offset of a transaction that is open. A producer that begins with a transactional id
+aborts what the one before it has left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+
+from streams.positions import Committed, Partition
+
+Headers = Sequence[tuple[str, bytes | None]]
+_CREATE_TIME = 1
+
+
+class Message:
+    """A record as confluent-kafka's consumer hands it out. `number` is its place among the records
+    of all partitions, in the order in which they were written."""
+
+    __slots__ = (
+        "_headers",
+        "_key",
+        "_offset",
+        "_partition",
+        "_timestamp_ms",
+        "_value",
+        "is_marker",
+        "number",
+        "transaction",
+    )
+
+    def __init__(
+        self,
+        partition: Partition,
+        offset: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers | None,
+        *,
+        number: int,
+        transaction: Transaction | None,
+        is_marker: bool = False,
+    ) -> None:
+        self._partition, self._offset = partition, offset
+        self._key, self._value, self._timestamp_ms = key, value, timestamp_ms
+        self._headers = headers
+        self.number = number
+        self.transaction = transaction
+        self.is_marker = is_marker
+
+    def topic(self) -> str:
+        return self._partition.topic
+
+    def partition(self) -> int:
+        return self._partition.number
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        return _CREATE_TIME, self._timestamp_ms
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return list(self._headers) if self._headers else None
+
+    def error(self) -> None:
+        return None
+
+
+class Transaction:
+    """What one producer does between two ends. `committed` is None while it is open."""
+
+    __slots__ = ("committed", "offsets", "written")
+
+    def __init__(self) -> None:
+        self.written: dict[Partition, None] = {}
+        self.offsets: dict[Partition, Committed] = {}
+        self.committed: bool | None = None
+
+
+class Log:
+    """One partition."""
+
+    __slots__ = ("_open", "entries", "start")
+
+    def __init__(self) -> None:
+        self.entries: list[Message] = []
+        self.start = 0
+        self._open: dict[Transaction, int] = {}
+        """Where each open transaction begins."""
+
+    @property
+    def end(self) -> int:
+        """The high watermark."""
+        return len(self.entries)
+
+    @property
+    def last_stable(self) -> int:
+        return min(self._open.values(), default=len(self.entries))
+
+    def append(self, message: Message) -> None:
+        if message.transaction is not None and not message.is_marker:
+            self._open.setdefault(message.transaction, len(self.entries))
+        self.entries.append(message)
+
+    def ended(self, transaction: Transaction) -> None:
+        self._open.pop(transaction, None)
+
+    def seek(self, position: int) -> tuple[Message | None, int]:
+        """The first committed record from `position` on, and its offset; None, and the end of what
+        can be read, if there is none."""
+        end = self.last_stable
+        while position < end:
+            message = self.entries[position]
+            transaction = message.transaction
+            if not message.is_marker and (transaction is None or transaction.committed):
+                return message, position
+            position += 1
+        return None, position
+
+    def read(self, position: int) -> Iterator[Message]:
+        """All committed records from `position` on."""
+        message, position = self.seek(position)
+        while message is not None:
+            yield message
+            message, position = self.seek(position + 1)
+
+
+class Cluster:
+    """Topics, the transactions on them, and the offsets of one group."""
+
+    def __init__(self) -> None:
+        self.logs: dict[Partition, Log] = {}
+        self.offsets: dict[Partition, Committed] = {}
+        self.epochs: dict[str, int] = {}
+        """How often a producer has begun with a transactional id."""
+        self._counts: dict[str, int] = {}
+        self._settings: dict[str, Mapping[str, str]] = {}
+        self._open: dict[str, Transaction] = {}
+        self._numbers = count()
+
+    def create(
+        self, topic: str, partitions: int, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """A topic; one that exists stays as it is."""
+        if topic in self._counts:
+            return
+        self._counts[topic] = partitions
+        self._settings[topic] = settings or {}
+        for number in range(partitions):
+            self.logs[Partition(topic, number)] = Log()
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def partitions(self, topic: str) -> list[Partition]:
+        return [Partition(topic, number) for number in range(self._counts[topic])]
+
+    def topic_id(self, topic: str) -> str:
+        return f"{list(self._counts).index(topic):022}"
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        return self._settings[topic]
+
+    def append(
+        self,
+        partition: Partition,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Headers | None = None,
+        transaction: Transaction | None = None,
+    ) -> Message:
+        log = self.logs[partition]
+        message = Message(
+            partition,
+            log.end,
+            key,
+            value,
+            timestamp_ms,
+            headers,
+            number=next(self._numbers),
+            transaction=transaction,
+        )
+        if transaction is not None:
+            transaction.written[partition] = None
+        log.append(message)
+        return message
+
+    def init_producer(self, name: str) -> int:
+        """A producer of this transactional id begins: its epoch. What its predecessor has left open
+        is aborted."""
+        left = self._open.pop(name, None)
+        if left is not None:
+            self._end(left, committed=False)
+        self.epochs[name] = self.epochs.get(name, -1) + 1
+        return self.epochs[name]
+
+    def begin(self, name: str) -> Transaction:
+        transaction = self._open[name] = Transaction()
+        return transaction
+
+    def end(self, name: str, *, committed: bool) -> None:
+        """Of the open transaction of this id, if there is one."""
+        transaction = self._open.pop(name, None)
+        if transaction is not None:
+            self._end(transaction, committed=committed)
+
+    def _end(self, transaction: Transaction, *, committed: bool) -> None:
+        transaction.committed = committed
+        for partition in transaction.written:
+            log = self.logs[partition]
+            log.ended(transaction)
+            log.append(
+                Message(
+                    *(partition, log.end, None, None, -1, None),
+                    number=next(self._numbers),
+                    transaction=transaction,
+                    is_marker=True,
+                )
+            )
+        if committed:
+            self.offsets |= transaction.offsets
+
+    def pending(self, partition: Partition) -> bool:
+        """Whether an open transaction may still move the partition's committed offset."""
+        return any(partition in each.offsets for each in self._open.values())

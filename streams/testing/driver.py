@@ -1,0 +1,331 @@
+"""TopologyTestDriver: an application in one process, without a broker, at once.
+
+Each record that is piped in is processed to the end, what goes through internal topics included,
+and committed: by the product's own tasks, stores, commit and restore. Only the broker, the clock
+and the process are not real, so that a test decides when time passes, and when the process dies.
+
+Differs from Kafka Streams' TopologyTestDriver (4.3) where that leaves something out: topics may
+have several partitions, each with its task and its stores; records go through real changelogs and
+transactions; the process can be killed in the middle of a commit. Elsewhere it does the same: one
+record at a time, a commit after each (`commit="each_record"`), punctuations by stream time before
+that commit, and the order of records between topics (`streams.testing.order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from random import Random
+from types import TracebackType
+from typing import Any, Literal
+
+from state.rocksdb import MemoryBudget
+from streams import serdes
+from streams.app import App
+from streams.durations import duration_ms
+from streams.errors import ConfigError, StoreUnavailable, StreamsError
+from streams.ledger import ledger_topic
+from streams.processor.record import Record
+from streams.runtime.commit import Step
+from streams.runtime.counters import Counters
+from streams.runtime.task import Task
+from streams.serdes import Serde
+from streams.testing.cluster import Cluster
+from streams.testing.life import Killed, Life, World
+from streams.testing.machine import Machine
+from streams.testing.named import Named
+from streams.testing.scratch import Scratch
+from streams.testing.store import DriverStore
+from streams.testing.topic import DriverTopic, Port, Reader, Serdes
+
+_NEVER_MS = 10**15
+StepName = Literal[
+    "PROCESSED", "PRODUCED", "OFFSETS_SENT", "COMMITTED", "STORING", "STORED", "RESTORING"
+]
+
+
+class TopologyTestDriver:
+    """Runs `app` as it stands, with its settings. A context manager that closes at its end.
+
+    `partitions` says how many partitions topics have that are not to have one: inputs and outputs
+    (repartition and changelog topics follow from them); a topic that only a record names is made
+    when it is first written. With a `seed` the tasks take turns in an order drawn from it, and
+    records without a key find partitions by it. `start_ms` is the wall clock at the beginning, in
+    ms since 1970. With `commit="manual"` nothing is committed, and so nothing is to be read, before
+    `commit()`: as between two commits of a running application.
+
+    Raises TopologyError for a topology that can't be built, ConfigError for topics that it doesn't
+    have.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        partitions: Mapping[str, int] | None = None,
+        seed: int | None = None,
+        start_ms: int = 0,
+        commit: Literal["each_record", "manual"] = "each_record",
+    ) -> None:
+        if commit not in ("each_record", "manual"):
+            raise ValueError(f"commit={commit!r} is neither 'each_record' nor 'manual'")
+        if start_ms < 0:
+            raise ValueError(f"start_ms can't be negative: {start_ms}")
+        topology = app.topology()
+        self._named = Named(topology)
+        self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
+        self._cluster = Cluster()
+        self._create_topics(app, dict(partitions or {}))
+        self._world = World(
+            topology=topology,
+            config=app.config,
+            cluster=self._cluster,
+            machine=Machine(start_ms),
+            scratch=Scratch(),
+            memory=MemoryBudget(app.config.rocksdb_memory_max_bytes),
+            counters=Counters(),
+            random=Random(seed or 0),
+            drawn=seed is not None,
+        )
+        self._commit_every_ms = 0 if commit == "each_record" else _NEVER_MS
+        self._port = Port(self._world.machine.now_ms, self._world.random.randrange, self._put)
+        self._readers: dict[str, Reader] = {}
+        self._armed: Step | None = None
+        self._armed_times = 0
+        self._life: Life | None = None
+        self._stopped = ""
+        """Why there is no life."""
+        self._closed = False
+        self._start()
+
+    def topic(
+        self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> DriverTopic:
+        """A topic: input, output, repartition, changelog or dead letters. `key` and `value` instead
+        of the serdes that the topology has for it. Raises ConfigError for one that there is not."""
+        self._check_open()
+        if name not in self._cluster.partition_counts:
+            if not self._named.is_open:
+                raise ConfigError(f"there is no topic {name!r}; there are {self.topics}")
+            self._cluster.create(name, 1)
+        piped, read = self._named.piped(name), self._named.read(name)
+        sources = sorted(self._named.sources)
+        return DriverTopic(
+            name,
+            self._cluster,
+            self._port,
+            self._readers.setdefault(name, Reader(self._cluster, name)),
+            piped=Serdes(key or piped.key, value or piped.value),
+            read=Serdes(key or read.key, value or read.value),
+            unread=""
+            if name in sources
+            else f"no step reads topic {name!r}: pipe to one of {sources}",
+        )
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of all topics, internal ones too."""
+        return sorted(self._cluster.partition_counts)
+
+    def store(self, name: str) -> DriverStore:
+        """A view of a store over all partitions, of what is committed: `get`, `all`, `range`,
+        `fetch` and what else its kind can be asked (`streams.queries.local`). Raises ConfigError
+        for a store that there is not."""
+        self._check_open()
+        if name not in self._specs:
+            raise ConfigError(f"there is no store {name!r}; there are {sorted(self._specs)}")
+        return DriverStore(self._specs[name], self._tasks)
+
+    def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
+        """The dead letters of a topic that were not read yet: key and value as bytes, as they were
+        read; what was wrong is in the headers `__streams.errors.*`."""
+        if topic not in self._cluster.partition_counts:
+            return []
+        return self.topic(topic, key=serdes.bytes, value=serdes.bytes).read_all()
+
+    def advance_wall_clock(self, ms: int | timedelta) -> None:
+        """Let wall-clock time pass: punctuations by it are called, at most one of each schedule,
+        and what waits for time is processed."""
+        duration = duration_ms(ms, "ms")
+        self._check_open()
+        self._world.machine.advance(duration)
+        self._settle()
+
+    def commit(self) -> None:
+        """Commit all that was processed since the last time, and process what that brings."""
+        life = self._running()
+        self._guarded(life.commit)
+        self._settle()
+
+    def crash(self, at: Step | StepName | None = None, *, times: int = 1) -> None:
+        """kill -9, now; or in the middle of a commit, when it is `at` this step for the next time,
+        or for so many `times`: each task that has something to commit goes through all steps.
+
+        What the process held in memory is gone, its open transaction stays open, its files are as
+        they are. Until `restart` records may be piped in, and nothing is processed. RESTORING is
+        no step of a commit: it is in a restart, before stores get what they have missed.
+        """
+        self._check_open()
+        if at is None:
+            self._kill(self._running())
+        else:
+            if times < 1:
+                raise ValueError(f"times must be at least 1, not {times}")
+            self._armed = at if isinstance(at, Step) else _step(at)
+            self._armed_times = times
+
+    def restart(self) -> None:
+        """Start the application again, after a crash, after an error that has ended it, or as a
+        rolling restart does it, with a last commit. Open transactions are aborted, stores catch up
+        from their changelogs, and what was not committed is processed again.
+
+        Raises StreamsError where a crash was to come at a step that no commit has reached.
+        """
+        self._check_open()
+        if self._armed is not None and self._life is not None:
+            raise StreamsError(
+                f"there was to be a crash at {self._armed.name}, and nothing has reached that step"
+            )
+        if self._life is not None:
+            self._guarded(self._life.commit)
+        if self._life is not None:
+            self._end()
+        self._start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the application runs: it has neither crashed nor ended with an error."""
+        return self._life is not None
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp that any task has seen; -1 before the first record."""
+        return max((task.context.stream_time_ms for task in self._tasks()), default=-1)
+
+    @property
+    def dropped(self) -> int:
+        """Records that were passed over: too late, without the key or the value that a step needs,
+        skipped by a handler or made a dead letter of. What a rollback repeats counts again."""
+        return self._world.counters.dropped
+
+    def metrics(self) -> dict[str, int]:
+        """What `running.metrics()` has, of all lives together."""
+        tasks = 0 if self._life is None else len(self._life.tasks)
+        return {"tasks": tasks, **asdict(self._world.counters)}
+
+    def close(self) -> None:
+        """End the application, and remove its state. A second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._life is not None:
+                self._end()
+        finally:
+            self._world.scratch.remove()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _put(self, writes: list[Callable[[], None]]) -> None:
+        """Append records, and process what follows: one by one, or with a seed all of them first.
+        An application that has crashed reads them after its restart."""
+        self._check_open()
+        if self._stopped:
+            self._running()
+        for write in writes:
+            write()
+            if not self._world.drawn:
+                self._settle()
+        if self._world.drawn:
+            self._settle()
+
+    def _create_topics(self, app: App, partitions: dict[str, int]) -> None:
+        topology = app.topology()
+        internal = topology.repartition_topics
+        mine = [*topology.input_topics, *(t for t in self._named.sinks if t not in internal)]
+        mine += app.config.handlers.topics()
+        if app.config.ledger:
+            mine.append(ledger_topic(topology.application_id))
+        for topic, count in partitions.items():
+            if count < 1:
+                raise ValueError(f"topic {topic!r} can't have {count} partitions")
+            if topic not in mine and not self._named.is_open:
+                raise ConfigError(
+                    f"partitions={{{topic!r}: {count}}}: the topology neither reads nor writes "
+                    f"such a topic; there are {sorted(mine)}"
+                )
+        for topic in [*mine, *partitions]:
+            self._cluster.create(topic, partitions.get(topic, 1))
+
+    def _start(self) -> None:
+        self._stopped = ""
+        self._life = Life(self._world, commit_every_ms=self._commit_every_ms, reached=self._reached)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._life is not None:
+            self._guarded(self._life.settle)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Do it; the process may be killed meanwhile. Raises what ends the application."""
+        life = self._life
+        assert life is not None
+        try:
+            action()
+        except Killed:
+            self._kill(life)
+        except Exception as error:
+            self._stopped = f"{type(error).__name__}: {error}"
+            self._end()
+            raise
+
+    def _reached(self, step: Step) -> None:
+        if step is self._armed:
+            self._armed_times -= 1
+            if not self._armed_times:
+                raise Killed
+
+    def _kill(self, life: Life) -> None:
+        self._armed = None
+        self._life = None
+        life.kill()
+
+    def _end(self) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            life.end()
+
+    def _running(self) -> Life:
+        self._check_open()
+        if self._life is None:
+            why = f"has stopped ({self._stopped})" if self._stopped else "has crashed"
+            raise StreamsError(f"the application {why}: driver.restart() starts it again")
+        return self._life
+
+    def _tasks(self) -> Iterable[Task]:
+        try:
+            return self._running().tasks
+        except StreamsError as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the driver is closed")
+
+
+def _step(name: str) -> Step:
+    try:
+        return Step[name]
+    except KeyError:
+        steps = ", ".join(step.name for step in Step)
+        raise ValueError(f"a crash at {name!r}: the steps are {steps}") from None

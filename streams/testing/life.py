@@ -1,0 +1,233 @@
+"""One life of an application in a driver: the product's stream loop, from start to end or kill -9.
+
+The loop is turned by hand until there is nothing left to do. What it is made of is the product's
+own, as `streams.runtime.assembly` puts it together for the real machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
+
+from state.cache import ObjectCache
+from state.rocksdb import MemoryBudget
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.ledger import ledger_topic
+from streams.membership.transactions import Identity
+from streams.runtime.assignment import Planner
+from streams.runtime.commit import Step
+from streams.runtime.counters import Counters
+from streams.runtime.failures import Failures
+from streams.runtime.ledger import Ledger
+from streams.runtime.loop import StreamLoop
+from streams.runtime.opening import Opener
+from streams.runtime.parts import Parts
+from streams.runtime.producers import Producers
+from streams.runtime.queues import NEVER_WAIT
+from streams.runtime.queues import Order as TaskOrder
+from streams.runtime.resetting import Resetting
+from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
+from streams.testing.clients import MemoryAdmin, MemoryConsumer, MemoryProducer, OrderedConsumer
+from streams.testing.cluster import Cluster
+from streams.testing.machine import Machine
+from streams.testing.member import OnlyMember
+from streams.testing.order import ByTime, Drawn
+from streams.testing.scratch import Scratch
+from streams.topology.build import Topology
+
+_TURNS_MAX = 1_000_000
+_ONE = 1
+
+
+class Killed(BaseException):
+    """kill -9: raised out of whatever the loop is in, which nothing of the product catches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What outlives the application's process: the cluster, the disk, the clock."""
+
+    topology: Topology
+    config: StreamsConfig
+    cluster: Cluster
+    machine: Machine
+    scratch: Scratch
+    memory: MemoryBudget
+    counters: Counters
+    random: Random
+    """Of what a seed decides."""
+    drawn: bool
+    """Whether it decides which task goes on."""
+
+
+class Life:
+    """A process with one stream thread. `commit_every_ms`: 0 after each record. `reached` is told
+    each step of a commit, and may raise Killed there."""
+
+    def __init__(
+        self, world: World, *, commit_every_ms: int, reached: Callable[[Step], None]
+    ) -> None:
+        self._world = world
+        self._one_by_one = commit_every_ms == 0
+        self._state = ""
+        admin = MemoryAdmin(world.cluster)
+        resetting = Resetting(
+            admin,
+            world.machine,
+            auto_offset_reset=world.config.auto_offset_reset,
+            offset_out_of_range=world.config.offset_out_of_range,
+            internal=world.topology.repartition_topics,
+        )
+        self._member = OnlyMember(
+            world.cluster,
+            world.topology.application_id,
+            Planner(world.topology, world.config, admin).plan,
+        )
+        self._opener = self._make_opener(resetting, reached)
+        self.consumer = OrderedConsumer(world.cluster, self._order())
+        self.loop = StreamLoop(self._parts(admin, resetting, commit_every_ms, reached))
+
+    def _order(self) -> ByTime | Drawn:
+        world = self._world
+        if not world.drawn:
+            return ByTime()
+        waits = world.config.max_task_idle_ms != NEVER_WAIT
+        return Drawn(world.random, lambda p: self._opener.task_of(*p), waits=waits)
+
+    def _make_opener(self, resetting: Resetting, reached: Callable[[Step], None]) -> Opener:
+        world, config = self._world, self._world.config
+        return Opener(
+            world.topology,
+            world.scratch,
+            resetting,
+            world.machine,
+            committed_offsets=self._member.committed_offsets,
+            memory=world.memory,
+            cache=ObjectCache(config.cache_max_bytes),
+            storing=lambda: reached(Step.STORING),
+            failures=Failures(
+                config.handlers,
+                counters=world.counters,
+                monotonic_s=world.machine.monotonic_s,
+                topics=_AnyTopic,
+            ),
+        )
+
+    def _parts(
+        self,
+        admin: MemoryAdmin,
+        resetting: Resetting,
+        commit_every_ms: int,
+        reached: Callable[[Step], None],
+    ) -> Parts:
+        world, config, machine = self._world, self._world.config, self._world.machine
+        application = world.topology.application_id
+        return Parts(
+            name="driver",
+            group=application,
+            member=self._member,
+            consumer=self.consumer,
+            restorer=Restorer(
+                "driver's restore",
+                MemoryConsumer(world.cluster),
+                admin,
+                machine,
+                transactions=config.exactly_once,
+                timeout_ms=config.task_timeout_ms,
+                reached=lambda: reached(Step.RESTORING),
+            ),
+            resetting=resetting,
+            admin=admin,
+            opener=self._opener,
+            producers=Producers(
+                self._producer,
+                guarantee=config.processing_guarantee,
+                application=application,
+                thread=self._member.instance_id,
+                is_member=self._member.is_current,
+            ),
+            stop=machine.event(),
+            host=machine,
+            commit_every_ms=commit_every_ms,
+            records_max=_ONE,
+            order=TaskOrder(config.max_task_idle_ms, config.buffered_records_per_partition),
+            uncommitted_bytes_max=config.statestore_uncommitted_max_bytes,
+            task_timeout_ms=config.task_timeout_ms,
+            changed=self._changed,
+            reached=reached,
+            ledger=Ledger(ledger_topic(application), _identified) if config.ledger else None,
+            counters=world.counters,
+        )
+
+    def _producer(self, name: str) -> MemoryProducer:
+        world = self._world
+        return MemoryProducer(
+            name,
+            world.cluster,
+            transactional=world.config.exactly_once,
+            accounts=world.config.ledger,
+            now_ms=world.machine.now_ms,
+            random=world.random,
+        )
+
+    @property
+    def tasks(self) -> Collection[Task]:
+        return self.loop.tasks.values()
+
+    def settle(self) -> None:
+        """Process all that can be processed, what is written to internal topics included. Raises
+        what ends the loop."""
+        for _ in range(_TURNS_MAX):
+            if self._one_by_one:
+                for task in self.tasks:
+                    task.slice_records = _ONE
+            self.loop.turn()
+            if self._state == "RUNNING" and not self.consumer.heads():
+                return
+        raise StreamsError(
+            f"after {_TURNS_MAX} turns there is still something to process: does a step write to a "
+            "topic that leads back to it?"
+        )
+
+    def _changed(self, state: str) -> None:
+        self._state = state
+
+    def commit(self) -> None:
+        self.loop.commit()
+
+    def end(self) -> None:
+        """In order: processors and stores are closed. What is not committed is forgotten."""
+        self.loop.close()
+
+    def kill(self) -> None:
+        """The process is gone, and nothing is put in order. Its databases are closed when nobody
+        looks any more, since another life opens them in this process."""
+        before = self._world.scratch.killed()
+        with ExitStack() as steps:
+            if before is not None:
+                steps.callback(shutil.rmtree, before, ignore_errors=True)
+            for task in self.tasks:
+                for store in task.every_store().values():
+                    steps.callback(store.close)
+
+
+class _AnyTopic(Collection[str]):
+    """There is a topic of every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _identified(transactional_id: str) -> Identity:
+    raise AssertionError("a producer in memory knows its identity")

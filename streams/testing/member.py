@@ -1,0 +1,61 @@
+"""The membership of a driver: a group of one, which has all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streams.membership.classic import ClassicMember
+from streams.membership.protocol import Assigned, Subscribed
+from streams.membership.terms import Membership, Plan, Signal
+from streams.positions import Committed, CommittedOffsets, Partition
+from streams.testing.cluster import Cluster
+
+_MEMBER = "driver"
+
+
+class OnlyMember(ClassicMember):
+    """Leads itself by the product's own plan. Nothing of its base is used."""
+
+    def __init__(self, cluster: Cluster, application: str, plan: Plan) -> None:
+        self.instance_id = f"{application}-{_MEMBER}"
+        self.leads = False  # who leads looks for new partitions of the inputs: there are none
+        self.silent_since_s = None
+        self._cluster = cluster
+        self._plan_tasks = plan
+        self._membership = Membership(-1, "")
+
+    @property
+    def current(self) -> Membership:
+        return self._membership
+
+    def turned(self) -> None:
+        """Nobody watches."""
+
+    def signal(self) -> Signal:
+        return Signal.NOTHING
+
+    def join(self, subscribed: Subscribed) -> Assigned | None:
+        self._membership = Membership(self._membership.generation + 1, _MEMBER)
+        return self._plan_tasks({_MEMBER: subscribed})[_MEMBER]
+
+    def is_current(self) -> bool:
+        return True
+
+    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], Committed]]) -> bool:
+        self._cluster.offsets |= {Partition(*partition): held for partition, held in offsets}
+        return True
+
+    def committed_offsets(self, partitions: Iterable[tuple[str, int]]) -> CommittedOffsets:
+        found = CommittedOffsets({}, [])
+        for partition in (Partition(*each) for each in partitions):
+            if self._cluster.pending(partition):
+                found.pending.append(partition)
+            elif partition in self._cluster.offsets:
+                found.offsets[partition] = self._cluster.offsets[partition]
+        return found
+
+    def leave(self, *, handed_over: bool = False) -> None:
+        """There is nobody to tell."""
+
+    def hand_over(self) -> None:
+        """There is nobody to tell."""

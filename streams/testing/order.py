@@ -1,0 +1,101 @@
+"""Which record is next, where several partitions have one.
+
+`ByTime` is Kafka Streams' TopologyTestDriver's order: the lowest timestamp of all topics; of equal
+ones as its queue of queues has them, which is nearly first come, first served, and repeatable.
+`Drawn` is what a cluster does, made repeatable by a seed: tasks go on in any order; within a task
+the record with the lowest timestamp is next, where the task waits for it (`max_task_idle_ms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Protocol
+
+from streams.positions import Partition
+from streams.testing.cluster import Message
+
+Heads = Mapping[Partition, Message]
+
+
+class Order(Protocol):
+    """A rule. It is asked for each record."""
+
+    def next(self, heads: Heads) -> Partition:
+        """Which of the partitions goes on. `heads` is not empty."""
+        ...
+
+
+class ByTime:
+    """Kafka Streams' PartitionGroup over the topics of all sub-topologies: a PriorityQueue of Java
+    by timestamp, in which equal ones lie where its sifting leaves them."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Partition]] = []
+        """Timestamp and number of the first record of each partition that has any."""
+
+    def next(self, heads: Heads) -> Partition:
+        known = [each for each in self._heap if _is_head(heads, each)]
+        if len(known) != len(self._heap):  # a rollback has moved positions
+            self._heap = []
+            for each in known:
+                self._offer(each)
+        there = {partition for *_, partition in self._heap}
+        fresh = [(m.number, p) for p, m in heads.items() if p not in there]
+        for number, partition in sorted(fresh):
+            self._offer((heads[partition].timestamp()[1], number, partition))
+        return self._poll()[2]
+
+    def _offer(self, entry: tuple[int, int, Partition]) -> None:
+        heap = self._heap
+        at = len(heap)
+        heap.append(entry)
+        while at > 0:
+            above = (at - 1) // 2
+            if entry[0] >= heap[above][0]:
+                break
+            heap[at] = heap[above]
+            at = above
+        heap[at] = entry
+
+    def _poll(self) -> tuple[int, int, Partition]:
+        heap = self._heap
+        first, entry = heap[0], heap.pop()
+        count = len(heap)
+        if not count:
+            return first
+        at = 0
+        while at < count // 2:
+            below = 2 * at + 1
+            if below + 1 < count and heap[below][0] > heap[below + 1][0]:
+                below += 1
+            if entry[0] <= heap[below][0]:
+                break
+            heap[at] = heap[below]
+            at = below
+        heap[at] = entry
+        return first
+
+
+def _is_head(heads: Heads, entry: tuple[int, int, Partition]) -> bool:
+    head = heads.get(entry[2])
+    return head is not None and head.number == entry[1]
+
+
+class Drawn:
+    """Tasks in an order drawn from a seed. `task_of` names the task that reads a partition; with
+    `waits` a task reads its partitions by timestamp, else in any order too."""
+
+    def __init__(self, random: Random, task_of: Callable[[Partition], str], *, waits: bool) -> None:
+        self._random = random
+        self._task_of = task_of
+        self._waits = waits
+
+    def next(self, heads: Heads) -> Partition:
+        tasks: dict[str, list[Partition]] = {}
+        for partition in sorted(heads):
+            tasks.setdefault(self._task_of(partition), []).append(partition)
+        mine = tasks[self._random.choice(sorted(tasks))]
+        if not self._waits:
+            return self._random.choice(mine)
+        return min(mine, key=lambda p: (heads[p].timestamp()[1], heads[p].number))

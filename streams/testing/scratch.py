@@ -1,0 +1,60 @@
+"""The state directory of a driver: its own, gone at the end; and what kill -9 leaves of it.
+
+It is made with the first store that has a disk. A killed process leaves its files as they are at
+that moment: so they are copied before the databases are closed, which would put them in order.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from weakref import finalize
+
+from state.directory import StateDirectory
+from state.locks import Lock
+
+
+class Scratch(StateDirectory):
+    """Directories of tasks below a temporary directory. Nothing of its base is used: there is no
+    other process that could want them."""
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+        self._life = 0
+
+    def lock_task(self, task: str) -> Lock:
+        return _Alone()
+
+    def store_path(self, task: str, store: str) -> Path:
+        if self._root is None:
+            self._root = Path(mkdtemp(prefix="millrace-driver-"))
+            self._removal = finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+        path = self._root / f"life-{self._life}" / task
+        path.mkdir(parents=True, exist_ok=True)
+        return path / store
+
+    def killed(self) -> Path | None:
+        """From now on the directory is a copy of what is there now. Returns the old one, which is
+        to be removed when nobody has it open any more."""
+        self._life += 1
+        if self._root is None:
+            return None
+        before, after = (self._root / f"life-{n}" for n in (self._life - 1, self._life))
+        if before.exists():
+            shutil.copytree(before, after)
+        return before
+
+    def remove(self) -> None:
+        if self._root is not None:
+            self._removal()
+
+
+class _Alone(Lock):
+    """A lock that nobody else could want."""
+
+    def __init__(self) -> None:
+        """Nothing is taken."""
+
+    def release(self) -> None:
+        """Nothing was."""

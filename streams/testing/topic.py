@@ -1,0 +1,262 @@
+"""One topic of a driver: records go in by `pipe`, and what is committed comes out by `read`.
+
+Serdes are the topology's: records are piped with those of the source that reads the topic, and read
+with those of the sink that writes it. What was read is not read again, by no handle of the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from streams.errors import ConfigError, SerdeError
+from streams.positions import Partition
+from streams.processor.record import Headers, Record
+from streams.serdes import Serde
+from streams.testing.cluster import Cluster, Message
+from streams.testing.murmur2 import partition_of
+
+Piped = Record[Any, Any] | tuple[Any, ...]
+"""A record, or key, value and, where they are wanted, timestamp in ms and headers."""
+
+
+class Serdes(NamedTuple):
+    """Of the keys and the values of a topic."""
+
+    key: Serde[Any]
+    value: Serde[Any]
+
+
+class Reader:
+    """What of a topic has been read."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._at: dict[Partition, int] = {}
+
+    def next(self) -> Message | None:
+        """The next committed record, of all partitions the one that was written first."""
+        heads = (self._seek(partition) for partition in self._partitions())
+        message = min((m for m in heads if m is not None), key=_number, default=None)
+        if message is not None:
+            self._at[Partition(self._topic, message.partition())] = message.offset() + 1
+        return message
+
+    def rest(self) -> list[Message]:
+        """All that are left, in the order in which they were written."""
+        return self._take(self._at)
+
+    def everything(self) -> list[Message]:
+        """From the beginning; after it nothing is left."""
+        return self._take({})
+
+    def is_empty(self) -> bool:
+        return all(self._seek(partition) is None for partition in self._partitions())
+
+    def _partitions(self) -> list[Partition]:
+        return self._cluster.partitions(self._topic)
+
+    def _seek(self, partition: Partition) -> Message | None:
+        log = self._cluster.logs[partition]
+        message, self._at[partition] = log.seek(self._at.get(partition, 0))
+        return message
+
+    def _take(self, positions: dict[Partition, int]) -> list[Message]:
+        found: list[Message] = []
+        for partition in self._partitions():
+            log = self._cluster.logs[partition]
+            found += log.read(positions.get(partition, 0))
+            self._at[partition] = log.last_stable
+        return sorted(found, key=_number)
+
+
+def _number(message: Message) -> int:
+    return message.number
+
+
+class Port(NamedTuple):
+    """What a topic needs of its driver."""
+
+    now_ms: Callable[[], int]
+    random_partition: Callable[[int], int]
+    """Of so many, for a record without a key."""
+    put: Callable[[list[Callable[[], None]]], None]
+    """Write these records, if records may be, and process what there is then."""
+
+
+class DriverTopic:
+    """A topic, as a test sees it. Made by `TopologyTestDriver.topic`."""
+
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        port: Port,
+        reader: Reader,
+        *,
+        piped: Serdes,
+        read: Serdes,
+        unread: str,
+    ) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._port = port
+        self._reader = reader
+        self._piped = piped
+        self._read = read
+        self._unread = unread
+        """Why nothing can be piped; empty if it can."""
+
+    def pipe(
+        self,
+        key: Any,
+        value: Any,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+    ) -> None:
+        """Write one record, and process all that follows from it.
+
+        The timestamp is the wall clock's unless one is given; the partition is the key's, as
+        Kafka's clients choose it. Raises what ends the application (StreamsError), ConfigError for
+        a topic that nobody reads, SerdeError for a key or a value that its serde refuses,
+        ValueError for a negative timestamp or a partition that there is not.
+        """
+        self._port.put([self._write(key, value, timestamp_ms, headers, partition)])
+
+    def pipe_many(
+        self, records: Iterable[Piped], *, start_ms: int | None = None, advance_ms: int = 0
+    ) -> None:
+        """`pipe` each: records, or tuples of key, value and, where they are wanted, timestamp and
+        headers. Those without a timestamp have `start_ms` (the wall clock), and `advance_ms` more
+        each. With a seed all are written before the first is processed."""
+        self._port.put(list(self._writes(records, start_ms, advance_ms)))
+
+    def read(self) -> Record[Any, Any]:
+        """The next record that was not read yet. Raises LookupError if there is none."""
+        message = self._reader.next()
+        if message is None:
+            raise LookupError(
+                f"topic {self.name!r} has no record that was not read (is_empty tells)"
+            )
+        return self._record(message)
+
+    def read_all(self) -> list[Record[Any, Any]]:
+        """All that were not read yet, in the order in which they were written."""
+        return [self._record(message) for message in self._reader.rest()]
+
+    def read_values(self) -> list[Any]:
+        """The values of `read_all`."""
+        return [record.value for record in self.read_all()]
+
+    def read_pairs(self) -> list[tuple[Any, Any]]:
+        """Keys and values of `read_all`."""
+        return [(record.key, record.value) for record in self.read_all()]
+
+    def read_table(self) -> dict[Any, Any]:
+        """The topic as a table: the last value of each key, of all records since the beginning,
+        also those that were read before. A record without a value removes its key."""
+        table: dict[Any, Any] = {}
+        for record in map(self._record, self._reader.everything()):
+            try:
+                if record.value is None:
+                    table.pop(record.key, None)
+                else:
+                    table[record.key] = record.value
+            except TypeError as error:
+                raise TypeError(
+                    f"topic {self.name!r} as a table: key {record.key!r} can't be one of a "
+                    f"dictionary ({error}): use read_all()"
+                ) from error
+        return table
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything was read."""
+        return self._reader.is_empty()
+
+    def __repr__(self) -> str:
+        count = self._cluster.partition_counts[self.name]
+        return f"<topic {self.name!r} of {count} partitions>"
+
+    def _writes(
+        self, records: Iterable[Piped], start_ms: int | None, advance_ms: int
+    ) -> Iterator[Callable[[], None]]:
+        time_ms = self._port.now_ms() if start_ms is None else start_ms
+        for record in records:
+            match record:
+                case Record():
+                    yield self._write(
+                        record.key, record.value, record.timestamp_ms, record.headers, None
+                    )
+                    continue
+                case (key, value):
+                    yield self._write(key, value, time_ms, (), None)
+                case (key, value, given_ms):
+                    yield self._write(key, value, given_ms, (), None)
+                case (key, value, given_ms, headers):
+                    yield self._write(key, value, given_ms, headers, None)
+                case _:
+                    raise ValueError(
+                        f"{record!r} is no record: it is to be a Record, (key, value), "
+                        "(key, value, timestamp_ms) or (key, value, timestamp_ms, headers)"
+                    )
+            time_ms += advance_ms
+
+    def _write(
+        self,
+        key: Any,
+        value: Any,
+        timestamp_ms: int | None,
+        headers: Iterable[tuple[str, bytes | None]],
+        number: int | None,
+    ) -> Callable[[], None]:
+        """What appends the record: all of it is checked before."""
+        if self._unread:
+            raise ConfigError(self._unread)
+        time_ms = self._port.now_ms() if timestamp_ms is None else timestamp_ms
+        if time_ms < 0:
+            raise ValueError(f"topic {self.name!r}: a timestamp can't be negative: {time_ms}")
+        key_bytes = self._bytes("key", self._piped.key, key)
+        value_bytes = self._bytes("value", self._piped.value, value)
+        count = self._cluster.partition_counts[self.name]
+        if number is None:
+            random = self._port.random_partition
+            number = random(count) if key_bytes is None else partition_of(key_bytes, count)
+        if not 0 <= number < count:
+            raise ValueError(
+                f"topic {self.name!r} has no partition {number}: it has {count} "
+                "(TopologyTestDriver(app, partitions={...}) says how many)"
+            )
+        pairs: Headers = tuple(headers)
+        partition = Partition(self.name, number)
+
+        def write() -> None:
+            self._cluster.append(partition, key_bytes, value_bytes, time_ms, pairs)
+
+        return write
+
+    def _bytes(self, what: str, serde: Serde[Any], given: Any) -> bytes | None:
+        if given is None:
+            return None
+        try:
+            return serde.serialize(given)
+        except Exception as error:
+            raise SerdeError(
+                f"topic {self.name!r}: its {what} serde {serde.name!r} can't write {given!r:.200}: "
+                f"{error}"
+            ) from error
+
+    def _record(self, message: Message) -> Record[Any, Any]:
+        key, value = message.key(), message.value()
+        try:
+            key = None if key is None else self._read.key.deserialize(key)
+            value = None if value is None else self._read.value.deserialize(value)
+        except Exception as error:
+            raise SerdeError(
+                f"topic {self.name!r} can't be read with serdes key={self._read.key.name} "
+                f"value={self._read.value.name}: {error}; key {message.key()!r:.200}, "
+                f"value {message.value()!r:.200}. Name others: driver.topic(name, key=, value=)"
+            ) from error
+        return Record.of(key, value, message.timestamp()[1], message)

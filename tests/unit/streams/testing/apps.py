@@ -1,0 +1,60 @@
+"""Applications for the driver's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from streams import App, Processor, Record, Store, serdes
+
+
+def word_count(store: str | Store = "counts", **settings: Any) -> App:
+    """`lines` to words, counted by word through a repartition topic, to `counts-by-word`."""
+    app = App("word-count", **settings)
+    counts = (
+        app.stream("lines", key=serdes.string, value=serdes.string)
+        .flat_map_values(str.split)
+        .group_by(lambda _, word: word, key=serdes.string)
+        .count(store=store)
+    )
+    counts.to_stream().to("counts-by-word", key=serdes.string, value=serdes.int64)
+    return app
+
+
+def counting(store: str | Store = "c", **settings: Any) -> App:
+    """Records of `in` are counted by key, to `out`."""
+    app = App("counting", **settings)
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.group_by_key().count(store=store).to_stream().to("out")
+    return app
+
+
+def upper(**settings: Any) -> App:
+    """Values of `in` in capitals, to `out`."""
+    app = App("upper", **settings)
+    app.stream("in", key=serdes.string, value=serdes.string).map_values(str.upper).to("out")
+    return app
+
+
+class Ticking(Processor[str, str, str, str]):
+    """Forwards what it is given, and the time by both clocks, each 10 ms."""
+
+    stores: ClassVar[Sequence[str | Store]] = []
+
+    def init(self, context: Any) -> None:
+        for clock in ("stream", "wall"):
+            context.schedule(10, lambda now_ms, clock=clock: self.tick(clock, now_ms), clock=clock)
+
+    def tick(self, clock: str, now_ms: int) -> None:
+        self.context.forward(Record(clock, str(now_ms), now_ms))
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record)
+
+
+def ticking() -> App:
+    """`in` through Ticking, to `out`."""
+    app = App("ticking")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.process(Ticking, key=serdes.string, value=serdes.string).to("out")
+    return app

@@ -1,0 +1,107 @@
+"""Killed in the middle of a commit, and started again, an application has each record once."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams import Store, StreamsError, TopologyTestDriver
+from streams.runtime.commit import Step
+from tests.unit.streams.testing.apps import counting, word_count
+
+IN_A_COMMIT = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
+STORES = {"disk": "c", "memory": Store.in_memory("c")}
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
+def test_each_record_is_in_outputs_and_stores_once(step: Step, store: str | Store) -> None:
+    with TopologyTestDriver(counting(store)) as driver:
+        topic, out = driver.topic("in"), driver.topic("out")
+        topic.pipe("k", "x")
+        driver.crash(at=step)
+        topic.pipe("k", "x")
+        assert not driver.is_running
+        topic.pipe("k", "x")  # nobody processes it before the restart
+        assert out.read_values() == ([1, 2] if step in IN_A_COMMIT[3:] else [1])
+        driver.restart()
+        topic.pipe("k", "x")
+        assert out.read_values() == ([3, 4] if step in IN_A_COMMIT[3:] else [2, 3, 4])
+        assert driver.store("c").get("k") == 4
+        assert dict(driver.topic("counting-c-changelog").read_table()) == {"k": 4}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
+def test_so_it_is_on_the_way_through_a_repartition_topic(step: Step, times: int) -> None:
+    with TopologyTestDriver(word_count(), partitions={"lines": 2}, seed=times) as driver:
+        driver.crash(at=step, times=times)
+        driver.topic("lines").pipe_many([("k", "a b"), ("l", "b c"), ("m", "c a")])
+        assert not driver.is_running
+        driver.restart()
+        out = driver.topic("counts-by-word")
+        assert sorted(out.read_pairs()) == [(w, n) for w in "abc" for n in (1, 2)]
+        assert dict(driver.store("counts").all()) == dict.fromkeys("abc", 2)
+
+
+def test_a_store_in_memory_comes_back_from_its_changelog() -> None:
+    with TopologyTestDriver(counting(Store.in_memory("c"))) as driver:
+        driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
+        driver.crash()
+        driver.restart()
+        assert driver.metrics()["restored_records"] == 2
+        assert dict(driver.store("c").all()) == {"k": 1, "l": 1}
+
+
+def test_a_store_on_disk_goes_on_from_there_and_catches_up() -> None:
+    with TopologyTestDriver(counting()) as driver:
+        driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
+        driver.crash(at=Step.COMMITTED)
+        driver.topic("in").pipe("k", "x")
+        driver.restart()
+        assert driver.metrics()["restored_records"] == 1
+        assert dict(driver.store("c").all()) == {"k": 2, "l": 1}
+
+
+def test_it_may_be_killed_while_it_restores() -> None:
+    with TopologyTestDriver(counting(Store.in_memory("c"))) as driver:
+        driver.topic("in").pipe("k", "x")
+        driver.crash()
+        driver.crash(at="RESTORING")
+        driver.restart()
+        assert not driver.is_running
+        driver.restart()
+        assert driver.store("c").get("k") == 1
+
+
+def test_without_transactions_a_crash_doubles_what_it_had_produced() -> None:
+    with TopologyTestDriver(counting(processing_guarantee="at_least_once")) as driver:
+        driver.crash(at=Step.PRODUCED)
+        driver.topic("in").pipe("k", "x")
+        driver.restart()
+        assert driver.topic("out").read_values() == [1, 2]
+
+
+def test_a_crash_that_never_came_is_told() -> None:
+    with TopologyTestDriver(counting()) as driver:
+        driver.crash(at="STORING")
+        driver.topic("in").pipe("k", "x")
+        with pytest.raises(StreamsError, match="a crash at STORING, and nothing has reached"):
+            driver.restart()
+
+
+def test_a_restart_without_a_crash_commits_first() -> None:
+    with TopologyTestDriver(counting(), commit="manual") as driver:
+        driver.topic("in").pipe("k", "x")
+        driver.restart()
+        assert driver.topic("out").read_values() == [1]
+
+
+def test_a_step_that_there_is_not_is_refused() -> None:
+    with TopologyTestDriver(counting()) as driver:
+        with pytest.raises(ValueError, match="'COMMIT': the steps are PROCESSED, PRODUCED"):
+            driver.crash(at="COMMIT")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="at least 1"):
+            driver.crash(at="COMMITTED", times=0)
+        driver.crash()
+        with pytest.raises(StreamsError, match="has crashed"):
+            driver.crash()

@@ -1,0 +1,150 @@
+"""The driver runs an application at once: real tasks, stores and commits, and no broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams import App, Record, Store, StoreUnavailable, StreamsError, TopologyTestDriver, serdes
+from streams.errors import ConfigError
+from streams.handling import dead_letter
+from tests.unit.streams.testing.apps import counting, ticking, upper, word_count
+
+
+def test_the_word_count_of_the_interface() -> None:
+    with TopologyTestDriver(word_count(), partitions={"lines": 4}, seed=7) as driver:
+        driver.topic("lines").pipe("k", "to be or not to be", timestamp_ms=0)
+        counts = {"to": 2, "be": 2, "or": 1, "not": 1}
+        assert driver.topic("counts-by-word").read_table() == counts
+        assert driver.store("counts").get("to") == 2
+        assert dict(driver.store("counts").all()) == counts
+
+
+def test_records_go_through_the_internal_topics_of_a_broker() -> None:
+    with TopologyTestDriver(word_count(), partitions={"lines": 2}) as driver:
+        driver.topic("lines").pipe("k", "a b", timestamp_ms=5)
+        repartition = next(t for t in driver.topics if t.endswith("-repartition"))
+        assert driver.topic(repartition).read_pairs() == [("a", "a"), ("b", "b")]
+        changelog = driver.topic("word-count-counts-changelog")
+        assert sorted(changelog.read_pairs()) == [("a", 1), ("b", 1)]
+        assert driver.stream_time_ms == 5
+
+
+def test_each_record_is_committed_before_the_next() -> None:
+    with TopologyTestDriver(counting()) as driver:
+        driver.topic("in").pipe_many([("k", "x")] * 3)
+        assert driver.topic("out").read_values() == [1, 2, 3]
+        assert driver.metrics()["commits"] == 3
+
+
+def test_between_two_commits_nothing_is_to_be_read_and_then_the_last_of_each_key() -> None:
+    with TopologyTestDriver(counting(), commit="manual") as driver:
+        driver.topic("in").pipe_many([("k", "x"), ("l", "x"), ("k", "x")])
+        assert driver.topic("out").is_empty
+        assert driver.store("c").get("k") is None
+        driver.commit()
+        assert sorted(driver.topic("out").read_pairs()) == [("k", 2), ("l", 1)]
+        assert driver.store("c").get("k") == 2
+
+
+def test_stream_time_punctuates_before_the_commit_and_wall_clock_time_when_it_is_told_to() -> None:
+    with TopologyTestDriver(ticking(), start_ms=1_000) as driver:
+        driver.topic("in").pipe("k", "v", timestamp_ms=25)
+        assert driver.topic("out").read_pairs() == [("k", "v"), ("stream", "25")]
+        assert driver.metrics()["commits"] == 1
+        driver.advance_wall_clock(9)
+        assert driver.topic("out").is_empty
+        driver.advance_wall_clock(ms=26)
+        assert driver.topic("out").read_pairs() == [("wall", "1035")]
+
+
+def test_what_an_error_ends_is_rolled_back_and_a_restart_meets_it_again() -> None:
+    app = App("failing")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(int, value=serdes.int64).to("out")
+    with TopologyTestDriver(app) as driver:
+        with pytest.raises(StreamsError, match=r"in\[0\]@0.*invalid literal"):
+            driver.topic("in").pipe("k", "one")
+        assert driver.topic("out").is_empty
+        with pytest.raises(StreamsError, match=r"has stopped.*invalid literal.*restart"):
+            driver.topic("in").pipe("k", "2")
+        with pytest.raises(StreamsError, match="invalid literal"):
+            driver.restart()
+
+
+def test_a_handler_of_the_settings_makes_dead_letters() -> None:
+    app = App("dead", processing_handler=dead_letter("lost"))
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(int, value=serdes.int64).to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe_many([("k", "one"), ("k", "2")])
+        assert driver.topic("out").read_values() == [2]
+        (letter,) = driver.dead_letters("lost")
+        assert (letter.key, letter.value) == (b"k", b"one")
+        assert ("__streams.errors.topic", b"in") in letter.headers
+        assert driver.dead_letters("lost") == []
+        assert driver.dropped == 1
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
+def test_every_guarantee_commits(guarantee: str) -> None:
+    with TopologyTestDriver(counting(processing_guarantee=guarantee)) as driver:
+        driver.topic("in").pipe_many([("k", "x")] * 2)
+        driver.restart()
+        driver.topic("in").pipe("k", "x")
+        assert driver.topic("out").read_values() == [1, 2, 3]
+
+
+def test_a_ledger_names_what_each_transaction_wrote() -> None:
+    with TopologyTestDriver(counting(ledger=True)) as driver:
+        driver.topic("in").pipe("k", "x")
+        (entry,) = driver.topic("counting-ledger").read_values()
+        assert b'"out":{"0":[[0,0]]}' in entry
+
+
+def test_a_store_without_a_changelog_is_read_too() -> None:
+    store = Store.in_memory("c", logged=False)
+    with TopologyTestDriver(counting(store)) as driver:
+        driver.topic("in").pipe("k", "x")
+        assert driver.store("c").get("k") == 1
+
+
+def test_headers_and_timestamps_go_through() -> None:
+    with TopologyTestDriver(upper()) as driver:
+        driver.topic("in").pipe("k", "v", timestamp_ms=9, headers=[("trace", b"1")])
+        assert driver.topic("out").read() == Record("k", "V", 9, [("trace", b"1")])
+
+
+def test_state_on_disk_is_gone_with_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with TopologyTestDriver(counting()) as driver:
+        driver.topic("in").pipe("k", "x")
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+    with TopologyTestDriver(upper()):
+        assert not list(tmp_path.iterdir()), "no store needs a disk"
+
+
+def test_wrong_use_is_told_what_there_is() -> None:
+    with pytest.raises(ConfigError, match=r"'line': 2.*there are \['counts-by-word', 'lines'\]"):
+        TopologyTestDriver(word_count(), partitions={"line": 2})
+    with pytest.raises(ValueError, match="0 partitions"):
+        TopologyTestDriver(word_count(), partitions={"lines": 0})
+    driver = TopologyTestDriver(word_count())
+    with pytest.raises(ConfigError, match=r"no topic 'line'; there are \['counts-by-word', "):
+        driver.topic("line")
+    with pytest.raises(ConfigError, match=r"no store 'count'; there are \['counts'\]"):
+        driver.store("count")
+    with pytest.raises(ConfigError, match=r"no step reads topic 'counts-by-word': pipe to one of"):
+        driver.topic("counts-by-word").pipe("k", 1)
+    lines = driver.topic("lines")
+    driver.crash()
+    with pytest.raises(StoreUnavailable, match=r"has crashed: driver\.restart\(\)"):
+        driver.store("counts").get("k")
+    driver.close()
+    driver.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        lines.pipe("k", "v")
