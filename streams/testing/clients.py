@@ -10,9 +10,9 @@ from typing import Any
 from streams.membership.transactions import Identity
 from streams.positions import Committed, Partition
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.clients.partitioning import partition_of
 from streams.runtime.clients.written import Written
 from streams.testing.cluster import Cluster, Message, Transaction
-from streams.testing.murmur2 import partition_of
 from streams.testing.order import Order
 
 
@@ -143,6 +143,10 @@ class MemoryProducer(DataProducer):
         time_ms = timestamp_ms or self._now_ms()
         pairs = tuple(headers.items() if isinstance(headers, dict) else headers or ())
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
+
+    def partition_count(self, topic: str) -> int:
+        self._cluster.create(topic, 1)
+        return self._cluster.partition_counts[topic]
 
     def _partition(self, topic: str, key: bytes | None) -> int:
         count = self._cluster.partition_counts[topic]

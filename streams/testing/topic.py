@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from streams.errors import ConfigError, SerdeError
 from streams.positions import Partition
 from streams.processor.record import Headers, Record
+from streams.runtime.clients.partitioning import partition_of
 from streams.serdes import Serde
 from streams.testing.cluster import Cluster, Message
-from streams.testing.murmur2 import partition_of
 
 Piped = Record[Any, Any] | tuple[Any, ...]
 """A record, or key, value and, where they are wanted, timestamp in ms and headers."""
