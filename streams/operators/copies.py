@@ -7,6 +7,7 @@ object, user code above all, could change what is written. Numbers, text and the
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from state.entry import SCALARS
@@ -18,6 +19,8 @@ Copied = Callable[[Any], Any]
 
 def copier(serde: Serde[Any]) -> Copied:
     """A function that returns another object of the same value; what can't be changed as it is."""
+    if serde.binder is not None:
+        return deepcopy  # of no topic: its bytes would ask a schema registry
     serialize, deserialize = serde.serialize, serde.deserialize
 
     def copied(value: Any) -> Any:

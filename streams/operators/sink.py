@@ -10,6 +10,8 @@ from streams.handling import Stage
 from streams.processor.record import Record
 from streams.topology.nodes import Context, Emit, SinkNode
 
+Serialize = Callable[[Any], bytes]
+
 _BY_KEY = -1
 """librdkafka chooses the partition: murmur2 of the key, as Kafka's own producer does."""
 _FIRST_MS = 1
@@ -62,7 +64,7 @@ def _to_chosen(node: SinkNode, context: Context) -> Emit:
     """Topic or partition are a function of the record (KIP-303)."""
     topic_of = _chosen_topic(node, context)
     partition_of = _chosen_partition(node, context)
-    serialize_key, serialize_value = node.key.serialize, node.value.serialize
+    serializers = _serializers(node)
     produce = context.produce
     refused = _refusing(node, context)
     by_key = node.partitioner is None
@@ -76,6 +78,7 @@ def _to_chosen(node: SinkNode, context: Context) -> Emit:
             refused(error, key, value, topic)
             return
         try:
+            serialize_key, serialize_value = serializers(topic)
             key_bytes = None if key is None else serialize_key(key)
             value_bytes = None if value is None else serialize_value(value)
         except Exception as error:
@@ -124,6 +127,20 @@ def _chosen_partition(node: SinkNode, context: Context) -> Callable[[Any, Any, s
         return partition
 
     return partition_of
+
+
+def _serializers(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:
+    """What writes the keys and values of a topic, made when its first record comes."""
+    known: dict[str, tuple[Serialize, Serialize]] = {}
+
+    def serializers(topic: str) -> tuple[Serialize, Serialize]:
+        found = known.get(topic)
+        if found is None:
+            key, value = node.key.for_topic(topic, "key"), node.value.for_topic(topic, "value")
+            found = known[topic] = key.serialize, value.serialize
+        return found
+
+    return serializers
 
 
 def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streams.errors import TopologyError
-from streams.topology.finish import finished
+from streams.topology.finish import changelog, finished
 from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
 
 _TOPIC_NAME_MAX = 249
@@ -61,7 +61,7 @@ class Topology:
 
     def changelog(self, store: str) -> str:
         """The changelog topic of a store."""
-        return f"{self.application_id}-{store}-changelog"
+        return changelog(self.application_id, store)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
         """How many partitions each source topic has: `inputs` as they are, repartition topics the

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from streams.operators.filter import drop
 from streams.topology.nodes import (
@@ -17,12 +18,25 @@ from streams.topology.nodes import (
     RepartitionNode,
     SinkNode,
     SourceNode,
+    StoreSpec,
 )
+
+B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
 
 
 def finished(application_id: str, graph: Graph) -> Graph:
-    """`graph` with each RepartitionNode as a filter, a sink and a source."""
-    return rewritten(graph, lambda node: _expanded(application_id, node))
+    """`graph` with each RepartitionNode as a filter, a sink and a source, and every serde bound to
+    the topic that it reads or writes: a store's to its changelog, if it has one or not."""
+    whole = rewritten(graph, lambda node: _expanded(application_id, node))
+    bound = rewritten(whole, lambda node: [_bound(node)])
+    stores = bound.stores
+    stores |= {name: _on(changelog(application_id, name), stores[name]) for name in stores}
+    return bound
+
+
+def changelog(application_id: str, store: str) -> str:
+    """The changelog topic of a store."""
+    return f"{application_id}-{store}-changelog"
 
 
 def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
@@ -43,6 +57,18 @@ def _behind(node: Node, now: Mapping[Node, Node]) -> Node:
     if isinstance(node, ProcessorNode):
         return replace(node, parents=parents, stores=tuple(node.stores))
     return replace(node, parents=parents)
+
+
+def _bound(node: Node) -> Node:
+    """Where a function chooses the topic, the sink binds its serdes."""
+    if isinstance(node, SourceNode | SinkNode) and isinstance(node.topic, str):
+        return _on(node.topic, node)
+    return node
+
+
+def _on(topic: str, of: B) -> B:
+    key, value = of.key.for_topic(topic, "key"), of.value.for_topic(topic, "value")
+    return replace(of, key=key, value=value)
 
 
 def _expanded(application_id: str, node: Node) -> Iterable[Node]:

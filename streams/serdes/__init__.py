@@ -1,0 +1,33 @@
+"""Serdes: how keys and values become bytes and back."""
+
+from streams.serdes.changing import changed
+from streams.serdes.json_objects import JsonSerde, json
+from streams.serdes.pickled import pickle
+from streams.serdes.plain import (
+    bytes,  # noqa: A004  the public name
+    float64,
+    int32,
+    int64,
+    none,
+    string,
+)
+from streams.serdes.serde import Field, Serde, of
+from streams.serdes.windows import session_windowed, windowed
+
+__all__ = [
+    "Field",
+    "JsonSerde",
+    "Serde",
+    "bytes",
+    "changed",
+    "float64",
+    "int32",
+    "int64",
+    "json",
+    "none",
+    "of",
+    "pickle",
+    "session_windowed",
+    "string",
+    "windowed",
+]

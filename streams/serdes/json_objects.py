@@ -1,0 +1,39 @@
+"""JSON by orjson, as dicts and lists or as dataclasses."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+from typing import Any, TypeVar, overload
+
+import orjson
+
+from streams.serdes.building import builder
+from streams.serdes.serde import Serde
+
+T = TypeVar("T")
+
+
+class JsonSerde(Serde[Any]):
+    """JSON by orjson. Called with a dataclass it gives a serde that builds that dataclass."""
+
+    @overload
+    def __call__(self, type: None = None) -> Serde[Any]: ...
+    @overload
+    def __call__(self, type: type[T]) -> Serde[T]: ...
+    def __call__(self, type: Any = None) -> Serde[Any]:  # noqa: A002  the public name
+        """Raises TypeError if `type` is no dataclass, or has a field that JSON can't tell."""
+        if type is None:
+            return self
+        if not (isinstance(type, builtins.type) and dataclasses.is_dataclass(type)):
+            raise TypeError(f"serdes.json takes a dataclass, got {type!r}")
+        build, loads = builder(type), orjson.loads
+
+        def deserialize(data: bytes) -> Any:
+            return build(loads(data))
+
+        return Serde(f"json({type.__name__})", orjson.dumps, deserialize)
+
+
+# orjson's own functions: one in Python around them would cost as much again for small values.
+json = JsonSerde("json", orjson.dumps, orjson.loads)

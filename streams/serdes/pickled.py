@@ -1,0 +1,21 @@
+"""Pickle: any Python object, between programs that trust each other.
+
+**Reading a pickle runs what it says.** Whoever can write to the topic can run code of theirs in
+every process that reads it. Use this where nobody else writes: for stores and internal topics, on
+a cluster that is yours alone; and `json` or a schema anywhere else. Two more warnings: equal
+objects may have different pickles, so don't use it for keys; and what was pickled names its class
+by module, so a class that moved or changed its fields makes old records and stores unreadable.
+"""
+
+from __future__ import annotations
+
+import pickle as library
+from functools import partial
+from typing import Any
+
+from streams.serdes.serde import Serde
+
+_PROTOCOL = 5
+"""Of all Python versions from 3.8: named here, so that workers of two versions write the same."""
+
+pickle: Serde[Any] = Serde("pickle", partial(library.dumps, protocol=_PROTOCOL), library.loads)

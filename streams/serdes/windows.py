@@ -1,0 +1,114 @@
+"""Windowed keys as they lie in a topic, for Kafka Streams' own deserialisers to read.
+
+    time window   key, start (int64)
+    session       key, end (int64), start (int64)
+
+Big-endian, in ms. Changelogs of window stores have a sequence number more (`state.keys`). Source:
+TimeWindowedSerializer, SessionWindowedSerializer, and what they call of WindowKeySchema and
+SessionKeySchema. No bytes at all are read as None, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from state.keys import (
+    SESSION_SUFFIX_BYTES,
+    TIME_MAX,
+    pack_session,
+    pack_time,
+    unpack_session,
+    unpack_time,
+)
+from state.windowed import Windowed
+from streams.durations import Duration, duration_ms
+from streams.serdes.serde import Field, Serde, shown
+
+K = TypeVar("K")
+
+_TIME_BYTES = 8
+
+
+def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed[K]]:
+    """Keys in time windows of `size_ms` (or a timedelta); `inner` is the serde of the key itself.
+
+    The end of a window is not written: it is computed from the size. Without one it is 2**63 - 1.
+    Raises ValueError for a size that is none or is not above 0.
+    """
+    size = TIME_MAX if size_ms is None else duration_ms(size_ms, "size_ms")
+    if size == 0:
+        raise ValueError("serdes.windowed needs a window's size above 0 ms")
+    serialize_key, deserialize_key = inner.serialize, inner.deserialize
+
+    def serialize(key: Windowed[K]) -> bytes:
+        if type(key) is not Windowed or key.key is None or not 0 <= key.start_ms <= TIME_MAX:
+            raise _unfit(key)
+        return serialize_key(key.key) + pack_time(key.start_ms)
+
+    def deserialize(data: bytes) -> Any:
+        if not data:
+            return None
+        (start_ms,) = unpack_time(_suffix(data, _TIME_BYTES))
+        if start_ms < 0:
+            raise ValueError(f"the start of a window must not be negative, got {start_ms}")
+        return Windowed(
+            deserialize_key(data[:-_TIME_BYTES]), start_ms, min(start_ms + size, TIME_MAX)
+        )
+
+    name = f"windowed({inner.name})" if size_ms is None else f"windowed({inner.name}, {size})"
+    return _composed(name, serialize, deserialize, inner, lambda bound: windowed(bound, size_ms))
+
+
+def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
+    """Keys in sessions; `inner` is the serde of the key itself."""
+    serialize_key, deserialize_key = inner.serialize, inner.deserialize
+
+    def serialize(key: Windowed[K]) -> bytes:
+        if (
+            type(key) is not Windowed
+            or key.key is None
+            or not 0 <= key.start_ms <= key.end_ms <= TIME_MAX
+        ):
+            raise _unfit(key)
+        return serialize_key(key.key) + pack_session(key.end_ms, key.start_ms)
+
+    def deserialize(data: bytes) -> Any:
+        if not data:
+            return None
+        end_ms, start_ms = unpack_session(_suffix(data, SESSION_SUFFIX_BYTES))
+        if not 0 <= start_ms <= end_ms:
+            raise ValueError(f"a session can't go from {start_ms} to {end_ms}")
+        return Windowed(deserialize_key(data[:-SESSION_SUFFIX_BYTES]), start_ms, end_ms)
+
+    name = f"session_windowed({inner.name})"
+    return _composed(name, serialize, deserialize, inner, session_windowed)
+
+
+def _composed(
+    name: str,
+    serialize: Callable[[Windowed[K]], bytes],
+    deserialize: Callable[[bytes], Any],
+    inner: Serde[K],
+    around: Callable[[Serde[K]], Serde[Windowed[K]]],
+) -> Serde[Windowed[K]]:
+    """Where `inner` is bound to a topic, so is what is around it."""
+
+    def bind(topic: str, field: Field) -> Serde[Windowed[K]]:
+        return around(inner.for_topic(topic, field))
+
+    return Serde(name, serialize, deserialize, None if inner.binder is None else bind)
+
+
+def _suffix(data: bytes, length: int) -> bytes:
+    if len(data) < length:
+        raise ValueError(f"needs a key and {length} bytes of its window, got {len(data)} bytes")
+    return data[-length:]
+
+
+def _unfit(key: Any) -> Exception:
+    if type(key) is not Windowed:
+        return TypeError(f"needs a Windowed key, got {shown(key)}")
+    return ValueError(
+        f"needs a key, and a window that does not begin before 0 or end before it begins, got {key}"
+    )
