@@ -110,9 +110,3 @@ def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
     if not isinstance(serde, Serde):
         raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
     return serde
-
-
-def callable_for(step: str, function: object) -> None:
-    """Raises TopologyError, naming the step, if `function` can't be called."""
-    if not callable(function):
-        raise TopologyError(f"step {step!r} needs a function, got {function!r}")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
-from streams.dsl.builder import Builder, callable_for, known
+from streams.dsl.builder import Builder, known
+from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.dsl.table import Table
 from streams.errors import TopologyError
@@ -60,7 +61,7 @@ class Grouped(Generic[K, V]):
         """The values of each key combined: `reducer(old, new)`. A key's first value is taken as it
         is; None deletes the key."""
         step = self._builder.graph.name("KSTREAM-REDUCE", name)
-        callable_for(step, reducer)
+        callable_for(step, reducer, ("old", "new"))
         value = known(self._value, "value", step)
         return self._folded("KSTREAM-REDUCE", reducing(reducer), value, store, name)
 
@@ -80,8 +81,8 @@ class Grouped(Generic[K, V]):
         next record begins anew.
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
-        for function in (initializer, aggregator):
-            callable_for(step, function)
+        callable_for(step, initializer, ())
+        callable_for(step, aggregator, ("key", "value", "aggregate"))
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         fold = aggregating(initializer, aggregator)

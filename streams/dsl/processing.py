@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streams.dsl.builder import Builder, callable_for
+from streams.dsl.builder import Builder
+from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.errors import TopologyError
 from streams.operators.process import Factory
@@ -22,6 +23,11 @@ def processor_stores(
     Makes two processors to look at: each task needs one of its own (Kafka Streams checks the same).
     Raises TopologyError naming the step.
     """
+    if isinstance(factory, Processor):
+        raise TopologyError(
+            f"step {step!r} needs a Processor's class, or a function that makes one, and got "
+            f"{factory!r}: each task needs one of its own"
+        )
     callable_for(step, factory)
     try:
         one, other = factory(), factory()

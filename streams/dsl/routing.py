@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from streams.dsl.builder import callable_for, known
+from streams.dsl.builder import known
+from streams.dsl.functions import KEY_VALUE, callable_for
 from streams.errors import TopologyError
 from streams.operators.routing import branch, pass_on
 from streams.serdes import Serde
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """Kafka's Topic.LEGAL_CHARS and its longest name."""
+_PARTITIONER = (*KEY_VALUE, "partitions")
 
 
 def check_topic(step: str, topic: object) -> None:
@@ -81,7 +83,7 @@ def split(
     if default in branches:
         raise TopologyError(f"step {step!r}: the default {default!r} is one of the branches too")
     for predicate in branches.values():
-        callable_for(step, predicate)
+        callable_for(step, predicate, KEY_VALUE)
     names = {each: f"{step}-{each}" for each in (*branches, default) if each is not None}
     choices = [(predicate, names[each]) for each, predicate in branches.items()]
     operator = branch(choices, None if default is None else names[default])
@@ -113,7 +115,7 @@ def repartitioned(
     if partitions is not None and (type(partitions) is not int or partitions < 1):
         raise TopologyError(f"step {base!r}: partitions={partitions!r}, at least 1 is needed")
     if partitioner is not None:
-        callable_for(base, partitioner)
+        callable_for(base, partitioner, _PARTITIONER)
     node = RepartitionNode(
         name=f"{base}-repartition",
         parents=(stream._node,),
@@ -138,10 +140,12 @@ def written(
 ) -> None:
     graph = stream._builder.graph
     step = graph.name("KSTREAM-SINK", name)
-    if not callable(topic):
+    if callable(topic):
+        callable_for(step, topic, ("record",))
+    else:
         check_topic(step, topic)
     if partitioner is not None:
-        callable_for(step, partitioner)
+        callable_for(step, partitioner, _PARTITIONER)
     graph.add(
         SinkNode(
             name=step,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from streams.dsl.builder import Builder, callable_for
+from streams.dsl.builder import Builder
+from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
 from streams.dsl.grouped import Grouped
 from streams.dsl.materialized import Store
 from streams.dsl.processing import processor_stores
@@ -58,11 +59,11 @@ class Stream(Generic[K, V]):
 
     def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> Stream[K, V]:
         """Call `action(key, value)` for each record and pass the record on."""
-        return self._keeping_both("KSTREAM-PEEK", action, look(action), name)
+        return self._keeping_both("KSTREAM-PEEK", action, look(action), name, returns=False)
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
         """Call `action(key, value)` for each record: the end of this branch."""
-        self._keeping_both("KSTREAM-FOREACH", action, look(action), name)
+        self._keeping_both("KSTREAM-FOREACH", action, look(action), name, returns=False)
 
     def map(
         self,
@@ -85,7 +86,7 @@ class Stream(Generic[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V2]:
         """Any number of records from each: `mapper(key, value)` returns pairs."""
-        node = self._step("KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name)
+        node = self._step("KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, may_yield=True)
         return Stream(self._builder, node, key, value, True)
 
     def map_values(
@@ -96,7 +97,7 @@ class Stream(Generic[K, V]):
         name: str | None = None,
     ) -> Stream[K, V2]:
         """A new value for each record; the value's serde stays unless `value` is given."""
-        node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name)
+        node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE)
         return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
 
     def flat_map_values(
@@ -107,7 +108,9 @@ class Stream(Generic[K, V]):
         name: str | None = None,
     ) -> Stream[K, V2]:
         """Any number of values from each, all with its key."""
-        node = self._step("KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name)
+        node = self._step(
+            "KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name, VALUE, may_yield=True
+        )
         return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
 
     def select_key(
@@ -232,6 +235,8 @@ class Stream(Generic[K, V]):
             write,
             look(lambda key, value: write(f"{begin}{key}, {value}")),
             name,
+            ("line",),
+            returns=False,
         )
 
     def to(
@@ -251,9 +256,16 @@ class Stream(Generic[K, V]):
         written(self, topic, key, value, partitioner, name)
 
     def _keeping_both(
-        self, kind: str, function: object, operator: Operator, name: str | None
+        self,
+        kind: str,
+        function: object,
+        operator: Operator,
+        name: str | None,
+        takes: Sequence[str] = KEY_VALUE,
+        *,
+        returns: bool = True,
     ) -> Stream[K, V]:
-        node = self._step(kind, function, operator, name)
+        node = self._step(kind, function, operator, name, takes, returns=returns)
         return Stream(self._builder, node, self._key, self._value, self._rekeyed)
 
     def _processor(
@@ -269,6 +281,17 @@ class Stream(Generic[K, V]):
             "KSTREAM-PROCESSOR", self._node, operator(factory, used), name=step, stores=used
         )
 
-    def _step(self, kind: str, function: object, operator: Operator, name: str | None) -> Node:
-        callable_for(self._builder.graph.name(kind, name), function)
+    def _step(
+        self,
+        kind: str,
+        function: object,
+        operator: Operator,
+        name: str | None,
+        takes: Sequence[str] = KEY_VALUE,
+        *,
+        returns: bool = True,
+        may_yield: bool = False,
+    ) -> Node:
+        step = self._builder.graph.name(kind, name)
+        callable_for(step, function, takes, returns=returns, may_yield=may_yield)
         return self._builder.step(kind, self._node, operator, name=name)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from streams.dsl.builder import Builder, callable_for
+from streams.dsl.builder import Builder
+from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
 from streams.dsl.materialized import Store
 from streams.operators.table_source import table_source
 from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
@@ -106,7 +107,7 @@ class Table(Generic[K, V]):
     ) -> Table[K, Any]:
         builder = self._builder
         step = builder.graph.name(kind, name)
-        callable_for(step, function)
+        callable_for(step, function, KEY_VALUE if filters else VALUE)
         spec = None
         if store is not None:
             spec = builder.own_store(store, step, self._key, value, kinds=KINDS)

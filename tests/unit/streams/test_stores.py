@@ -154,7 +154,7 @@ def one_store_for_two_counts(app: App) -> Any:
         (with_processor(Demanding), "'ask' can't make a processor: .*Demanding.* 'what'"),
         (with_processor(lambda: "x"), "'ask' needs a Processor, and .* made 'x'"),
         (with_processor(lambda: ONE), "'ask': .* returned the same processor twice"),
-        (with_processor(ONE), "'ask' needs a function, got .*Bare"),
+        (with_processor(ONE), "'ask' needs a Processor's class, .* got .*Bare"),
         (lambda app: app.add_store("seen"), "add_store takes a Store, got 'seen'"),
         (lambda app: app.add_store(Store.persistent("s")), "'s' of step 'add_store' needs a key"),
         (in_another_kind, "step 'tally' needs a key-value store, and 'w' is a window store"),
