@@ -4,7 +4,8 @@
         driver = topology_driver(app, partitions={"lines": 4})
         driver.topic("lines").pipe("k", "to be or not to be")
 
-Nothing of it is imported before a test asks for it.
+Nothing of it is imported before a test asks for it: so this module lies beside the packages, since
+to import one of `streams` is to import all of it.
 """
 
 from __future__ import annotations

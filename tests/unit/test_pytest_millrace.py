@@ -1,0 +1,59 @@
+"""The fixture `topology_driver`, in a pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).parents[2]
+PLUGIN = "pytest_millrace"
+
+TESTS = """
+from streams import App, serdes
+
+made = []
+
+def upper():
+    app = App("upper")
+    app.stream("in", key=serdes.string, value=serdes.string).map_values(str.upper).to("out")
+    return app
+
+def test_a_driver_for_each_application(topology_driver):
+    for partitions in (1, 2):
+        driver = topology_driver(upper(), partitions={"in": partitions}, seed=7)
+        driver.topic("in").pipe("k", "v")
+        assert driver.topic("out").read_values() == ["V"]
+        made.append(driver)
+
+def test_they_are_closed_when_the_test_ends():
+    assert [driver.is_closed for driver in made] == [True, True]
+"""
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the plugin that is named, whether or not the installed package brings it as well."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.mark.usefixtures("alone")
+def test_it_makes_drivers_and_closes_them(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS)
+    result = pytester.runpytest_subprocess("-p", PLUGIN, "--strict-markers", "-W", "error")
+    result.assert_outcomes(passed=2)
+
+
+def test_it_costs_nothing_where_no_test_asks_for_it() -> None:
+    script = f"import sys, {PLUGIN}; sys.exit('streams' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=60)
+
+
+def test_the_package_declares_the_plugin_to_pytest() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert PLUGIN in project["entry-points"]["pytest11"].values()
