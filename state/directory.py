@@ -3,6 +3,7 @@
     <state_dir>/<application.id>/
         millrace.json       the format of what is here, and the application that it belongs to
         process-<n>/id      a UUID, kept for the worker slot n; the slot is held by a lock on it
+        process-<n>/global/<store>/   the slot's own copy of a global table
         <task>/.lock        held by the process that runs the task; says which
         <task>/<store>/     the store's database; none for a store in memory
         .removed-<task>-*   on its way out
@@ -140,6 +141,10 @@ class StateDirectory:
         """Own the directory of `task`. Raises DirectoryLocked, which names the holder, while
         another process does, or another lock of this one."""
         return Lock(self.path / task / LOCK_FILE, self._owner)
+
+    def global_path(self, slot: int, store: str) -> Path:
+        """Where the worker of a slot keeps its own copy of a global table."""
+        return self.path / f"process-{slot}" / "global" / store
 
     def store_path(self, task: str, store: str) -> Path:
         return self.path / task / store

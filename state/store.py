@@ -20,6 +20,7 @@ class Checkpoint:
     `written_ms` is the time of the write that brought it, by the wall clock; 0 if nobody noted it.
     `stream_time_ms` is the largest time that a store which forgets by time has seen; -1 if none.
     `layout` says how keys lie on disk (`state.layout`); empty: as they are in the changelog.
+    `positions` are, for a copy of a whole topic, those of its partitions by number.
     """
 
     position: int
@@ -27,6 +28,7 @@ class Checkpoint:
     written_ms: int = 0
     stream_time_ms: int = -1
     layout: str = ""
+    positions: tuple[int, ...] = ()
 
 
 class Disk(Protocol):

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from streams import signals
 from streams.config import StreamsConfig, check_ports, joined, load_config
 from streams.dsl.builder import Builder
+from streams.dsl.global_table import GlobalTable, global_table_of
 from streams.dsl.materialized import Store
 from streams.dsl.routing import check_topic
 from streams.dsl.stream import Stream
@@ -83,10 +84,7 @@ class App:
     ) -> Stream[Any, Any]:
         graph = self._builder.graph
         step = graph.name("KSTREAM-SOURCE", name)
-        check_topic(step, topic)
-        for what, serde in (("key", key), ("value", value)):
-            if not isinstance(serde, Serde):
-                raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
+        _check_source(step, topic, key, value)
         node = SourceNode(name=step, topic=topic, key=key, value=value)
         graph.add(node)
         return Stream(self._builder, node, key, value)
@@ -105,6 +103,21 @@ class App:
         source = None if name is None else f"{name}-source"
         records = self._source(topic, key, value, source)
         return table_of(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: Serde[K],
+        value: Serde[V],
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> GlobalTable[K, V]:
+        """The latest value of each key of a topic, the whole of it on every worker: for look-ups by
+        any key. What a record finds depends on when it is processed."""
+        step = self._builder.graph.name("KSTREAM-GLOBALTABLE", name)
+        _check_source(step, topic, key, value)
+        return global_table_of(self._builder, topic, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
         """A store that processors name in `stores`; it needs its serdes. Raises TopologyError."""
@@ -189,6 +202,13 @@ class App:
             signals.end(1)
         finally:
             signals.ended_in_time()
+
+
+def _check_source(step: str, topic: object, key: object, value: object) -> None:
+    check_topic(step, topic)
+    for what, serde in (("key", key), ("value", value)):
+        if not isinstance(serde, Serde):
+            raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
 
 
 def report(error: UserError) -> int:

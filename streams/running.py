@@ -28,6 +28,7 @@ from streams.runtime.assignment import check_inputs
 from streams.runtime.cleaning import Cleaning
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
+from streams.runtime.globals import GlobalTables, ReadOnly, open_replicas
 from streams.runtime.host import ThreadHost
 from streams.runtime.internal_topics import LEDGER
 from streams.runtime.offsets import check_sizes
@@ -100,6 +101,7 @@ class RunningApp:
             except StateError as error:
                 raise ConfigError(str(error)) from error
             exits.callback(slot.release)
+            memory = MemoryBudget(config.rocksdb_memory_max_bytes)
             worker = Worker(
                 id=str(slot.id),
                 topology=topology,
@@ -109,9 +111,11 @@ class RunningApp:
                 host=self._host,
                 dial=Dialing(config, servers, self._host, self._stop),
                 stop=self._stop,
-                memory=MemoryBudget(config.rocksdb_memory_max_bytes),
+                memory=memory,
                 restore_listener=restore_listener,
+                globals=self._global_tables(clients, directory, slot.number, memory, exits),
             )
+            self._globals = worker.globals
             self._thread_states: dict[int, str] = {}
             self._threads = [
                 self._thread(worker, each, reached) for each in range(config.num_stream_threads)
@@ -127,6 +131,7 @@ class RunningApp:
         self._threads_left = len(self._threads)
         for thread in self._threads:
             thread.start()
+        self._copying = self._host.spawn("global-tables", self._copy_globals)
         self._watching = self._host.spawn("watchdog", self._watchdog.run)
         cleaning = Cleaning(
             directory,
@@ -165,9 +170,11 @@ class RunningApp:
                 totals[name] = totals.get(name, 0) + value
         return totals
 
-    def store(self, name: str) -> LocalStore:
+    def store(self, name: str) -> LocalStore | ReadOnly:
         """A view of a store, to read what this worker's tasks have committed: see
         `streams.queries.local`. Raises ConfigError for a store that the topology doesn't have."""
+        if self._globals is not None and (copy := self._globals.read(name)) is not None:
+            return copy
         specs = {spec.name: spec for sub in self._topology.subtopologies for spec in sub.stores}
         if name not in specs:
             raise ConfigError(f"there is no store {name!r}; there are {sorted(specs)}")
@@ -217,6 +224,9 @@ class RunningApp:
         if any(thread.is_alive() for thread in self._threads):
             raise NotClosed(f"not closed after {timeout:g} s: {self._what_goes_on()}")
         self._watching.join()
+        self._copying.join(max(deadline_s - self._host.monotonic_s(), 0.0))
+        if self._copying.is_alive():
+            raise NotClosed(f"not closed after {timeout:g} s: global tables are being copied")
         self._exits.close()
         if self._error is not None:
             raise self._error
@@ -251,6 +261,41 @@ class RunningApp:
             ended=partial(self._thread_ended, number),
             reached=reached,
         )
+
+    def _global_tables(
+        self,
+        clients: Clients,
+        directory: StateDirectory,
+        slot: int,
+        memory: MemoryBudget,
+        exits: ExitStack,
+    ) -> GlobalTables | None:
+        """Open the copies of the global tables, in this worker's own part of the directory."""
+        tables = self._topology.global_tables
+        if not tables:
+            return None
+        replicas = open_replicas(tables, lambda store: directory.global_path(slot, store), memory)
+        for replica in replicas.values():
+            exits.callback(replica.close)
+        return GlobalTables(
+            tables,
+            replicas,
+            consumer=lambda: clients.restore_consumer("global"),
+            admin=clients.admin(),
+            host=self._host,
+            handler=self._config.handlers.deserialization,
+            timeout_ms=self._config.task_timeout_ms,
+        )
+
+    def _copy_globals(self) -> None:
+        try:
+            if self._globals is not None:
+                self._globals.run(self._stop)
+        except UserError as error:
+            self._failed(error)
+        except Exception as error:
+            log.exception("the global tables ended")
+            self._failed(StreamsError(f"the global tables ended: {error!r}"))
 
     def _endpoints(self, number: int) -> Iterator[Endpoint]:
         """What listens, by the settings. Raises ConfigError where a port can't be had."""

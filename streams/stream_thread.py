@@ -108,6 +108,8 @@ class StreamThread:
     def _run_loops(self) -> None:
         """Until a stop, or an error that ends the worker."""
         worker, back_off = self._worker, BackOff()
+        if worker.globals is not None and not worker.globals.wait(worker.stop):
+            return
         while True:
             began_s = worker.host.monotonic_s()
             self._answer = Uncaught.SHUTDOWN_CLIENT

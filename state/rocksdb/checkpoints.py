@@ -12,6 +12,7 @@ _TOPIC_ID = b"topic-id"
 _WRITTEN_MS = b"written-ms"
 _STREAM_TIME_MS = b"stream-time"
 _LAYOUT = b"layout"
+_POSITIONS = b"positions"
 
 
 def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
@@ -26,6 +27,7 @@ def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
         _integer(written) if written else 0,
         _integer(stream_time) if stream_time else -1,
         (get(_LAYOUT) or b"").decode(),
+        tuple(map(int, (get(_POSITIONS) or b"").split())),
     )
 
 
@@ -38,6 +40,8 @@ def put(batch: Any, checkpoint: Checkpoint, family: Any) -> None:
         batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), family)
     if checkpoint.layout:
         batch.put(_LAYOUT, checkpoint.layout.encode(), family)
+    if checkpoint.positions:
+        batch.put(_POSITIONS, " ".join(map(str, checkpoint.positions)).encode(), family)
 
 
 def _integer(stored: bytes) -> int:

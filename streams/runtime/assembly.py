@@ -22,6 +22,7 @@ from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
+from streams.runtime.globals import GlobalTables
 from streams.runtime.host import Event, Host
 from streams.runtime.ledger import Ledger
 from streams.runtime.loop import StreamLoop
@@ -55,6 +56,7 @@ class Worker:
     memory: MemoryBudget | None = None
     """Of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
+    globals: GlobalTables | None = None
 
 
 def _ledger(worker: Worker) -> Ledger | None:
@@ -129,6 +131,7 @@ def stream_loop(
                 memory=worker.memory,
                 cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
                 storing=lambda: reached(Step.STORING),
+                global_views=None if worker.globals is None else worker.globals.views(),
                 failures=Failures(
                     config.handlers,
                     counters=counters,

@@ -23,7 +23,8 @@ def check_inputs(
     topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
 ) -> None:
     """Raises ConfigError naming the input, output and dead-letter topics that don't exist."""
-    missing = [topic for topic in topology.input_topics if topic not in counts]
+    read = (*topology.input_topics, *(table.topic for table in topology.global_tables))
+    missing = [topic for topic in read if topic not in counts]
     sinks = {
         s.topic_name
         for sub in topology.subtopologies

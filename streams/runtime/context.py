@@ -11,6 +11,7 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigr
 from streams.handling import Stage
 from streams.runtime.clients import DataProducer
 from streams.runtime.failures import Failures
+from streams.runtime.globals import ReadOnly
 from streams.runtime.punctuation import Punctuations
 
 COMMIT = "the results of a commit"
@@ -22,6 +23,8 @@ class TaskContext:
 
     __slots__ = (
         "_failures",
+        "_global_views",
+        "_globals",
         "_partition_count",
         "_partition_counts",
         "_stores",
@@ -50,6 +53,7 @@ class TaskContext:
         *,
         stream_time_ms: int,
         now_ms: Callable[[], int],
+        global_views: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         self.task_name = task_name
         self.produce = producer.produce
@@ -72,6 +76,8 @@ class TaskContext:
         self.starters: list[Callable[[], None]] = []
         self.closers: list[Callable[[], None]] = []
         self._stores = stores
+        self._global_views = global_views or {}
+        self._globals: dict[str, Any] = {}
         self._failures = failures
         for store in stores.values():
             store.clock = self.timestamp_ms
@@ -111,6 +117,11 @@ class TaskContext:
 
     def store(self, name: str) -> Any:
         return self._stores[name]
+
+    def global_store(self, name: str) -> Any | None:
+        if name not in self._globals and name in self._global_views:
+            self._globals[name] = ReadOnly(name, self._global_views[name]())
+        return self._globals.get(name)
 
     def schedule(
         self, interval_ms: int, callback: Callable[[int], None], clock: str

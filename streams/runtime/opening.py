@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
@@ -57,6 +58,7 @@ class Opener:
         memory: MemoryBudget | None = None,
         cache: ObjectCache | None = None,
         storing: Callable[[], object] | None = None,
+        global_views: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -67,6 +69,7 @@ class Opener:
         self._memory = memory
         self._cache = cache
         self._storing = storing
+        self._global_views = global_views
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -109,6 +112,7 @@ class Opener:
             unlogged=unlogged,
             lock=lock,
             failures=self._failures,
+            global_views=self._global_views,
         )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:

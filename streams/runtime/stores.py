@@ -28,6 +28,13 @@ _RETENTION_MS = 86_400_000
 """Of windows and sessions that don't say: a day, as in Kafka Streams."""
 
 
+def codecs_of(spec: StoreSpec) -> Codecs:
+    """How a store's keys and values become bytes."""
+    return Codecs(
+        spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
+    )
+
+
 def open_store(
     spec: StoreSpec,
     disk: Disk,
@@ -40,9 +47,7 @@ def open_store(
     `cache` is shared by the stores of a thread; by default nothing outlives a transaction. `clock`
     is the time in ms of a write that is given none: that of the record being processed.
     """
-    codecs = Codecs(
-        spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
-    )
+    codecs = codecs_of(spec)
     size_ms = spec.window_size_ms or 0
     retention_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
     match spec.kind:

@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import Enum, auto
+from typing import Any
 
 from state.errors import Corrupt
 from state.locks import Lock
@@ -97,6 +98,7 @@ class Task:
         lock: Lock,
         unlogged: Mapping[str, StateStore] | None = None,
         failures: Failures = FAILING,
+        global_views: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         self.name = name
         self.partitions = partitions
@@ -116,6 +118,7 @@ class Task:
         self._subtopology = subtopology
         self._context: TaskContext | None = None
         self._failures = failures
+        self._global_views = global_views
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
@@ -166,6 +169,7 @@ class Task:
             self._failures,
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
+            global_views=self._global_views,
         )
         with self._corrupt_is_named():  # processors may read their stores as they are started
             topics = compile_subtopology(self._subtopology, self._context)

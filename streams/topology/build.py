@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from streams.errors import TopologyError
 from streams.topology.finish import changelog, finished
-from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.nodes import (
+    GlobalTableSpec,
+    Graph,
+    Node,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+)
 
 _TOPIC_NAME_MAX = 249
 """Kafka's Topic.MAX_NAME_LENGTH."""
@@ -42,6 +50,7 @@ class Topology:
 
     application_id: str
     subtopologies: tuple[Subtopology, ...]
+    global_tables: tuple[GlobalTableSpec, ...] = ()
 
     @property
     def source_topics(self) -> tuple[str, ...]:
@@ -88,13 +97,15 @@ def build(application_id: str, graph: Graph) -> Topology:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
     graph = finished(application_id, graph)
     _unique("step", (node.name for node in graph.nodes))
-    _unique("source topic", (n.topic for n in graph.nodes if isinstance(n, SourceNode)))
+    copied = [table.topic for table in graph.global_tables.values()]
+    read = [node.topic for node in graph.nodes if isinstance(node, SourceNode)]
+    _unique("source topic", (*read, *copied))
     _every_store_is_declared_and_used(graph)
     subtopologies = tuple(
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
         for number, nodes in enumerate(_connected(graph.nodes))
     )
-    topology = Topology(application_id, subtopologies)
+    topology = Topology(application_id, subtopologies, tuple(graph.global_tables.values()))
     for name in graph.stores:
         if len(topology.changelog(name)) > _TOPIC_NAME_MAX:
             raise TopologyError(

@@ -8,14 +8,21 @@ JSON it can be read back by a later version, which then knows what the earlier o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from streams.errors import ConfigError
 from streams.topology.build import Subtopology, Topology
-from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.nodes import (
+    GlobalTableSpec,
+    Node,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+)
 
 FORMAT = 1
 """Of the JSON. A change that an earlier reader would misunderstand makes it one more."""
@@ -124,8 +131,32 @@ def described(topology: Topology) -> TopologyDescription:
         repartition_topics=tuple(
             RepartitionTopic(name=topic, partitions=declared[topic]) for topic in sorted(declared)
         ),
-        subtopologies=tuple(_subtopology(sub, topology) for sub in topology.subtopologies),
+        subtopologies=(
+            *(_subtopology(sub, topology) for sub in topology.subtopologies),
+            *(
+                _global_table(number, table, topology)
+                for number, table in enumerate(topology.global_tables, len(topology.subtopologies))
+            ),
+        ),
     )
+
+
+def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> DescribedSubtopology:
+    """As Kafka Streams shows it: a source, and a processor that fills the store."""
+    spec, source = table.store, f"{table.name}-source"
+    steps = (
+        Step(
+            kind="source",
+            name=source,
+            successors=(table.name,),
+            topic=table.topic,
+            key=spec.key.name,
+            value=spec.value.name,
+        ),
+        Step(kind="processor", name=table.name, predecessors=(source,), stores=(spec.name,)),
+    )
+    store = _store(replace(spec, logged=False), topology)  # its topic is all that it needs
+    return DescribedSubtopology(number=number, steps=steps, stores=(store,), is_global=True)
 
 
 def _subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:

@@ -6,7 +6,7 @@ described further, and built again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -31,6 +31,8 @@ def finished(application_id: str, graph: Graph) -> Graph:
     bound = rewritten(whole, lambda node: [_bound(node)])
     stores = bound.stores
     stores |= {name: _on(changelog(application_id, name), stores[name]) for name in stores}
+    for name, table in bound.global_tables.items():
+        bound.global_tables[name] = replace(table, store=_on(table.topic, table.store))
     return bound
 
 
@@ -45,17 +47,24 @@ def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
     nodes: list[Node] = []
     now: dict[Node, Node] = {}
     for node in graph.nodes:
-        made = list(change(_behind(node, now)))
+        made = list(change(_behind(node, now, graph.global_tables)))
         nodes += made
         now[node] = made[-1]
     groups = [tuple(now[node] for node in group) for group in graph.copartitioned]
-    return Graph(nodes=nodes, stores=dict(graph.stores), copartitioned=groups)
+    return Graph(
+        nodes=nodes,
+        stores=dict(graph.stores),
+        global_tables=dict(graph.global_tables),
+        copartitioned=groups,
+    )
 
 
-def _behind(node: Node, now: Mapping[Node, Node]) -> Node:
+def _behind(node: Node, now: Mapping[Node, Node], global_tables: Collection[str]) -> Node:
     parents = tuple(now[parent] for parent in node.parents)
     if isinstance(node, ProcessorNode):
-        return replace(node, parents=parents, stores=tuple(node.stores))
+        # The copy of a global table is there for every step, and connects none with another.
+        stores = tuple(name for name in node.stores if name not in global_tables)
+        return replace(node, parents=parents, stores=stores)
     return replace(node, parents=parents)
 
 

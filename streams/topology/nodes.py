@@ -64,6 +64,10 @@ class Context(Protocol):
 
     def store(self, name: str) -> Any: ...
 
+    def global_store(self, name: str) -> Any | None:
+        """The copy of a global table, to read; None if there is none of that name."""
+        ...
+
     def schedule(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
@@ -163,6 +167,15 @@ class StoreSpec:
     """Is handed rocksdict's Options of this store, to change them in place."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalTableSpec:
+    """A topic that every worker has the whole of, in `store`. `name` is its step's."""
+
+    name: str
+    topic: str
+    store: StoreSpec
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
     """One step. Two nodes are never equal: a step is itself."""
@@ -235,6 +248,8 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     stores: dict[str, StoreSpec] = field(default_factory=dict)
     """The declared stores by name."""
+    global_tables: dict[str, GlobalTableSpec] = field(default_factory=dict)
+    """By the names of their stores."""
     copartitioned: list[tuple[Node, ...]] = field(default_factory=list)
     """Groups of steps: what is read upstream of those of one group has equal partition counts."""
     _owners: dict[str, object] = field(default_factory=dict)
@@ -259,6 +274,18 @@ class Graph:
                 "Store through app.add_store"
             )
 
+    def declare_global(self, table: GlobalTableSpec) -> None:
+        """A global table. Raises TopologyError if the name of its store is taken."""
+        if table.store.name in self.stores or table.store.name in self.global_tables:
+            raise TopologyError(
+                f"step {table.name!r}: store {table.store.name!r} is used already: give one of "
+                "them another name"
+            )
+        self._owners[table.store.name] = table
+        self.global_tables[table.store.name] = table
+
     def name(self, kind: str, given: str | None = None) -> str:
         """`given`, or one in Kafka Streams' manner: the kind and a running number."""
-        return given if given is not None else f"{kind}-{len(self.nodes):010}"
+        if given is not None:
+            return given
+        return f"{kind}-{len(self.nodes) + len(self.global_tables):010}"

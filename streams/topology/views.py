@@ -14,7 +14,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from state.entry import ValueAndTimestamp
-from streams.topology.nodes import Binding, Graph, ProcessorNode, StoreKind, StoreSpec
+from streams.topology.nodes import (
+    Binding,
+    GlobalTableSpec,
+    Graph,
+    ProcessorNode,
+    StoreKind,
+    StoreSpec,
+)
 
 Found = ValueAndTimestamp[Any] | None
 Get = Callable[[Any], Found]
@@ -88,6 +95,18 @@ class StoredView:
             return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
 
         return get
+
+
+class GlobalView:
+    """A global table: every task can read it, whatever it is connected to."""
+
+    def __init__(self, table: GlobalTableSpec) -> None:
+        self.table = table
+
+    def get(self, at: Binding) -> Get:
+        copy = at.context.global_store(self.table.store.name)
+        assert copy is not None, f"{self.table.store.name} is declared"
+        return copy.entry  # type: ignore[no-any-return]
 
 
 class SourceView(StoredView):

@@ -70,6 +70,7 @@ class BoundTask:
         self.refused: dict[str, Exception] = {}
         """What producing to a topic raises."""
         self.produced: list[tuple[Any, ...]] = []
+        self.globals: dict[str, Any] = {}
         self.partitions: dict[str, int] = {}
         """How many each topic has."""
         self.chosen: list[int] = []
@@ -138,6 +139,9 @@ class BoundTask:
 
     def store(self, name: str) -> Any:
         return self.stores[name]
+
+    def global_store(self, name: str) -> Any | None:
+        return self.globals.get(name)
 
     def origin(self) -> str:
         return "in[0]@7"

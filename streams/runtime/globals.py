@@ -1,0 +1,316 @@
+"""Global tables: each worker has the whole of a topic to look up in, whatever its partitions.
+
+One thread of the worker copies what is committed, as it comes; the stream threads begin when all is
+there that was there at the start, and read without waiting from then on. So what a record finds
+depends on when it is processed, as in Kafka Streams: a global table takes part in no transaction.
+
+A copy on disk goes on where it stopped. It is made anew where it could lie: by the same rules as a
+store and its changelog (`runtime.changelog`), since a topic that is compacted forgets deletions.
+Source: GlobalStreamThread, GlobalStateManagerImpl.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from state.errors import Corrupt
+from state.key_value import KeyValueStore
+from state.memory import MemoryDisk
+from state.replica import Copied, Replica
+from state.rocksdb import MemoryBudget, RocksDisk
+from state.store import Checkpoint, Disk
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.handling import DeadLetter, ErrorContext, Handler, Stage
+from streams.positions import Partition
+from streams.runtime.changelog import Changelog, begin_at, tombstones_ms
+from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.host import Event, Host
+from streams.runtime.stores import codecs_of
+from streams.topology.nodes import GlobalTableSpec
+
+log = logging.getLogger(__name__)
+
+_RECORDS_MAX = 10_000
+_WAIT_S = 0.1
+_RETRY_S = 0.2
+_REPORT_EVERY_S = 5.0
+
+
+class GlobalTables:
+    """The global tables of one worker. `replicas` by the name of their store: opened, and closed
+    when nobody reads them any more, by the caller.
+
+    `timeout_ms` is how long copying may stand still at the start, or the broker be away.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[GlobalTableSpec],
+        replicas: Mapping[str, Replica],
+        *,
+        consumer: Callable[[], DataConsumer],
+        admin: Admin,
+        host: Host,
+        handler: Handler = "fail",
+        timeout_ms: int = 300_000,
+    ) -> None:
+        self._tables = {table.topic: table for table in tables}
+        self._replicas = replicas
+        self._new_consumer = consumer
+        self._admin = admin
+        self._host = host
+        self._handler = handler
+        self._timeout_s = timeout_ms / 1000
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._caught_up = host.event()
+        self.records = 0
+        """Copied in all."""
+        self.skipped = 0
+        """Of these, what the serdes refused and the handler let pass."""
+
+    def views(self) -> dict[str, Callable[[], Any]]:
+        """What makes a store to read from, of each table by its store's name: one for each task."""
+        return {name: replica.view for name, replica in self._replicas.items()}
+
+    def read(self, name: str) -> ReadOnly | None:
+        """A view of a table by its store's name, for one thread; None if there is none."""
+        return ReadOnly(name, self._replicas[name].view()) if name in self._replicas else None
+
+    def wait(self, stop: Event) -> bool:
+        """Until all is there that was there at the start. False if `stop` came first."""
+        while not self._caught_up.wait(_WAIT_S):
+            if stop.is_set():
+                return False
+        return True
+
+    def run(self, stop: Event) -> None:
+        """Copy until `stop`. Raises StreamsError where a topic can't be read or is not what it
+        was, StateError where a copy can't be written."""
+        if not self._tables:
+            self._caught_up.set()
+            return
+        consumer = self._new_consumer()
+        try:
+            self._begin(consumer, stop)
+            self._catch_up(consumer, stop)
+            while not stop.is_set():
+                self._copy(consumer)
+                self._go_back(consumer)
+        finally:
+            consumer.close()
+
+    def _begin(self, consumer: DataConsumer, stop: Event) -> None:
+        """Find out where each copy goes on, and read from there."""
+        began_s = self._host.monotonic_s()
+        while not stop.is_set():
+            try:
+                changelogs = self._ask()
+                break
+            except OutcomeUnknown as error:
+                if self._host.monotonic_s() - began_s > self._timeout_s:
+                    raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+                stop.wait(_RETRY_S)
+        else:
+            return
+        for table in self._tables.values():
+            consumer.add(self._set_out(table, changelogs[table.topic]))
+
+    def _ask(self) -> dict[str, list[Changelog]]:
+        """Every partition of every topic as the broker has it, in order."""
+        counts = self._admin.partition_counts()
+        if missing := sorted(self._tables.keys() - counts.keys()):
+            raise StreamsError(f"topics {missing} of global tables do not exist: create them")
+        topics = list(self._tables)
+        partitions = [Partition(topic, n) for topic in topics for n in range(counts[topic])]
+        now_ms = self._host.now_ms()
+        ends, starts = self._admin.latest(partitions), self._admin.earliest(partitions)
+        ids, settings = self._admin.topic_ids(topics), self._admin.topic_settings(topics)
+        found: dict[str, list[Changelog]] = {topic: [] for topic in topics}
+        for p in partitions:
+            kept_ms = tombstones_ms(settings[p.topic])
+            found[p.topic].append(Changelog(p, starts[p], ends[p], ids[p.topic], kept_ms, now_ms))
+        return found
+
+    def _set_out(self, table: GlobalTableSpec, parts: list[Changelog]) -> dict[Partition, int]:
+        """Where the copy of a table goes on: from the start, emptied, if it could lie."""
+        replica = self._replicas[table.store.name]
+        try:
+            had = replica.checkpoint()
+        except Corrupt as damage:
+            log.warning("global table %r is copied anew: %s", table.store.name, damage)
+            replica.clear()
+            had = None
+        begins = []
+        for number, part in enumerate(parts):
+            mine = had
+            if had is not None and number < len(had.positions):
+                mine = Checkpoint(had.positions[number], had.topic_id, had.written_ms)
+            elif had is not None:
+                mine = None  # a partition that is new
+            begins.append(begin_at(table.store.name, mine, part, required=0, transactions=False))
+        reason = next((begin.rebuilt for begin in begins if begin.rebuilt is not None), None)
+        if reason is not None:
+            log.warning("global table %r is copied anew: %s", table.store.name, reason)
+            replica.clear()
+        starts = [
+            part.start if reason is not None else begin.position
+            for part, begin in zip(parts, begins, strict=True)
+        ]
+        since_ms = min((begin.since_ms for begin in begins), default=0)
+        self._checkpoints[table.topic] = Checkpoint(
+            0, parts[0].topic_id, since_ms, positions=tuple(starts)
+        )
+        return {part.partition: at for part, at in zip(parts, starts, strict=True)}
+
+    def _catch_up(self, consumer: DataConsumer, stop: Event) -> None:
+        began_s = moved_s = said_s = self._host.monotonic_s()
+        while not stop.is_set():
+            now_s = self._host.monotonic_s()
+            if self._copy(consumer):
+                moved_s = now_s
+            lags = [consumer.lag(partition) for partition in self._partitions()]
+            if all(lag == 0 for lag in lags):
+                self._note_time()
+                log.info(
+                    "global tables are there: %d records in %.1f s", self.records, now_s - began_s
+                )
+                self._caught_up.set()
+                return
+            if now_s - said_s > _REPORT_EVERY_S:
+                said_s = now_s
+                log.info("global tables: %d records copied, lags %s", self.records, lags)
+            if now_s - moved_s > self._timeout_s:
+                raise StreamsError(
+                    f"the global tables of {sorted(self._tables)} have stood still for "
+                    f"{self._timeout_s:g} s, with lags {lags}"
+                )
+
+    def _partitions(self) -> list[Partition]:
+        return [
+            Partition(topic, number)
+            for topic, checkpoint in self._checkpoints.items()
+            for number in range(len(checkpoint.positions))
+        ]
+
+    def _note_time(self) -> None:
+        """All that there was has been seen: from now on tombstones are younger than this."""
+        now_ms = self._host.now_ms()
+        for topic, checkpoint in self._checkpoints.items():
+            self._checkpoints[topic] = Checkpoint(
+                0, checkpoint.topic_id, now_ms, positions=checkpoint.positions
+            )
+
+    def _copy(self, consumer: DataConsumer) -> int:
+        """Take in what there is. Returns how many records that was."""
+        messages = consumer.take(_RECORDS_MAX, _WAIT_S)
+        by_topic: dict[str, list[Any]] = {}
+        for message in messages:
+            by_topic.setdefault(message.topic(), []).append(message)
+        for topic, mine in by_topic.items():
+            self._take_in(topic, mine)
+        self.records += len(messages)
+        return len(messages)
+
+    def _take_in(self, topic: str, messages: list[Any]) -> None:
+        table = self._tables[topic]
+        was = self._checkpoints[topic]
+        positions = list(was.positions)
+        kept: list[Copied] = []
+        for message in messages:
+            positions[message.partition()] = message.offset() + 1
+            copied = copied_of(table, message, self._handler)
+            if copied is not None:
+                kept.append(copied)
+            else:
+                self.skipped += 1
+        written_ms = self._host.now_ms() if self._caught_up.is_set() else was.written_ms
+        checkpoint = Checkpoint(0, was.topic_id, written_ms, positions=tuple(positions))
+        self._replicas[table.store.name].apply(kept, checkpoint)
+        self._checkpoints[topic] = checkpoint
+
+    def _go_back(self, consumer: DataConsumer) -> None:
+        """A topic that was made again or cut has to be copied anew: the worker starts over."""
+        if strayed := consumer.strayed():
+            raise StreamsError(
+                f"global tables: {', '.join(map(str, strayed))} has lost the position of its copy:"
+                " the topic was cut or made again. Start again, and it is copied anew"
+            )
+
+
+def open_replicas(
+    tables: Iterable[GlobalTableSpec], path_of: Callable[[str], Path], memory: MemoryBudget | None
+) -> dict[str, Replica]:
+    """The copies of `tables` as they were left, by the names of their stores."""
+    replicas = {}
+    for table in tables:
+        spec = table.store
+        disk: Disk = MemoryDisk()
+        if spec.persistent:
+            path = path_of(spec.name)
+            disk = RocksDisk(path, store=spec.name, budget=memory, tune=spec.rocksdb)
+        replicas[spec.name] = Replica(spec.name, disk, codecs_of(spec))
+    return replicas
+
+
+class ReadOnly:
+    """The copy of a global table as a task sees it: the reading half of a key-value store."""
+
+    def __init__(self, name: str, store: KeyValueStore[Any, Any]) -> None:
+        self._name = name
+        self.get = store.get
+        self.entry = store.entry
+        self.range, self.reverse_range = store.range, store.reverse_range
+        self.all, self.reverse_all = store.all, store.reverse_all
+        self.prefix_scan = store.prefix_scan
+        self.approximate_count = store.approximate_count
+
+    def __getattr__(self, method: str) -> Any:
+        raise AttributeError(
+            f"{method}: {self._name!r} is a global table, which its topic alone writes; it can be "
+            "asked for get, entry, range, all, prefix_scan and approximate_count"
+        )
+
+
+def copied_of(table: GlobalTableSpec, message: Any, handler: Handler = "fail") -> Copied | None:
+    """A record as the copy takes it; None for one to skip: without a key, or one that the serdes
+    refuse where the handler lets it pass. Raises StreamsError where it does not.
+
+    A dead letter is not written: nothing here is in a transaction (KIP-1034 has none either).
+    """
+    key, value = message.key(), message.value()
+    if key is None:
+        return None
+    try:
+        table.store.key.deserialize(key)
+        if value is not None:
+            table.store.value.deserialize(value)
+    except Exception as error:
+        where = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+        answer = handler(_context(table, message, error)) if callable(handler) else handler
+        if answer == "skip" or isinstance(answer, DeadLetter):
+            log.warning("global table %r: %s is skipped: %r", table.store.name, where, error)
+            return None
+        raise StreamsError(
+            f"step {table.name!r} can't read {where} with serdes key={table.store.key.name} "
+            f"value={table.store.value.name}: {error}; key {key!r:.200}, value {value!r:.200}"
+        ) from error
+    return message.partition(), message.offset(), key, value, message.timestamp()[1]
+
+
+def _context(table: GlobalTableSpec, message: Any, error: Exception) -> ErrorContext:
+    return ErrorContext(
+        stage=Stage.DESERIALIZATION,
+        error=error,
+        step=table.name,
+        task_id="global",
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp_ms=message.timestamp()[1],
+        headers=tuple(message.headers() or ()),
+        source_key=message.key(),
+        source_value=message.value(),
+    )

@@ -1,0 +1,100 @@
+"""Global tables: every task looks up the whole of a topic, after restarts and deletions too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streams import App, Processor, Record, Store, StreamsError, serdes
+from tests.integration.cluster import PARTITIONS, Topics
+from tests.processes import wait_until
+from tests.reading import records
+
+TEXT: Any = {"key": serdes.string, "value": serdes.string}
+
+
+class LookUp(Processor[str, str, str, str]):
+    """Puts the rate of its value's currency, or "none", in the place of the value."""
+
+    def process(self, record: Record[str, str]) -> None:
+        rates = self.context.store("rates")
+        self.context.forward(record.with_value(rates.get(record.value) or "none"))
+
+
+def looking_up(topics: Topics, state: Path, store: Store) -> App:
+    app = App(
+        topics.application,
+        bootstrap_servers=topics.servers,
+        state_dir=state,
+        commit_interval_ms=50,
+    )
+    app.global_table(f"{topics.application}-rates", **TEXT, store=store)
+    app.stream(topics.source, **TEXT).process(LookUp, **TEXT).to(topics.target)
+    return app
+
+
+def send(topics: Topics, topic: str, pairs: list[tuple[str, str | None]]) -> None:
+    producer = Producer({"bootstrap.servers": topics.servers})
+    for key, value in pairs:
+        producer.produce(topic, value, key)
+    assert producer.flush(30) == 0
+
+
+def asked(topics: Topics, currencies: list[str], answers: int) -> list[str]:
+    """The answers to one more question for each currency: the last of all `answers`."""
+    send(topics, topics.source, [(currency, currency) for currency in currencies])
+    found: list[Any] = []
+
+    def enough() -> bool:
+        found[:] = records(topics.servers, topics.target, PARTITIONS)
+        return len(found) >= answers
+
+    wait_until(enough, timeout_s=30, what=lambda: f"{len(found)} of {answers} answers")
+    latest = {m.key().decode(): m.value().decode() for m in found}
+    return [latest[currency] for currency in currencies]
+
+
+@pytest.mark.parametrize("store", [Store.persistent("rates"), Store.in_memory("rates")])
+def test_a_global_table_is_whole_before_the_first_record_and_follows_its_topic(
+    topics: Topics, tmp_path: Path, store: Store
+) -> None:
+    rates = f"{topics.application}-rates"
+    topics.create(rates)
+    # Keys of the table and of the records are in partitions of their own: it does not matter.
+    send(topics, rates, [(f"C{n}", str(n)) for n in range(20)])
+    currencies = [f"C{n}" for n in range(20)]
+    with looking_up(topics, tmp_path, store).start() as running:
+        assert asked(topics, currencies, 20) == [str(n) for n in range(20)]
+        send(topics, rates, [("C3", "three"), ("C4", None)])
+        seen = running.store("rates")
+        wait_until(lambda: seen.get("C4") is None, timeout_s=10, what="the deletion")
+        wait_until(lambda: seen.get("C3") == "three", timeout_s=10, what="the change")
+        assert asked(topics, ["C3", "C4", "C5"], 23) == ["three", "none", "5"]
+    send(topics, rates, [("C5", "five")])
+    with looking_up(topics, tmp_path, store).start():
+        assert asked(topics, ["C3", "C4", "C5", "C6"], 27) == ["three", "none", "five", "6"]
+
+
+def test_what_the_serdes_refuse_ends_the_worker_or_is_skipped(
+    topics: Topics, tmp_path: Path
+) -> None:
+    rates = f"{topics.application}-rates"
+    topics.create(rates)
+    send(topics, rates, [("good", "1")])
+    producer = Producer({"bootstrap.servers": topics.servers})
+    producer.produce(rates, b"\xff", b"bad")
+    assert producer.flush(30) == 0
+    app = looking_up(topics, tmp_path, Store.in_memory("rates"))
+    with pytest.raises(StreamsError, match=r"can't read .*-rates\[\d\]@\d"), app.start() as running:
+        running.wait_for("RUNNING")
+    app.configure(None, deserialization_handler="skip")
+    with app.start():
+        assert asked(topics, ["good", "bad"], 2) == ["1", "none"]
+
+
+def test_a_topic_that_is_not_there_is_named(topics: Topics, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=f"topic '{topics.application}-rates' does not exist"):
+        looking_up(topics, tmp_path, Store.in_memory("rates")).start()
