@@ -32,7 +32,8 @@ class WindowStore(SegmentedStore[V]):
 
     With `retain_duplicates` each put adds a value beside those that the key has in the window, as
     joins of streams need it; there `fetch(key, time)` and `update` don't make sense, and putting
-    None does nothing. All times are in ms, and ranges of them include both ends.
+    None does nothing. A value is serialised when it is put: no two have an object in common with
+    each other or with anybody else. All times are in ms, and ranges of them include both ends.
     """
 
     _kind = "windows"
@@ -49,9 +50,14 @@ class WindowStore(SegmentedStore[V]):
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
+        if retain_duplicates:
+            cache = None  # such windows are read as ranges, which go past the cache
         super().__init__(name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock)
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
+        self._encode_put = self._encode_value
+        if retain_duplicates:
+            self._encode_value = _as_it_is
         self._sequence = self._committed_sequence = 0
         checkpoint = disk.checkpoint()
         if checkpoint is not None:
@@ -85,24 +91,28 @@ class WindowStore(SegmentedStore[V]):
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
-    ) -> None:
+    ) -> bool:
         """Set the value of `key` in the window that starts then; None deletes it. A window that
-        has expired is left alone, and `dropped` counts it."""
+        has expired is left alone, and `dropped` counts it. Returns whether it has not expired."""
         encoded = self._encoded(key)
         self._check_open()
-        if value is None and self._retain_duplicates:
-            return
-        if not self._arrives(window_start_ms):
-            return
         sequence = 0
+        put: Any = value
+        if self._retain_duplicates:
+            if value is None:
+                return True
+            put = self._encoded_put(value)
+        if not self._arrives(window_start_ms):
+            return False
         if self._retain_duplicates:
             sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
         self._set(
             self._disk_key(encoded, window_start_ms, sequence),
             self._window(key, window_start_ms),
-            value,
+            put,
             timestamp_ms,
         )
+        return True
 
     def update(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
         """The entry of `key` in a window, counted as written: set its `value` and `timestamp_ms` in
@@ -204,6 +214,18 @@ class WindowStore(SegmentedStore[V]):
                         continue
                     yield self._window_of(encoded, start_ms, entry), self._value(entry, stored)
 
+    def _encoded_put(self, value: V) -> bytes:
+        try:
+            return self._encode_put(value)
+        except Exception as error:
+            raise self._refused("value", value, error) from error
+
+    def _value(self, entry: Entry[Windowed[Any], V] | None, stored: bytes) -> V:
+        held: Any = None if entry is None else entry.value
+        if self._retain_duplicates and held is not None:
+            return self._decode_value(held)  # type: ignore[no-any-return]
+        return super()._value(entry, stored)
+
     @staticmethod
     def _end_of(segment: bytes, last: bytes | None) -> bytes:
         if last is None:
@@ -228,3 +250,7 @@ class WindowStore(SegmentedStore[V]):
 
     def _time_of(self, logged: bytes) -> int:
         return unpack_window(logged[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -53,7 +53,8 @@ class Builder:
     def repartitioned(
         self, parent: Node, base: str, step: str, key: Serde[Any] | None, value: Serde[Any] | None
     ) -> RepartitionNode:
-        """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`."""
+        """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`. Who
+        asks for the same twice gets the same."""
         node = RepartitionNode(
             name=f"{base}-repartition",
             parents=(parent,),
@@ -61,6 +62,12 @@ class Builder:
             key=known(key, "key", step),
             value=known(value, "value", step),
         )
+        for there in self.graph.nodes:
+            if isinstance(there, RepartitionNode) and (
+                (there.base, there.parents, there.key, there.value)
+                == (node.base, node.parents, node.key, node.value)
+            ):
+                return there
         self.graph.add(node)
         return node
 

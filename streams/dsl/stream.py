@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from streams.dsl.builder import Builder
 from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
@@ -18,6 +18,7 @@ from streams.dsl.grouped import Grouped
 from streams.dsl.materialized import Store
 from streams.dsl.processing import processor_stores
 from streams.dsl.routing import merged, repartitioned, split, written
+from streams.dsl.stream_joins import StreamJoins
 from streams.dsl.table import Table, table_of
 from streams.operators.filter import drop, keep
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
@@ -36,7 +37,7 @@ V2 = TypeVar("V2")
 
 
 @dataclass(frozen=True, slots=True)
-class Stream(Generic[K, V]):
+class Stream(StreamJoins[K, V]):
     """A step's output. `rekeyed` says that keys may not match partitions any more."""
 
     _builder: Builder

@@ -20,13 +20,15 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.stream_join import StreamJoinNode, join_steps
 
 B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
 
 
 def finished(application_id: str, graph: Graph) -> Graph:
-    """`graph` with each RepartitionNode as a filter, a sink and a source, and every serde bound to
-    the topic that it reads or writes: a store's to its changelog, if it has one or not."""
+    """`graph` with each RepartitionNode as a filter, a sink and a source, each StreamJoinNode as
+    the steps of its two sides, and every serde bound to the topic that it reads or writes: a
+    store's to its changelog, if it has one or not."""
     whole = rewritten(graph, lambda node: _expanded(application_id, node))
     bound = rewritten(whole, lambda node: [_bound(node)])
     stores = bound.stores
@@ -81,6 +83,8 @@ def _on(topic: str, of: B) -> B:
 
 
 def _expanded(application_id: str, node: Node) -> Iterable[Node]:
+    if isinstance(node, StreamJoinNode):
+        return join_steps(node)
     if not isinstance(node, RepartitionNode):
         return [node]
     base = f"{node.base}-repartition"

@@ -46,3 +46,15 @@ def test_the_type_checker_infers_keys_and_values() -> None:
     )
     assert_type(total, Table[int, float])
     assert_type(total.to_stream(), Stream[int, float])
+
+
+def test_the_type_checker_infers_what_a_join_makes() -> None:
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    numbers = app.stream("numbers", key=serdes.string, value=serdes.int64)
+    joined = stream.join(numbers, lambda text, number: (text, number), within=5)
+    assert_type(joined, Stream[str, tuple[str, int]])
+    keyed = stream.join(
+        numbers, lambda key, text, number: len(key) + len(text) + number, within=5, with_key=True
+    )
+    assert_type(keyed, Stream[str, int])

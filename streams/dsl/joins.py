@@ -1,0 +1,212 @@
+"""Joins of a stream: with another within a window of time, with a table, with a global table.
+
+A stream whose keys have changed goes through a repartition topic first, so that what is equal meets
+in one task; and what is read upstream of the two has equal numbers of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from streams.dsl.builder import Builder, callable_for, known
+from streams.dsl.materialized import Store
+from streams.durations import Duration
+from streams.errors import TopologyError
+from streams.operators.stream_join import Joiner, JoinWindow
+from streams.serdes import Serde
+from streams.topology.nodes import Node, StoreKind, StoreSpec
+from streams.topology.stream_join import JoinNames, StreamJoinNode
+
+if TYPE_CHECKING:
+    from streams.dsl.stream import Stream
+
+_NOT_COMPACTED = {"cleanup.policy": "delete"}
+"""Every record of a stream is kept: its changelog has no key twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJoin:
+    """How two streams are joined, as the user has said it."""
+
+    within: Duration | None
+    before: Duration | None
+    after: Duration | None
+    grace: Duration
+    key: Serde[Any] | None
+    value: Serde[Any] | None
+    other_value: Serde[Any] | None
+    store: str | Store | None
+    other_store: str | Store | None
+    with_key: bool
+    name: str | None
+
+
+def join_streams(
+    stream: Stream[Any, Any],
+    other: Stream[Any, Any],
+    joiner: Callable[..., Any],
+    asked: StreamJoin,
+) -> Stream[Any, Any]:
+    """The inner join. Raises TopologyError naming the step."""
+    builder = stream._builder
+    names = join_names(builder, asked.name)
+    step = asked.name or names.this_join
+    callable_for(step, joiner)
+    window = join_window(asked, step)
+    key = known(asked.key or stream._key or other._key, "key", step)
+    value = known(asked.value or stream._value, "value", step)
+    other_value = known(asked.other_value or other._value, "value", step)
+    left = same_task(builder, stream, asked.name and f"{asked.name}-left", step, key, value)
+    right = same_task(builder, other, asked.name and f"{asked.name}-right", step, key, other_value)
+    builder.graph.copartitioned.append((left, right))
+    base = asked.store if isinstance(asked.store, str) else asked.name
+    stores = [
+        _window_store(given, f"{default}-store", window, key, serde, step)
+        for given, default, serde in (
+            (asked.store, f"{base}-this-join" if base else names.this_join, value),
+            (asked.other_store, f"{base}-other-join" if base else names.other_join, other_value),
+        )
+    ]
+    for spec in stores:
+        builder.graph.declare(spec, owner=object())
+    node = StreamJoinNode(
+        name=names.merge,
+        parents=(left, right),
+        names=names,
+        joiner=joiner if asked.with_key else without_key(joiner),
+        window=window,
+        this_store=stores[0].name,
+        other_store=stores[1].name,
+    )
+    builder.graph.add(node)
+    return type(stream)(builder, node, key, None)
+
+
+def same_task(
+    builder: Builder,
+    stream: Stream[Any, Any],
+    base: str | None,
+    step: str,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+) -> Node:
+    """Where the records of a key of `stream` are all in one task."""
+    if not stream._rekeyed:
+        return stream._node
+    return builder.repartitioned(stream._node, base or stream._node.name, step, key, value)
+
+
+def without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
+    return lambda _, value, other: joiner(value, other)
+
+
+def join_names(builder: Builder, name: str | None) -> JoinNames:
+    graph = builder.graph
+    if name is not None:
+        return JoinNames(
+            f"{name}-this-windowed",
+            f"{name}-other-windowed",
+            f"{name}-this-join",
+            f"{name}-other-join",
+            f"{name}-merge",
+        )
+    return JoinNames(
+        graph.name("KSTREAM-WINDOWEDTHIS"),
+        graph.name("KSTREAM-WINDOWEDOTHER"),
+        graph.name("KSTREAM-JOINTHIS"),
+        graph.name("KSTREAM-JOINOTHER"),
+        graph.name("KSTREAM-MERGE"),
+    )
+
+
+def join_window(asked: StreamJoin, step: str) -> JoinWindow:
+    """Raises TopologyError for a window that can't be (JoinWindows)."""
+    before = asked.within if asked.before is None else asked.before
+    after = asked.within if asked.after is None else asked.after
+    if before is None or after is None:
+        raise TopologyError(
+            f"step {step!r}: a join of two streams is within a time: pass within=timedelta(...), "
+            "or before= and after="
+        )
+    for what, given in (("within", asked.within), ("grace", asked.grace)):
+        if given is not None and _ms(given, what, step) < 0:
+            raise TopologyError(f"step {step!r}: {what}={given!r} can't be negative")
+    window = JoinWindow(
+        before_ms=_ms(before, "before", step),
+        after_ms=_ms(after, "after", step),
+        grace_ms=_ms(asked.grace, "grace", step),
+    )
+    if window.size_ms < 0:
+        raise TopologyError(
+            f"step {step!r}: its window ends before it begins: from {-window.before_ms} ms to "
+            f"{window.after_ms} ms"
+        )
+    return window
+
+
+def _ms(given: Duration, what: str, step: str) -> int:
+    """In ms; unlike other durations it may be negative."""
+    if isinstance(given, timedelta):
+        return given // timedelta(milliseconds=1)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TopologyError(
+            f"step {step!r}: {what}={given!r} is neither milliseconds nor a timedelta"
+        )
+    return given
+
+
+def _window_store(
+    given: str | Store | None,
+    name: str,
+    window: JoinWindow,
+    key: Serde[Any],
+    value: Serde[Any],
+    step: str,
+) -> StoreSpec:
+    """Where one of the streams is kept, for as long as a record of the other may come.
+
+    Raises TopologyError for a store that doesn't keep what the join needs."""
+    size_ms, retention_ms = window.size_ms, window.size_ms + window.grace_ms
+    kept: Mapping[str, Any] = {}
+    if isinstance(given, Store):
+        name, kept = given.name, given.kept
+        key, value = given.key or key, given.value or value
+        if given.kind is StoreKind.WINDOW and not kept["retain_duplicates"]:
+            raise TopologyError(
+                f"store {name!r} of step {step!r} keeps one value a window, and a join needs all: "
+                "Store.window(..., retain_duplicates=True)"
+            )
+        if given.kind not in (StoreKind.WINDOW, StoreKind.KEY_VALUE):
+            raise TopologyError(
+                f"step {step!r} needs a window store, and {name!r} is a {given.kind} store"
+            )
+        if kept["window_size_ms"] not in (None, size_ms):
+            raise TopologyError(
+                f"store {name!r} of step {step!r} has size={kept['window_size_ms']} ms, and the "
+                f"window of the join is {size_ms} ms (before and after)"
+            )
+        if kept["ttl_ms"] is not None:
+            raise TopologyError(f"store {name!r} of step {step!r} is of windows: no ttl= there")
+        if kept["retention_ms"] not in (None, retention_ms):
+            raise TopologyError(
+                f"store {name!r} of step {step!r} has retention={kept['retention_ms']} ms, and the "
+                f"window of the join and its grace are {retention_ms} ms: leave it out"
+            )
+    settings = _NOT_COMPACTED | dict(kept.get("topic_settings", {}))
+    return StoreSpec(
+        name=name,
+        key=key,
+        value=value,
+        kind=StoreKind.WINDOW,
+        persistent=kept.get("persistent", True),
+        caching=False,
+        logged=kept.get("logged", True),
+        topic_settings=settings,
+        retention_ms=retention_ms,
+        window_size_ms=size_ms,
+        retain_duplicates=True,
+        rocksdb=kept.get("rocksdb"),
+    )

@@ -1,0 +1,71 @@
+"""The join of two streams as it was described, and the steps that it becomes when it runs.
+
+    left ---- this windowed ---- join this ----.
+                  (writes this store, reads     merge
+                   the other's)                /
+    right --- other windowed --- join other --
+
+One node until the topology is finished: so that a stream joined with itself can become one step
+with one store instead. Source: StreamStreamJoinNode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streams.operators.stream_join import Joiner, JoinWindow, join_side, pass_on, remember
+from streams.topology.nodes import Node, Operator, ProcessorNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StreamJoinNode(Node):
+    """Two parents, left and right; `names` of the steps that it becomes."""
+
+    names: JoinNames
+    joiner: Joiner
+    """Key, left value, right value."""
+    window: JoinWindow
+    """Of the left side."""
+    this_store: str
+    other_store: str
+    outer: str | None = None
+    """The store that both sides share, of a left or an outer join."""
+    both_outer: bool = False
+
+    @property
+    def is_self_join(self) -> bool:
+        left, right = self.parents
+        return left is right and self.outer is None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNames:
+    """Of the steps that a join becomes."""
+
+    this_windowed: str
+    other_windowed: str
+    this_join: str
+    other_join: str
+    merge: str
+
+
+def join_steps(node: StreamJoinNode) -> list[Node]:
+    """The steps that run. What follows the join follows the last."""
+    left, right = node.parents
+    names, joiner = node.names, node.joiner
+
+    def reversed_joiner(key: object, value: object, other: object) -> object:
+        return joiner(key, other, value)
+
+    def step(name: str, parents: tuple[Node, ...], operator: Operator, *stores: str) -> Node:
+        return ProcessorNode(name=name, parents=parents, operator=operator, stores=stores)
+
+    this, other = node.this_store, node.other_store
+    this_windowed = step(names.this_windowed, (left,), remember(this), this)
+    other_windowed = step(names.other_windowed, (right,), remember(other), other)
+    side = join_side(other, node.window, joiner)
+    this_join = step(names.this_join, (this_windowed,), side, other)
+    side = join_side(this, node.window.reversed, reversed_joiner)
+    other_join = step(names.other_join, (other_windowed,), side, this)
+    merge = step(names.merge, (this_join, other_join), pass_on)
+    return [this_windowed, other_windowed, this_join, other_join, merge]
