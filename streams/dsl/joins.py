@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from streams.dsl.builder import Builder, callable_for, known
+from streams.dsl.builder import Builder, known
+from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.durations import Duration
 from streams.errors import TopologyError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _NOT_COMPACTED = {"cleanup.policy": "delete"}
 """Every record of a stream is kept: its changelog has no key twice."""
+_JOINED = ("value", "other_value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def join_streams(
     builder = stream._builder
     names = join_names(builder, asked.name)
     step = asked.name or names.this_join
-    callable_for(step, joiner)
+    callable_for(step, joiner, ("key", *_JOINED) if asked.with_key else _JOINED)
     window = join_window(asked, step)
     key = known(asked.key or stream._key or other._key, "key", step)
     value = known(asked.value or stream._value, "value", step)
