@@ -17,6 +17,7 @@ from streams.operators.table_source import table_source
 from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
 from streams.operators.to_stream import to_stream
 from streams.serdes import Serde
+from streams.topology.joined_view import JoinKind
 from streams.topology.nodes import Binding, Node, StoreKind, StoreSpec
 from streams.topology.views import DerivedView, SourceView, View
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 V2 = TypeVar("V2")
+V3 = TypeVar("V3")
 
 KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 """The stores that a table may be kept in."""
@@ -74,6 +76,46 @@ class Table(Generic[K, V]):
             "KTABLE-MAPVALUES", mapper, mapped(mapper), value or self._value, store, name
         )
 
+    def join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """A row for each key that both tables have: `joiner(own value, other value)`.
+
+        It changes when either of them does, and has the later of their timestamps. Both topics need
+        the same number of partitions. `value` is the serde of the result, where one is needed.
+        """
+        return self._joined(JoinKind.INNER, other, joiner, value, store, name)
+
+    def left_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """A row for each key of this table: the other's value is None where it has none."""
+        return self._joined(JoinKind.LEFT, other, joiner, value, store, name)
+
+    def outer_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V | None, V2 | None], V3],
+        *,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """A row for each key that one of both has: at most one of the values is None."""
+        return self._joined(JoinKind.OUTER, other, joiner, value, store, name)
+
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
         """The table's updates as a stream; a deletion has the value None."""
         from streams.dsl.stream import Stream  # a stream groups into a table, and a table streams
@@ -82,6 +124,19 @@ class Table(Generic[K, V]):
             "KTABLE-TOSTREAM", self._node, to_stream, name=name, only_passes_on=True
         )
         return Stream(self._builder, node, self._key, self._value)
+
+    def _joined(
+        self,
+        kind: JoinKind,
+        other: Table[Any, Any],
+        joiner: Callable[[Any, Any], Any],
+        value: Serde[Any] | None,
+        store: str | Store | None,
+        name: str | None,
+    ) -> Table[K, Any]:
+        from streams.dsl.table_joins import joined  # what is joined is a table again
+
+        return joined(kind, self, other, joiner, value=value, store=store, name=name)
 
     def _filtered(
         self,

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED
-from streams.operators.copies import for_those_after
+from streams.operators.copies import copier, for_those_after
 from streams.operators.held import held_back
-from streams.topology.nodes import Binding, StoreKind
+from streams.topology.nodes import Binding, StoreKind, Update
 from streams.topology.views import View
 
 Keep = Callable[[Any, Any, int], None]
@@ -20,13 +20,14 @@ Keep = Callable[[Any, Any, int], None]
 
 
 def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
-    """What keeps a value in the store of `view` and passes it on. `without_nothing`: where the key
-    had no value and has none now nothing is written, and nobody told, if old values are sent."""
+    """What keeps a value in the store of `view` and passes it on: the old value is what the store
+    had. `without_nothing`: where the key had no value and has none now nothing is written, and
+    nobody told, if old values are sent."""
     spec = view.spec
     assert spec is not None
     store = at.context.store(spec.name)
     if spec.kind is StoreKind.VERSIONED:
-        return _versioned(at, store, view)
+        return _versioned(at, store, view, without_nothing=without_nothing)
     downstream, sends_old = at.downstream, view.sends_old
     context = at.context
     emitted = for_those_after(at, spec.value)
@@ -51,15 +52,64 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
     return keep
 
 
-def _versioned(at: Binding, store: Any, view: View) -> Keep:
+def _versioned(at: Binding, store: Any, view: View, *, without_nothing: bool) -> Keep:
     downstream, sends_old = at.downstream, view.sends_old
     put, get = store.put, store.get
+    skips = sends_old and without_nothing
 
     def keep(key: Any, new: Any, timestamp_ms: int) -> None:
         was = get(key) if sends_old else None
+        if skips and was is None and new is None:
+            return
         until_ms = put(key, new, timestamp_ms)
         if until_ms != NOT_PUT:
             old = None if was is None else was.value
             downstream(key, new, old, timestamp_ms, until_ms == VALID_TO_UNDEFINED)
+
+    return keep
+
+
+def update_keeper(at: Binding, view: View) -> Update:
+    """What keeps the new value of an update in the store of `view` and passes the update on: with
+    the old value that it came with, and not what the store had, unless results are cached."""
+    spec = view.spec
+    assert spec is not None
+    store = at.context.store(spec.name)
+    if spec.kind is not StoreKind.VERSIONED and spec.caching:
+        return _cached_updates(at, store, view)
+    downstream, put, failed = at.downstream, store.put, at.failed
+    versioned = spec.kind is StoreKind.VERSIONED  # it takes bytes; the others hold the object
+    own = copier(spec.value)
+
+    def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        try:
+            until_ms = put(key, new if versioned else own(new), timestamp_ms)
+        except Exception as error:
+            failed(error, key, new)
+            return
+        if until_ms != NOT_PUT:
+            is_latest = not versioned or until_ms == VALID_TO_UNDEFINED
+            downstream(key, new, old, timestamp_ms, is_latest)
+
+    return keep
+
+
+def _cached_updates(at: Binding, store: Any, view: View) -> Update:
+    assert view.spec is not None
+    context, update, failed = at.context, store.update, at.failed
+    held = held_back(at, store, view, for_those_after(at, view.spec.value))
+    own = copier(view.spec.value)
+
+    def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        try:
+            mine = own(new)
+            entry = update(key)
+        except Exception as error:
+            failed(error, key, new)
+            return
+        entry.value = mine
+        entry.timestamp_ms = timestamp_ms
+        held.pop(entry, None)
+        held[entry] = context.message
 
     return keep

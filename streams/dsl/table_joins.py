@@ -1,0 +1,77 @@
+"""Joins of two tables by key: what is described of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.dsl.functions import callable_for
+from streams.dsl.materialized import Store
+from streams.dsl.routing import same_application
+from streams.dsl.table import KINDS, Table
+from streams.errors import TopologyError
+from streams.operators.table_join import join_updates, merge_joined, swapped
+from streams.serdes import Serde
+from streams.topology.joined_view import JoinedView, Joiner, JoinKind
+from streams.topology.nodes import Node, Operator
+
+
+def joined(
+    kind: JoinKind,
+    left: Table[Any, Any],
+    right: Table[Any, Any],
+    joiner: Joiner,
+    *,
+    value: Serde[Any] | None,
+    store: str | Store | None,
+    name: str | None,
+) -> Table[Any, Any]:
+    """The join of `left` and `right`: a step for the updates of each, and one behind both.
+
+    Both are kept, since each is asked for its values. Raises TopologyError naming the step.
+    """
+    builder, graph = left._builder, left._builder.graph
+    step = graph.name("KTABLE-MERGE", name)
+    callable_for(step, joiner, ("value", "other_value"))
+    _joinable(step, left, right)
+    spec = None
+    if store is not None:
+        spec = builder.own_store(store, step, left._key, value, kinds=KINDS)
+    if not kind.needs_right:  # both may be without a value: only the old one tells them apart
+        left._view.send_old()
+    if not kind.needs_left:
+        right._view.send_old()
+    view = JoinedView(kind, left._view, right._view, joiner, spec)
+
+    def side(own: Table[Any, Any], other: Table[Any, Any], which: str, bound: Operator) -> Node:
+        given = None if name is None else f"{name}-join-{which}"
+        return builder.step(
+            f"KTABLE-JOIN{which.upper()}",
+            own._node,
+            bound,
+            name=given,
+            stores=other._view.read_from(),
+            updates=True,
+        )
+
+    needs_left, needs_right = kind.needs_left, kind.needs_right
+    of_left = join_updates(view, left._view, right._view, joiner,
+                           needs_own=needs_left, needs_other=needs_right)  # fmt: skip
+    of_right = join_updates(view, right._view, left._view, swapped(joiner),
+                            needs_own=needs_right, needs_other=needs_left)  # fmt: skip
+    sides = (side(left, right, "this", of_left), side(right, left, "other", of_right))
+    merged = builder.step(
+        "KTABLE-MERGE",
+        sides,
+        merge_joined(view),
+        name=step,
+        stores=[] if spec is None else [spec.name],
+        updates=True,
+    )
+    graph.copartitioned.append((left._node, right._node))
+    return Table(builder, merged, left._key, value if spec is None else spec.value, view)
+
+
+def _joinable(step: str, left: Table[Any, Any], right: object) -> None:
+    if not isinstance(right, Table):
+        raise TopologyError(f"step {step!r} joins a table with another one, not with {right!r}")
+    same_application(step, left, right)

@@ -1,0 +1,84 @@
+"""The view of a join: a table computed from two others, kept only where a store was named.
+
+Rules: KTableKTableAbstractJoinValueGetterSupplier and the getters of KTableKTableInnerJoin,
+KTableKTableLeftJoin and KTableKTableOuterJoin; KTableKTableJoinMerger. What is joined of two
+versioned tables is not versioned (KIP-914).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from state.entry import ValueAndTimestamp
+from streams.topology.nodes import Binding, StoreSpec
+from streams.topology.views import Found, Get, StoredView, View
+
+Joiner = Callable[[Any, Any], Any]
+"""Left value, right value -> the joined value; None: none. One of the two may be None, by kind."""
+
+
+class JoinKind(Enum):
+    """Which of the two values there must be: (the left one, the right one)."""
+
+    INNER = (True, True)
+    LEFT = (True, False)
+    OUTER = (False, False)
+
+    @property
+    def needs_left(self) -> bool:
+        return self.value[0]
+
+    @property
+    def needs_right(self) -> bool:
+        return self.value[1]
+
+
+class JoinedView(StoredView):
+    """The join of `left` and `right`."""
+
+    def __init__(
+        self, kind: JoinKind, left: View, right: View, joiner: Joiner, spec: StoreSpec | None
+    ) -> None:
+        self.spec = spec
+        self.sends_old = False
+        self._kind = kind
+        self._left = left
+        self._right = right
+        self._joiner = joiner
+
+    def send_old(self, *, force: bool = True) -> bool:
+        """An old result is joined of an old value: both sides are kept, with or without `force`."""
+        self._left.send_old()
+        self._right.send_old()
+        return super().send_old()
+
+    def read_from(self) -> list[str]:
+        if self.spec is not None:
+            return super().read_from()
+        return list(dict.fromkeys([*self._left.read_from(), *self._right.read_from()]))
+
+    def get(self, at: Binding) -> Get:
+        if self.spec is not None:
+            return super().get(at)
+        of_left, of_right, joiner = self._left.get(at), self._right.get(at), self._joiner
+        needs_left, needs_right = self._kind.value
+
+        def get(key: Any) -> Found:
+            left = of_left(key)
+            if left is None and needs_left:
+                return None
+            right = of_right(key)
+            if right is None:
+                if left is None or needs_right:
+                    return None
+                value, timestamp_ms = joiner(left.value, None), left.timestamp_ms
+            elif left is None:
+                value, timestamp_ms = joiner(None, right.value), right.timestamp_ms
+            else:
+                value = joiner(left.value, right.value)
+                timestamp_ms = max(left.timestamp_ms, right.timestamp_ms)
+            return None if value is None else ValueAndTimestamp(value, timestamp_ms)
+
+        return get
