@@ -9,7 +9,7 @@ SECONDS ?= 60
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -80,6 +80,9 @@ bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIO
 
 bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, commits: OPTIONS='--quick'
 	$(BIN)/python -m benchmarks.groups $(OPTIONS)
+
+bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
+	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
 
 ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
 	$(BIN)/python -m tests.ci

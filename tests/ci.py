@@ -54,6 +54,7 @@ PARTS: Sequence[Part] = (
     Part("benchmark", (*MAKE, "bench", "OPTIONS=--quick --rounds 1")),
     Part("benchmark of the broker", (*MAKE, "bench-broker", "OPTIONS=--quick")),
     Part("benchmark of groups", (*MAKE, "bench-groups", "OPTIONS=--quick")),
+    Part("benchmark of operators", (*MAKE, "bench-dsl", "OPTIONS=--records 20000 --rounds 1")),
 )
 
 

@@ -1,0 +1,209 @@
+"""What each operator of the DSL costs for a record: microseconds, and calls of Python functions.
+
+    python -m benchmarks.dsl [--records 100000] [--rounds 3] [--only join]
+
+A sub-topology is bound as a task binds it, on stores in memory, and given messages without a
+broker; a commit comes after each 1 000 records. From its time is taken what reading the same
+records costs alone, so a line is the operator's own price, with what it does at a commit, and with
+the sink's where one is named. Times are of the processor, the best of the rounds. A call is one of
+a Python function, the user's among them: of a step without state there is one, and one of the user.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.dsl_cases import CASES, TOPICS
+from state.cache import ObjectCache
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+from streams import App
+from streams.runtime.context import TaskContext
+from streams.runtime.failures import FAILING
+from streams.runtime.stores import open_store
+from streams.topology.compile import compile_subtopology
+
+_COMMIT_RECORDS = 1_000
+_KEYS = 1_000
+_STEP_MS = 10
+_PROFILED = 2_000
+
+
+class Message:
+    """A record as the consumer returns it."""
+
+    __slots__ = ("_key", "_offset", "_time", "_topic", "_value")
+
+    def __init__(self, topic: str, offset: int, key: bytes, value: bytes, time_ms: int) -> None:
+        self._topic, self._offset = topic, offset
+        self._key, self._value, self._time = key, value, (1, time_ms)
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes:
+        return self._key
+
+    def value(self) -> bytes:
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        return self._time
+
+    def headers(self) -> None:
+        return None
+
+
+Take = Callable[[Sequence[Message]], None]
+
+
+class Bound:
+    """The sub-topologies of an application, as one task each would bind them."""
+
+    def __init__(self, app: App) -> None:
+        self.receivers: dict[str, Take] = {}
+        self._stores: list[Any] = []
+        self._contexts: list[TaskContext] = []
+        self.produced = 0
+        cache = ObjectCache(10 << 20)
+        for sub in app.topology().subtopologies:
+            stores = {spec.name: open_store(spec, MemoryDisk(), cache=cache) for spec in sub.stores}
+            producer: Any = self
+            context = TaskContext(
+                f"{sub.number}_0", producer, stores, FAILING, stream_time_ms=-1, now_ms=lambda: 0
+            )
+            self.receivers |= {
+                topic: self._receiving(context, receive)
+                for topic, receive in compile_subtopology(sub, context).items()
+            }
+            self._stores += stores.values()
+            self._contexts.append(context)
+
+    def produce(self, topic: str, value: Any, key: Any, *rest: Any) -> None:
+        self.produced += 1
+
+    def make_room(self) -> None:
+        """Its queue is never full."""
+
+    def partition_count(self, topic: str) -> int:
+        return 1
+
+    @staticmethod
+    def _receiving(context: TaskContext, receive: Callable[[Any], None]) -> Take:
+        def take(messages: Sequence[Message]) -> None:
+            for message in messages:
+                context.message = message
+                receive(message)
+
+        return take
+
+    def commit(self) -> None:
+        for context in self._contexts:
+            context.message = None
+            for flush in reversed(context.flushers):
+                flush()
+        for store in self._stores:
+            store.drain()
+            store.commit(Checkpoint(0, "t"))
+
+
+class Cost(NamedTuple):
+    """Of one record."""
+
+    us: float
+    calls: float
+
+
+def batches(records: int) -> Iterator[dict[str, list[Message]]]:
+    """The inputs between two commits: each topic's own share of the records."""
+    chance = random.Random(7)
+    for begin in range(0, records, _COMMIT_RECORDS):
+        batch: dict[str, list[Message]] = {topic: [] for topic in TOPICS}
+        for number in range(begin, begin + _COMMIT_RECORDS):
+            key = b"key-%d" % chance.randrange(_KEYS)
+            for topic in TOPICS:
+                message = Message(topic, number, key, b"value %d" % number, 1 + number * _STEP_MS)
+                batch[topic].append(message)
+        yield batch
+
+
+def seconds(describe: Callable[[App], object], inputs: list[dict[str, list[Message]]]) -> float:
+    app = App("bench")
+    describe(app)
+    bound = Bound(app)
+    began = time.process_time()
+    for batch in inputs:
+        for topic, receive in bound.receivers.items():
+            receive(batch.get(topic, []))
+        bound.commit()
+    return time.process_time() - began
+
+
+def calls(describe: Callable[[App], object], topics: Sequence[str]) -> float:
+    """Calls of Python functions for a record, commits left out."""
+    app = App("bench")
+    describe(app)
+    bound = Bound(app)
+    batch = next(batches(_PROFILED))
+    counted = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal counted
+        # What the message answers, and the loop around, are not the operator's.
+        if event == "call" and frame.f_code.co_filename != __file__:
+            counted += 1
+
+    sys.setprofile(count)
+    try:
+        for topic, receive in bound.receivers.items():
+            receive(batch.get(topic, []))
+    finally:
+        sys.setprofile(None)
+    return counted / (_COMMIT_RECORDS * len(topics))
+
+
+def nothing(app: App, topics: Sequence[str]) -> None:
+    """Read the topics, and do nothing with their records."""
+    for topic in topics:
+        app._source(topic, *TOPICS[topic], None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases whose name has this in it")
+    options = parser.parse_args()
+    inputs = list(batches(options.records))
+    print(f"{'operator':44} {'us a record':>12} {'calls':>7}")
+    for case in CASES:
+        if options.only not in case.name:
+            continue
+        topics = case.topics
+        mine = [{topic: batch[topic] for topic in topics} for batch in inputs]
+
+        def reading(app: App, topics: Sequence[str] = topics) -> None:
+            nothing(app, topics)
+
+        took = min(seconds(case.describe, mine) for _ in range(options.rounds))
+        alone = min(seconds(reading, mine) for _ in range(options.rounds))
+        cost = Cost(
+            1e6 * (took - alone) / (options.records * len(topics)),
+            calls(case.describe, topics) - calls(reading, topics),
+        )
+        print(f"{case.name:44} {cost.us:12.2f} {cost.calls:7.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

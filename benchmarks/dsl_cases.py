@@ -1,0 +1,92 @@
+"""The operators that `benchmarks.dsl` measures, each as an application of one or two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from streams import App, Processor, Record, Store, serdes
+
+TOPICS = {
+    "left": (serdes.string, serdes.string),
+    "right": (serdes.string, serdes.string),
+}
+_TEXT: Any = {"key": serdes.string, "value": serdes.string}
+
+
+class Case(NamedTuple):
+    """What is measured, and the topics that it reads: each record of each is one."""
+
+    name: str
+    describe: Callable[[App], object]
+    topics: tuple[str, ...] = ("left",)
+
+
+class Forwarding(Processor[str, str, str, str]):
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record)
+
+
+def _left(app: App) -> Any:
+    return app.stream("left", **_TEXT)
+
+
+def _kept(name: str, *, caching: bool) -> Store:
+    return Store.in_memory(name, caching=caching)
+
+
+def _ignored(key: object, value: object) -> None:
+    """The end of a branch."""
+
+
+CASES = [
+    Case("for_each", lambda app: _left(app).for_each(_ignored)),
+    Case("filter", lambda app: _left(app).filter(lambda k, v: True)),
+    Case("map_values", lambda app: _left(app).map_values(lambda v: v)),
+    Case("map", lambda app: _left(app).map(lambda k, v: (k, v))),
+    Case("flat_map_values, one value", lambda app: _left(app).flat_map_values(lambda v: (v,))),
+    Case("select_key", lambda app: _left(app).select_key(lambda k, v: v)),
+    Case("peek", lambda app: _left(app).peek(_ignored)),
+    Case("split in two", lambda app: _left(app).split({"a": lambda k, v: False}, default="b")),
+    Case("ten map_values", lambda app: _chained(_left(app), 10)),
+    Case("process", lambda app: _left(app).process(Forwarding)),
+    Case("to", lambda app: _left(app).to("out")),
+    Case("to, topic by a function", lambda app: _left(app).to(lambda record: "out")),
+    Case("table, not kept", lambda app: app.table("left", **_TEXT).to_stream()),
+    Case("table, kept", lambda app: app.table("left", **_TEXT, store=_kept("t", caching=True))),
+    Case(
+        "table.filter",
+        lambda app: app.table("left", **_TEXT).filter(lambda k, v: True).to_stream(),
+    ),
+    Case("count", lambda app: _left(app).group_by_key().count(store=_kept("c", caching=True))),
+    Case(
+        "count, no caching",
+        lambda app: _left(app).group_by_key().count(store=_kept("c", caching=False)).to_stream(),
+    ),
+    Case(
+        "reduce",
+        lambda app: _left(app).group_by_key().reduce(max, store=_kept("c", caching=True)),
+    ),
+    Case(
+        "aggregate, an object changed in place",
+        lambda app: (
+            _left(app)
+            .group_by_key()
+            .aggregate(dict, _tally, value=serdes.json, store=_kept("c", caching=True))
+        ),
+    ),
+]
+
+
+def _chained(stream: Any, steps: int) -> None:
+    for _ in range(steps):
+        stream = stream.map_values(_same)
+
+
+def _same(value: str) -> str:
+    return value
+
+
+def _tally(key: str, value: str, seen: dict[str, int]) -> dict[str, int]:
+    seen["n"] = seen.get("n", 0) + 1
+    return seen
