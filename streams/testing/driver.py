@@ -161,10 +161,9 @@ class TopologyTestDriver:
         self._settle()
 
     def commit(self) -> None:
-        """Commit all that was processed since the last time, and process what that brings."""
-        life = self._running()
-        self._guarded(life.commit)
-        self._settle()
+        """Commit all that was processed since the last time, and then what internal topics bring by
+        that, until nothing is left: as many commits as there are steps between topics."""
+        self._guarded(self._running().commit)
 
     def crash(self, at: Step | StepName | None = None, *, times: int = 1) -> None:
         """kill -9, now; or in the middle of a commit, when it is `at` this step for the next time,
@@ -197,7 +196,6 @@ class TopologyTestDriver:
             )
         if self._life is not None:
             self._guarded(self._life.commit)
-        if self._life is not None:
             self._end()
         self._start()
 

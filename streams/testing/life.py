@@ -183,7 +183,7 @@ class Life:
         """Process all that can be processed, what is written to internal topics included. Raises
         what ends the loop."""
         for _ in range(_TURNS_MAX):
-            if self._one_by_one:
+            if self._one_by_one:  # also of what a task has kept waiting
                 for task in self.tasks:
                     task.slice_records = _ONE
             self.loop.turn()
@@ -198,7 +198,11 @@ class Life:
         self._state = state
 
     def commit(self) -> None:
-        self.loop.commit()
+        """Commit, and process what that brings, until nothing is left uncommitted. Raises what
+        ends the loop."""
+        while any(task.dirty for task in self.tasks):
+            self.loop.commit()
+            self.settle()
 
     def end(self) -> None:
         """In order: processors and stores are closed. What is not committed is forgotten."""

@@ -172,13 +172,17 @@ class DriverTopic:
         return table
 
     @property
+    def partitions(self) -> int:
+        """How many it has."""
+        return self._cluster.partition_counts[self.name]
+
+    @property
     def is_empty(self) -> bool:
         """Whether everything was read."""
         return self._reader.is_empty()
 
     def __repr__(self) -> str:
-        count = self._cluster.partition_counts[self.name]
-        return f"<topic {self.name!r} of {count} partitions>"
+        return f"<topic {self.name!r} of {self.partitions} partitions>"
 
     def _writes(
         self, records: Iterable[Piped], start_ms: int | None, advance_ms: int
@@ -220,7 +224,7 @@ class DriverTopic:
             raise ValueError(f"topic {self.name!r}: a timestamp can't be negative: {time_ms}")
         key_bytes = self._bytes("key", self._piped.key, key)
         value_bytes = self._bytes("value", self._piped.value, value)
-        count = self._cluster.partition_counts[self.name]
+        count = self.partitions
         if number is None:
             random = self._port.random_partition
             number = random(count) if key_bytes is None else partition_of(key_bytes, count)

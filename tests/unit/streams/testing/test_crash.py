@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from state.key_value import KeyValueStore
+from state.store import Checkpoint
 from streams import Store, StreamsError, TopologyTestDriver
+from streams.runtime.clients import DataProducer
 from streams.runtime.commit import Step
+from streams.runtime.logged import LoggedStore
+from streams.runtime.task import Task
+from streams.testing.clients import MemoryProducer
+from streams.testing.cluster import Cluster
 from tests.unit.streams.testing.apps import counting, word_count
 
 IN_A_COMMIT = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
-STORES = {"disk": "c", "memory": Store.in_memory("c")}
+STORES: dict[str, str | Store] = {"disk": "c", "memory": Store.in_memory("c")}
 
 
-@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
-@pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
-def test_each_record_is_in_outputs_and_stores_once(step: Step, store: str | Store) -> None:
+def check_once(step: Step, store: str | Store) -> None:
+    """Four records of a key, and a crash at `step` of the second one's commit: each is in outputs,
+    store and changelog once."""
     with TopologyTestDriver(counting(store)) as driver:
         topic, out = driver.topic("in"), driver.topic("out")
         topic.pipe("k", "x")
@@ -22,12 +31,67 @@ def test_each_record_is_in_outputs_and_stores_once(step: Step, store: str | Stor
         topic.pipe("k", "x")
         assert not driver.is_running
         topic.pipe("k", "x")  # nobody processes it before the restart
-        assert out.read_values() == ([1, 2] if step in IN_A_COMMIT[3:] else [1])
+        visible = [1, 2] if step in IN_A_COMMIT[3:] else [1]
+        assert out.read_values() == visible
         driver.restart()
         topic.pipe("k", "x")
-        assert out.read_values() == ([3, 4] if step in IN_A_COMMIT[3:] else [2, 3, 4])
+        assert [*visible, *out.read_values()] == [1, 2, 3, 4]
         assert driver.store("c").get("k") == 4
-        assert dict(driver.topic("counting-c-changelog").read_table()) == {"k": 4}
+        assert driver.topic("counting-c-changelog").read_table() == {"k": 4}
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
+def test_each_record_is_in_outputs_and_stores_once(step: Step, store: str | Store) -> None:
+    check_once(step, store)
+
+
+def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
+    log_changes = Task.log_changes
+
+    def and_write(task: Task, producer: DataProducer) -> None:
+        log_changes(task, producer)
+        for logged in task.stores.values():
+            assert isinstance(logged.store, KeyValueStore)
+            assert logged.disk is not None
+            logged.disk.write(logged.store._changes, Checkpoint(logged.position, logged.topic_id))
+
+    patch.setattr(Task, "log_changes", and_write)
+
+
+def offsets_stay_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryProducer, "commit", lambda *_: None)
+
+
+def the_changelog_gets_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LoggedStore, "log_changes", lambda logged, *_: logged.store.drain())
+
+
+def what_was_aborted_is_read(patch: pytest.MonkeyPatch) -> None:
+    end = Cluster._end
+    patch.setattr(
+        Cluster, "_end", lambda cluster, each, committed: end(cluster, each, committed=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("bug", "step", "store"),
+    [
+        (stores_are_written_before_kafka_agrees, Step.PRODUCED, "disk"),
+        (offsets_stay_outside_the_transaction, Step.COMMITTED, "disk"),
+        (the_changelog_gets_nothing, Step.STORED, "memory"),
+        (what_was_aborted_is_read, Step.PRODUCED, "disk"),
+    ],
+)
+def test_a_planted_bug_is_seen(
+    bug: Callable[[pytest.MonkeyPatch], None],
+    step: Step,
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bug(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_once(step, STORES[store])
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])

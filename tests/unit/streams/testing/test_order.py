@@ -38,7 +38,8 @@ def test_equal_timestamps_are_taken_as_javas_priority_queue_has_them(history: st
 
 
 def words(seed: int | None) -> list[Any]:
-    with TopologyTestDriver(word_count(), partitions={"lines": 4}, seed=seed) as driver:
+    given = {"lines": 4}
+    with TopologyTestDriver(word_count(), partitions=given, seed=seed, stores="memory") as driver:
         driver.topic("lines").pipe_many([(str(n), f"w{n} x{n}") for n in range(12)])
         return driver.topic("counts-by-word").read_pairs()
 

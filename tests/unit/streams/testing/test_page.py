@@ -1,0 +1,38 @@
+"""The examples of docs/testing.md about the driver are tests, and pass."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_millrace import topology_driver
+
+PAGE = Path(__file__).parents[4] / "docs" / "testing.md"
+SECTION = PAGE.read_text().partition("## `TopologyTestDriver`\n")[2].partition("\n## ")[0]
+
+__all__ = ["topology_driver"]  # the fixture, whether or not the installed package brings it
+
+
+def defined() -> dict[str, Any]:
+    """By the blocks of the section, one after the other."""
+    found: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL):
+        exec(block, found)
+    return found
+
+
+EXAMPLES = {name: each for name, each in defined().items() if name.startswith("test_")}
+
+
+def test_the_page_has_examples() -> None:
+    assert len(EXAMPLES) == SECTION.count("\ndef test_") > 4
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_passes(name: str, request: pytest.FixtureRequest) -> None:
+    example = EXAMPLES[name]
+    example(*(request.getfixturevalue(each) for each in inspect.signature(example).parameters))
