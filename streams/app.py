@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from streams import signals
 from streams.config import StreamsConfig, check_ports, joined, load_config
-from streams.dsl.builder import Builder
+from streams.dsl.builder import Builder, known
 from streams.dsl.global_table import GlobalTable, global_table_of
 from streams.dsl.materialized import Store
 from streams.dsl.routing import check_topic
@@ -54,6 +54,7 @@ class App:
         self._given = {**(config.model_dump(exclude_unset=True) if config else {}), **overrides}
         self.config = load_config(**self._given)
         self._builder = Builder(application_id)
+        self._streams: dict[str, Stream[Any, Any]] = {}
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Settings from the command line: `file` below, `flags` above all that was given so far."""
@@ -67,20 +68,37 @@ class App:
         value: Serde[V],
         name: str | None = None,
     ) -> Stream[K, V]:
-        """The records of a topic, or of several, which must exist when the application starts."""
-        if isinstance(topic, str):
-            return self._source(topic, key, value, name)
-        topics = list(topic)
+        """The records of a topic, or of several, which must exist when the application starts.
+
+        Asked for a topic once more it gives the same stream again, as it was named first.
+        """
+        if not isinstance(topic, list | tuple):
+            return self._stream(topic, key, value, name)
+        topics = dict.fromkeys(topic)
         if not topics:
             raise TopologyError("stream() needs a topic, or a list of at least one")
-        names = [None if name is None else f"{name}-{each}" for each in topics]
         first, *others = (
-            self._source(each, key, value, its) for each, its in zip(topics, names, strict=True)
+            self._stream(each, key, value, None if name is None else f"{name}-{each}")
+            for each in topics
         )
         return first.merge(*others, name=name) if others else first
 
+    def _stream(
+        self, topic: Any, key: Serde[Any], value: Serde[Any], name: str | None
+    ) -> Stream[Any, Any]:
+        again = self._streams.get(topic) if isinstance(topic, str) else None
+        if again is None:
+            again = self._source(topic, key, value, name)
+            self._streams[topic] = again
+        elif (again._key, again._value) != (key, value):
+            raise TopologyError(
+                f"topic {topic!r} is read twice, and the second time with other serdes: give both "
+                "the same, or take the stream of the first and map it"
+            )
+        return again
+
     def _source(
-        self, topic: str, key: Serde[Any], value: Serde[Any], name: str | None
+        self, topic: Any, key: Serde[Any], value: Serde[Any], name: str | None
     ) -> Stream[Any, Any]:
         graph = self._builder.graph
         step = graph.name("KSTREAM-SOURCE", name)
@@ -204,11 +222,10 @@ class App:
             signals.ended_in_time()
 
 
-def _check_source(step: str, topic: object, key: object, value: object) -> None:
+def _check_source(step: str, topic: object, key: Any, value: Any) -> None:
     check_topic(step, topic)
-    for what, serde in (("key", key), ("value", value)):
-        if not isinstance(serde, Serde):
-            raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
+    known(key, "key", step)
+    known(value, "value", step)
 
 
 def report(error: UserError) -> int:

@@ -19,6 +19,16 @@ from streams.topology.nodes import (
     StoreSpec,
 )
 
+_MEANT: dict[type, str] = {
+    bytes: "bytes",
+    dict: "json",
+    float: "float64",
+    int: "int64",
+    list: "json",
+    str: "string",
+}
+"""The serde that is meant where a type is given."""
+
 
 @dataclass(slots=True)
 class Builder:
@@ -43,6 +53,7 @@ class Builder:
             name=self.graph.name(kind, name),
             parents=(parents,) if isinstance(parents, Node) else parents,
             operator=operator,
+            kind=kind,
             stores=list(stores),
             updates=updates,
             only_passes_on=only_passes_on,
@@ -115,5 +126,7 @@ def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
             "serde), to group_by, or to to()"
         )
     if not isinstance(serde, Serde):
-        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde")
+        meant = _MEANT.get(serde) if isinstance(serde, type) else None
+        did = f": did you mean {what}=serdes.{meant}?" if meant else ""
+        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde{did}")
     return serde

@@ -6,11 +6,12 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from streams.errors import TopologyError
+from streams.topology.check import check
 from streams.topology.finish import changelog, finished
 from streams.topology.nodes import (
     GlobalTableSpec,
@@ -21,9 +22,6 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
-
-_TOPIC_NAME_MAX = 249
-"""Kafka's Topic.MAX_NAME_LENGTH."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,54 +94,18 @@ def build(application_id: str, graph: Graph) -> Topology:
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
     graph = finished(application_id, graph)
-    _unique("step", (node.name for node in graph.nodes))
-    copied = [table.topic for table in graph.global_tables.values()]
-    read = [node.topic for node in graph.nodes if isinstance(node, SourceNode)]
-    _unique("source topic", (*read, *copied))
-    _every_store_is_declared_and_used(graph)
+    check(graph, partial(changelog, application_id))
     subtopologies = tuple(
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
         for number, nodes in enumerate(_connected(graph.nodes))
     )
-    topology = Topology(application_id, subtopologies, tuple(graph.global_tables.values()))
-    for name in graph.stores:
-        if len(topology.changelog(name)) > _TOPIC_NAME_MAX:
-            raise TopologyError(
-                f"store {name!r}: its changelog would be {topology.changelog(name)!r}, and a "
-                f"topic's name has at most {_TOPIC_NAME_MAX} characters"
-            )
-    return topology
+    return Topology(application_id, subtopologies, tuple(graph.global_tables.values()))
 
 
 def _store_names(nodes: Iterable[Node]) -> list[str]:
     """Each once, in the order of the first step that uses it."""
     names = (name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores)
     return list(dict.fromkeys(names))
-
-
-def _every_store_is_declared_and_used(graph: Graph) -> None:
-    for node in graph.nodes:
-        for name in node.stores if isinstance(node, ProcessorNode) else ():
-            if name not in graph.stores:
-                close = difflib.get_close_matches(name, graph.stores, n=1)
-                raise TopologyError(
-                    f"step {node.name!r} uses the store {name!r}, which nobody has declared: "
-                    + (f"did you mean {close[0]!r}? " if close else "")
-                    + "call app.add_store, or put the Store itself among the processor's stores"
-                )
-    if unused := graph.stores.keys() - set(_store_names(graph.nodes)):
-        raise TopologyError(
-            f"store {', '.join(map(repr, sorted(unused)))} is used by no step: name it in a "
-            "processor's stores, or take it away"
-        )
-
-
-def _unique(kind: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise TopologyError(f"{kind} {name!r} is used twice: give one of them another name")
-        seen.add(name)
 
 
 def _connected(nodes: list[Node]) -> list[tuple[Node, ...]]:

@@ -31,12 +31,14 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One step, with those directly before and behind it. A source or a sink has a topic with its
-    serdes; `chosen` names the function that chooses a sink's topic for each record."""
+    serdes; `chosen` names the function that chooses a sink's topic for each record. `operator` is
+    Kafka Streams' word for what a processor does, whatever its name."""
 
     kind: Literal["source", "processor", "sink"]
     name: str
     predecessors: tuple[str, ...] = ()
     successors: tuple[str, ...] = ()
+    operator: str | None = None
     stores: tuple[str, ...] = ()
     topic: str | None = None
     chosen: str | None = None
@@ -194,6 +196,7 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
                     name=node.name,
                     predecessors=predecessors,
                     successors=tuple(after[node]),
+                    operator=node.kind or None,
                     stores=tuple(node.stores),
                 )
             case _:

@@ -16,7 +16,8 @@ _NUMBER = re.compile(r"-\d{10}(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`inputs`: topics that others write. `steps`: the names on the way, without their numbers."""
+    """`inputs`: topics that others write. `steps`: what is done on the way, and names without their
+    numbers."""
 
     inputs: frozenset[str]
     steps: tuple[str, ...]
@@ -67,7 +68,7 @@ class _Ancestors:
             if step.name in seen:
                 continue
             seen.add(step.name)
-            names.append(without_number(step.name))
+            names.append(step.operator or without_number(step.name))
             ahead += [self._steps[name] for name in step.predecessors]
             if step.kind == "source" and step.topic:
                 if writers := self._writers.get(step.topic):

@@ -199,6 +199,8 @@ class ProcessorNode(Node):
     """Transforms records by an operator, with the stores that it names."""
 
     operator: Operator
+    kind: str = ""
+    """Kafka Streams' word for what it does, as KSTREAM-FILTER, whatever its name."""
     stores: Sequence[str] = ()
     """A list gets more (`Graph.attach`) until the topology is built."""
     updates: bool = False

@@ -106,6 +106,7 @@ def test_json_has_all_of_it_for_programs() -> None:
     assert second["steps"][1] == {
         "kind": "processor",
         "name": "count",
+        "operator": "KSTREAM-AGGREGATE",
         "predecessors": ["counts-repartition-source"],
         "successors": ["updates"],
         "stores": ["counts"],

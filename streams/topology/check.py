@@ -1,0 +1,127 @@
+"""Is a topology possible as a whole? What no single step can know of itself is looked at here.
+
+Every refusal names the step and what to do. Source: Kafka Streams' InternalTopologyBuilder, which
+refuses the same; that records can't go round for ever and that nobody writes into the application's
+own topics it leaves to its users.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from streams.errors import TopologyError
+from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
+
+_TOPIC_NAME_MAX = 249
+"""Kafka's Topic.MAX_NAME_LENGTH."""
+_ONE_FROM_ONE = {
+    "KSTREAM-KEY-SELECT",
+    "KSTREAM-MAP",
+    "KSTREAM-MAPVALUES",
+    "KSTREAM-MERGE",
+    "KSTREAM-PEEK",
+}
+"""Steps that pass on each record that they get."""
+
+
+def check(graph: Graph, changelog: Callable[[str], str]) -> None:
+    """Raises TopologyError naming the step. `changelog` gives the topic of a store."""
+    _unique(node.name for node in graph.nodes)
+    _each_topic_is_read_once(graph)
+    _every_store_is_declared_and_used(graph)
+    for sink in graph.nodes:
+        if isinstance(sink, SinkNode):
+            _writes_no_topic_of_ours(sink, graph, changelog)
+            _is_no_endless_loop(sink)
+        if len(_topic(sink)) > _TOPIC_NAME_MAX:
+            raise _too_long(f"step {sink.name!r}: its topic", _topic(sink))
+    for name in graph.stores:
+        if len(changelog(name)) > _TOPIC_NAME_MAX:
+            raise _too_long(f"store {name!r}: its changelog", changelog(name))
+
+
+def _topic(node: Node) -> str:
+    return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
+
+
+def _too_long(what: str, topic: str) -> TopologyError:
+    return TopologyError(
+        f"{what} would be {topic!r}, and a topic's name has at most {_TOPIC_NAME_MAX} characters"
+    )
+
+
+def _unique(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise TopologyError(f"step {name!r} is used twice: give one of them another name")
+        seen.add(name)
+
+
+def _each_topic_is_read_once(graph: Graph) -> None:
+    readers: dict[str, str] = {}
+    sources = [(node.topic, node.name) for node in graph.nodes if isinstance(node, SourceNode)]
+    for topic, name in (*sources, *((t.topic, t.name) for t in graph.global_tables.values())):
+        other = readers.setdefault(topic, name)
+        if other is not name:
+            raise TopologyError(
+                f"topic {topic!r} is read by two steps, {other!r} and {name!r}: read it once and "
+                "use what comes of it twice; of a table to_stream() makes a stream, of a stream "
+                "to_table() a table"
+            )
+
+
+def _every_store_is_declared_and_used(graph: Graph) -> None:
+    used: set[str] = set()
+    for node in graph.nodes:
+        for name in node.stores if isinstance(node, ProcessorNode) else ():
+            used.add(name)
+            if name not in graph.stores:
+                close = difflib.get_close_matches(name, graph.stores, n=1)
+                raise TopologyError(
+                    f"step {node.name!r} uses the store {name!r}, which nobody has declared: "
+                    + (f"did you mean {close[0]!r}? " if close else "")
+                    + "call app.add_store, or put the Store itself among the processor's stores"
+                )
+    if unused := graph.stores.keys() - used:
+        raise TopologyError(
+            f"store {', '.join(map(repr, sorted(unused)))} is used by no step: name it in a "
+            "processor's stores, or take it away"
+        )
+
+
+def _writes_no_topic_of_ours(sink: SinkNode, graph: Graph, changelog: Callable[[str], str]) -> None:
+    if sink.internal or not (topic := _topic(sink)):
+        return
+    for node in graph.nodes:
+        if isinstance(node, SinkNode) and node.internal and node.topic == topic:
+            raise TopologyError(
+                f"step {sink.name!r} writes {topic!r}, which is the application's own, for "
+                "repartitioning: write another topic, or use repartition()"
+            )
+    for store in graph.stores:
+        if changelog(store) == topic:
+            raise TopologyError(
+                f"step {sink.name!r} writes {topic!r}, which is the changelog of store {store!r}: "
+                "what is written there would be restored into the store; write another topic"
+            )
+
+
+def _is_no_endless_loop(sink: SinkNode) -> None:
+    """A topic may lead back to itself, as where what failed is tried again; but not each record."""
+    for node in _passed_by_all(sink.parents):
+        if isinstance(node, SourceNode) and node.topic == _topic(sink):
+            raise TopologyError(
+                f"step {sink.name!r} writes each record of {node.topic!r} back into that topic, "
+                "where it is read again, without an end: write another topic, or filter() first"
+            )
+
+
+def _passed_by_all(nodes: Iterable[Node]) -> list[Node]:
+    """What is upstream without a step between that could end a record's way."""
+    found = list(dict.fromkeys(nodes))
+    for node in found:  # grows on the way
+        if isinstance(node, ProcessorNode) and node.kind in _ONE_FROM_ONE:
+            found += [parent for parent in node.parents if parent not in found]
+    return found
