@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from state.entry import SCALARS, Entry, ValueAndTimestamp
+from state.entry import Entry, ValueAndTimestamp
 from state.keys import after
 from state.transaction import TransactionalStore
 
@@ -33,14 +33,7 @@ class KeyValueStore(TransactionalStore[K, V]):
     def copy(self, key: K) -> ValueAndTimestamp[V] | None:
         """`entry` with a value that is the caller's own to change: never the object that the
         running transaction has put, which is to be written as it is."""
-        encoded = self._encoded(key)
-        held = self._find(encoded, key)
-        if held is None or held.value is None:
-            return None
-        value = held.value
-        if type(value) not in SCALARS and encoded in self._overlay:
-            value = self._decode_value(self._encode_value(value))
-        return ValueAndTimestamp(value, held.timestamp_ms)
+        return self._copied(self._encoded(key), key)
 
     def update(self, key: K) -> Entry[K, V]:
         """The entry of `key`, counted as written: set its `value` and `timestamp_ms` in place.

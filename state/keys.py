@@ -36,7 +36,7 @@ unpack_session = struct.Struct(">qq").unpack
 unpack_time = struct.Struct(">q").unpack
 
 
-def segment_ms(retention_ms: int) -> int:
+def segment_ms_for(retention_ms: int) -> int:
     """How much time one segment holds, where entries are kept for `retention_ms`."""
     return max(retention_ms // 2, _SEGMENT_MS_MIN)
 

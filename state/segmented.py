@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from state.cache import ObjectCache
-from state.keys import SEGMENT_BYTES, pack_time, segment_ms
+from state.keys import SEGMENT_BYTES, pack_time, segment_ms_for
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.transaction import Codecs, TransactionalStore, no_record
 from state.windowed import Windowed
@@ -34,11 +34,12 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         codecs: Codecs,
         *,
         retention_ms: int,
+        segment_ms: int | None = None,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
         self._retention_ms = retention_ms
-        self._segment_ms = segment_ms(retention_ms)
+        self._segment_ms = segment_ms or segment_ms_for(retention_ms)
         self._layout = f"{self._kind} in segments of {self._segment_ms} ms"
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._expired_segments = 0

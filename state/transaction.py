@@ -327,6 +327,21 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             return entry.value
         return self._decode_value(stored[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
 
+    def _timestamp(self, entry: Entry[K, V] | None, stored: bytes) -> int:
+        if entry is not None and entry.value is not None:
+            return entry.timestamp_ms
+        return unpack_time(stored[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
+
+    def _copied(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
+        """`_read` with a value that is the caller's own."""
+        held = self._find(encoded, key)
+        if held is None or held.value is None:
+            return None
+        value = held.value
+        if type(value) not in SCALARS and encoded in self._overlay:
+            value = self._decode_value(self._encode_value(value))
+        return ValueAndTimestamp(value, held.timestamp_ms)
+
     def _load(self, key: K, encoded: bytes) -> Entry[K, V]:
         stored = self._disk.get(encoded)
         if stored is None:

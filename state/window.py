@@ -34,6 +34,8 @@ class WindowStore(SegmentedStore[V]):
     joins of streams need it; there `fetch(key, time)` and `update` don't make sense, and putting
     None does nothing. A value is serialised when it is put: no two have an object in common with
     each other or with anybody else. All times are in ms, and ranges of them include both ends.
+    `segment_ms` is how much time lies together on disk (`state.segmented`), by default half of the
+    retention.
     """
 
     _kind = "windows"
@@ -47,12 +49,21 @@ class WindowStore(SegmentedStore[V]):
         retention_ms: int,
         window_size_ms: int,
         retain_duplicates: bool = False,
+        segment_ms: int | None = None,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
         if retain_duplicates:
             cache = None  # such windows are read as ranges, which go past the cache
-        super().__init__(name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock)
+        super().__init__(
+            name,
+            disk,
+            codecs,
+            retention_ms=retention_ms,
+            segment_ms=segment_ms,
+            cache=cache,
+            clock=clock,
+        )
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
         self._encode_put = self._encode_value
@@ -133,6 +144,48 @@ class WindowStore(SegmentedStore[V]):
         disk_key = self._disk_key(encoded, window_start_ms, 0)
         return self._read(disk_key, self._window(key, window_start_ms))
 
+    def copy(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
+        """`entry` of a window with a value that is the caller's own to change: never the object
+        that the running transaction has put, which is to be written as it is."""
+        encoded = self._encoded(window.key)
+        if window.start_ms < self._live_from_ms:
+            return None
+        return self._copied(self._disk_key(encoded, window.start_ms, 0), window)
+
+    def entries(
+        self, key: Any, from_ms: int, to_ms: int, *, reverse: bool = False
+    ) -> Iterator[tuple[int, V, int]]:
+        """The windows of `key` that start between the two times: start, value, and the timestamp of
+        the record that wrote it. Oldest first, or newest first."""
+        encoded = self._encoded(key)
+        length = SEGMENT_BYTES + len(encoded) + WINDOW_SUFFIX_BYTES
+        from_ms = max(from_ms, self._live_from_ms)
+        to_ms = min(to_ms, self._stream_time_ms)
+        lower = encoded + pack_time(from_ms)
+        upper = encoded + pack_window(max(to_ms, 0), SEQUENCE_MAX) + b"\0"
+        for segment in self._segments(from_ms, to_ms, reverse=reverse):
+            found = self._scan(segment + lower, segment + upper, reverse=reverse)
+            for disk_key, entry, stored in found:
+                if len(disk_key) == length:
+                    start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
+                    yield start_ms, self._value(entry, stored), self._timestamp(entry, stored)
+
+    def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
+        """The windows of all keys that start between the two times, each with its value and the
+        timestamp of the record that wrote it: a segment after the other, within one by key."""
+        from_ms = max(from_ms, self._live_from_ms)
+        to_ms = min(to_ms, self._stream_time_ms)
+        if from_ms > to_ms:
+            return
+        last = next_segment(self._segment(to_ms))
+        for disk_key, entry, stored in self._scan(self._segment(from_ms), last, reverse=False):
+            start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
+            if from_ms <= start_ms <= to_ms:
+                window = self._window_of(
+                    disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES], start_ms, entry
+                )
+                yield window, self._value(entry, stored), self._timestamp(entry, stored)
+
     @overload
     def fetch(self, key: Any, from_ms: int) -> V | None: ...
     @overload
@@ -183,18 +236,8 @@ class WindowStore(SegmentedStore[V]):
     def _of_key(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[int, V]]:
-        encoded = self._encoded(key)
-        length = SEGMENT_BYTES + len(encoded) + WINDOW_SUFFIX_BYTES
-        from_ms = max(from_ms, self._live_from_ms)
-        to_ms = min(to_ms, self._stream_time_ms)
-        lower = encoded + pack_time(from_ms)
-        upper = encoded + pack_window(max(to_ms, 0), SEQUENCE_MAX) + b"\0"
-        for segment in self._segments(from_ms, to_ms, reverse=reverse):
-            found = self._scan(segment + lower, segment + upper, reverse=reverse)
-            for disk_key, entry, stored in found:
-                if len(disk_key) == length:
-                    start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
-                    yield start_ms, self._value(entry, stored)
+        for start_ms, value, _ in self.entries(key, from_ms, to_ms, reverse=reverse):
+            yield start_ms, value
 
     def _of_keys(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int, *, reverse: bool

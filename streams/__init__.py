@@ -1,7 +1,7 @@
 """Topologies, the DSL and the exactly-once runtime: what a user imports."""
 
 from state.windowed import Windowed
-from streams import serdes
+from streams import serdes, windows
 from streams.app import App
 from streams.config import StreamsConfig
 from streams.dsl.materialized import Store
@@ -15,6 +15,7 @@ from streams.errors import (
     TopologyError,
 )
 from streams.handling import ErrorContext, dead_letter
+from streams.operators.lateness import LateRecord
 from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
@@ -26,6 +27,7 @@ __all__ = [
     "ApplicationShutdown",
     "ConfigError",
     "ErrorContext",
+    "LateRecord",
     "NotClosed",
     "Processor",
     "ProcessorContext",
@@ -42,4 +44,5 @@ __all__ = [
     "Windowed",
     "dead_letter",
     "serdes",
+    "windows",
 ]

@@ -47,6 +47,8 @@ class Builder:
         stores: Iterable[str] = (),
         updates: bool = False,
         only_passes_on: bool = False,
+        keeps_time: bool = False,
+        grace_ms: int | None = None,
     ) -> ProcessorNode:
         """A step added behind `parents`; see ProcessorNode."""
         node = ProcessorNode(
@@ -57,6 +59,8 @@ class Builder:
             stores=list(stores),
             updates=updates,
             only_passes_on=only_passes_on,
+            keeps_time=keeps_time,
+            grace_ms=grace_ms,
         )
         self.graph.add(node)
         return node
@@ -104,12 +108,14 @@ class Builder:
         value: Serde[Any] | None,
         *,
         kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
+        windowed: bool = False,
     ) -> StoreSpec:
-        """The store of one of `kinds` that `step` would keep its results in; nobody declares it."""
+        """The store of one of `kinds` that `step` would keep its results in; nobody declares it.
+        `windowed`: `retention=` has a meaning to the step."""
         kept = Store.persistent(store) if isinstance(store, str) else store
         if not isinstance(kept, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
-        return kept.spec(key, value, kinds=kinds, step=step)
+        return kept.spec(key, value, kinds=kinds, step=step, windowed=windowed)
 
     def shared_store(self, store: Store, step: str) -> str:
         """The name of a store that processors bring, declared once however many of them do."""

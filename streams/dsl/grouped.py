@@ -15,12 +15,14 @@ from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.dsl.table import Table
+from streams.dsl.windowed import WindowedGroup
 from streams.errors import TopologyError
 from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
 from streams.operators.count import count
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator
 from streams.topology.views import StoredView, View
+from streams.windows import Windows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -87,6 +89,17 @@ class Grouped(Generic[K, V]):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         fold = aggregating(initializer, aggregator)
         return self._folded("KSTREAM-AGGREGATE", fold, value, store, name)
+
+    def windowed_by(self, windows: Windows) -> WindowedGroup[K, V]:
+        """Cut each key's records into windows of time: one of `streams.windows`."""
+        if not isinstance(windows, Windows):
+            raise TopologyError(
+                f"windowed_by({windows!r}): take windows.tumbling, hopping, sliding, session or "
+                "unlimited"
+            )
+        return WindowedGroup(
+            self._builder, self._node, self._key, self._value, self._rekeyed, windows
+        )
 
     def _folded(
         self,

@@ -137,14 +137,25 @@ class Store:
         *,
         kinds: Collection[StoreKind] = tuple(StoreKind),
         step: str,
+        windowed: bool = False,
     ) -> StoreSpec:
-        """The store as `step` uses it: its own serdes, or else those given; one of `kinds`."""
+        """The store as `step` uses it: its own serdes, or else those given; one of `kinds`. A
+        `windowed` step keeps windows in what is declared as a store of keys and values."""
         if self.kind not in kinds:
             wanted = " or ".join(kinds)
             raise TopologyError(
                 f"step {step!r} needs a {wanted} store, and {self.name!r} is a {self.kind} store"
             )
-        if self.kind is StoreKind.KEY_VALUE and self.kept["retention_ms"] is not None:
+        if windowed and self.kept["ttl_ms"] is not None:
+            raise TopologyError(
+                f"store {self.name!r} of step {step!r} keeps windows, which go by retention=, not "
+                "by ttl="
+            )
+        if (
+            self.kind is StoreKind.KEY_VALUE
+            and self.kept["retention_ms"] is not None
+            and not windowed
+        ):
             raise TopologyError(
                 f"store {self.name!r} of step {step!r} has no windows that retention= could be "
                 "about: for entries that go after a time use ttl="

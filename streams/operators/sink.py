@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from streams.errors import SerdeError
 from streams.handling import Stage
 from streams.processor.record import Record
-from streams.topology.nodes import Context, Emit, SinkNode
+from streams.runtime.clients.partitioning import partition_of
+from streams.topology.nodes import Context, Emit, Partitioner, SinkNode
 
 Serialize = Callable[[Any], bytes]
 
@@ -25,9 +27,25 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
     handler, and so is what a function raises that chooses topic or partition. What the broker
     refuses later fails the transaction, and with it all of it.
     """
+    if node.partitioner is None and node.key.inner is not None:
+        node = replace(node, partitioner=_by_inner_key(node))
     if isinstance(node.topic, str) and node.partitioner is None:
         return _to_one(node, node.topic, context)
     return _to_chosen(node, context)
+
+
+def _by_inner_key(node: SinkNode) -> Partitioner:
+    """All windows of a key go where the key itself would (WindowedStreamPartitioner)."""
+    inner = node.key.inner
+    assert inner is not None
+    if isinstance(node.topic, str):
+        inner = inner.for_topic(node.topic, "key")
+    serialize = inner.serialize
+
+    def partition(key: Any, value: Any, count: int) -> int | None:
+        return None if key is None else partition_of(serialize(key.key), count)
+
+    return partition
 
 
 def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:

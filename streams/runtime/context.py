@@ -13,6 +13,7 @@ from streams.runtime.clients import DataProducer
 from streams.runtime.failures import Failures
 from streams.runtime.globals import ReadOnly
 from streams.runtime.punctuation import Punctuations
+from streams.topology.nodes import StepTime
 
 COMMIT = "the results of a commit"
 PUNCTUATION = "a punctuation"
@@ -33,12 +34,14 @@ class TaskContext:
         "commit_asked",
         "dropped",
         "flushers",
+        "late",
         "make_room",
         "message",
         "produce",
         "punctuations",
         "record_ms",
         "starters",
+        "step_times",
         "stream_time_ms",
         "task_name",
         "unheard",
@@ -54,6 +57,7 @@ class TaskContext:
         stream_time_ms: int,
         now_ms: Callable[[], int],
         global_views: Mapping[str, Callable[[], Any]] | None = None,
+        step_times: Mapping[str, int] | None = None,
     ) -> None:
         self.task_name = task_name
         self.produce = producer.produce
@@ -68,6 +72,9 @@ class TaskContext:
         self.commit_asked = False
         self.dropped = 0
         """Records that were passed over since somebody counted them."""
+        self.late = 0
+        """Of these the ones that came after their window had closed."""
+        self.step_times = {step: StepTime(ms) for step, ms in (step_times or {}).items()}
         self.unheard: Exception | None = None
         """What ends the transaction, though a user's function may have caught it: nothing that was
         done since may be committed."""
@@ -123,6 +130,9 @@ class TaskContext:
             self._globals[name] = ReadOnly(name, self._global_views[name]())
         return self._globals.get(name)
 
+    def step_time(self, step: str) -> StepTime:
+        return self.step_times.setdefault(step, StepTime())
+
     def schedule(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
@@ -131,10 +141,11 @@ class TaskContext:
     def commit(self) -> None:
         self.commit_asked = True
 
-    def take_dropped(self) -> int:
-        """How many records were dropped since the last time."""
-        dropped, self.dropped = self.dropped, 0
-        return dropped
+    def take_dropped(self) -> tuple[int, int]:
+        """How many records were dropped since the last time, and how many of these were late."""
+        counted = self.dropped, self.late
+        self.dropped = self.late = 0
+        return counted
 
     def origin(self) -> str:
         message = self.message

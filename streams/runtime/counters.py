@@ -16,6 +16,8 @@ class Counters:
     dropped: int = 0
     """Of these passed over, as Kafka Streams' dropped-records counts them: no key or value to
     aggregate, a failure that a handler skipped or made a dead letter of."""
+    late: int = 0
+    """Of the dropped ones: their window had closed. Once for each window that missed one."""
     dead_letters: int = 0
     punctuations: int = 0
     commits: int = 0

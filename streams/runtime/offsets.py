@@ -2,12 +2,14 @@
 
 All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
 is a consistent cut. Beside them each carries the time of its own partition: the largest timestamp
-that had been processed of it, from which stream time goes on after a restart.
+that had been processed of it, from which stream time goes on after a restart; and the stream times
+of the steps that have their own, by which windows close.
 
     version   text
     1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
     2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
-              changelog the CRC-32 of its name and its position (uint32, int64); big-endian
+              changelog the CRC-32 of its name and its position (uint32, int64), then for each
+              step with a time of its own that of `time of <step>` and the time; big-endian
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
 NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
@@ -49,12 +51,23 @@ class Metadata:
         """The first changelog offset that was not in the store; None if nothing is said of it."""
         return self._positions.get(_hash(store))
 
+    def time_of(self, step: str) -> int:
+        """The stream time of a step that has its own; -1: unknown."""
+        return self._positions.get(_hash(_time_of(step)), _NO_TIME)
 
-def encode_metadata(positions: Mapping[str, int], time_ms: int = _NO_TIME) -> str:
-    """`positions`: for each store the first changelog offset that is not in it."""
+
+def encode_metadata(
+    positions: Mapping[str, int],
+    time_ms: int = _NO_TIME,
+    step_times: Mapping[str, int] | None = None,
+) -> str:
+    """`positions`: for each store the first changelog offset that is not in it. `step_times`: the
+    stream time in ms of each step that has its own."""
     data = bytearray(time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
         data += _STORE.pack(_hash(store), position)
+    for step, step_ms in (step_times or {}).items():
+        data += _STORE.pack(_hash(_time_of(step)), step_ms)
     return _MARK + base64.b64encode(data).decode()
 
 
@@ -76,7 +89,9 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
     problems = []
     for sub in topology.subtopologies:
         names = _logged(sub)
-        size = len(encode_metadata(dict.fromkeys(names, 0))) + 1  # librdkafka's closing NUL
+        steps = sub.timed_steps
+        written = encode_metadata(dict.fromkeys(names, 0), 0, dict.fromkeys(steps, 0))
+        size = len(written) + 1  # librdkafka's closing NUL
         if size > limit_bytes:
             problems.append(
                 f"sub-topology {sub.number} has {len(names)} stores ({_some(names)}), whose "
@@ -84,9 +99,9 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
                 f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "
                 "by a repartition"
             )
-        if clash := _clash(names):
+        if clash := _clash([*names, *map(_time_of, steps)]):
             problems.append(
-                f"stores {clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
+                f"{clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
                 "CRC-32, by which committed offsets name them: give one of them another name"
             )
     if problems:
@@ -120,6 +135,11 @@ def _base64(text: str) -> bytes:
 
 def _hash(store: str) -> int:
     return crc32(store.encode())
+
+
+def _time_of(step: str) -> str:
+    """What stands for the time of a step where others are names of stores, which have no blanks."""
+    return f"time of {step}"
 
 
 def _logged(sub: Subtopology) -> list[str]:

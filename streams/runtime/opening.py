@@ -27,6 +27,7 @@ from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
 from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import decode_metadata
+from streams.runtime.queues import NO_TIME
 from streams.runtime.resetting import Resetting
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
@@ -132,9 +133,14 @@ class Opener:
         positions |= self._resetting.begin(fresh)
         for task in stable:
             mine = {p: found.offsets[p] for p in task.partitions if p in found.offsets}
-            times = {p: decode_metadata(held.metadata).time_ms for p, held in mine.items()}
+            said = {p: decode_metadata(held.metadata) for p, held in mine.items()}
+            times = {p: each.time_ms for p, each in said.items()}
+            steps = {
+                step: max((each.time_of(step) for each in said.values()), default=NO_TIME)
+                for step in task.timed_steps
+            }
             begin = {p: positions[p] for p in task.partitions}
-            task.restore(begin, _required(task, mine), times)
+            task.restore(begin, _required(task, mine), times, steps)
         return stable
 
     def _say_pending(self, pending: Iterable[Partition]) -> None:

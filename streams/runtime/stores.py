@@ -65,6 +65,7 @@ def open_store(
                 retention_ms=max(retention_ms, size_ms),
                 window_size_ms=size_ms,
                 retain_duplicates=spec.retain_duplicates,
+                segment_ms=spec.segment_ms,
                 cache=cache,
                 clock=clock,
             )

@@ -113,6 +113,8 @@ class Task:
         """Where each changelog stood when the offsets were committed: a restore gets there."""
         self.times: dict[Partition, int] = {}
         """The highest timestamp of each partition, where it is known from what was committed."""
+        self.step_times: dict[str, int] = {}
+        """The same of the steps that have a stream time of their own."""
         self.slice_records = _SLICE_RECORDS_FIRST
         """How many records to process before something else is looked at."""
         self._subtopology = subtopology
@@ -128,6 +130,11 @@ class Task:
         """Of the steps as they are bound now."""
         assert self._context is not None, f"task {self.name} is {self.state.name}: nothing is bound"
         return self._context
+
+    @property
+    def timed_steps(self) -> tuple[str, ...]:
+        """The steps that have a stream time of their own."""
+        return self._subtopology.timed_steps
 
     @property
     def record(self) -> str:
@@ -146,9 +153,11 @@ class Task:
         positions: dict[Partition, int],
         required: dict[Partition, int],
         times: dict[Partition, int],
+        step_times: dict[str, int] | None = None,
     ) -> None:
         """The committed offsets are known: the stores may be caught up."""
         self._step("restore")
+        self.step_times = step_times or {}
         self.positions = positions
         self.required = required
         self.times = times
@@ -170,6 +179,7 @@ class Task:
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
             global_views=self._global_views,
+            step_times=self.step_times,
         )
         with self._corrupt_is_named():  # processors may read their stores as they are started
             topics = compile_subtopology(self._subtopology, self._context)
@@ -192,7 +202,7 @@ class Task:
         """Forget all that is not committed; directory and databases stay open."""
         self._step("rollback")
         self._unbind()
-        self.positions, self.required, self.times = {}, {}, {}
+        self.positions, self.required, self.times, self.step_times = {}, {}, {}, {}
         self.dirty = False
         for store in self.every_store().values():
             store.rollback()
@@ -330,8 +340,9 @@ class Task:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
         stores = {name: logged.position for name, logged in self.stores.items()}
         times = self.records.times(self.context.stream_time_ms)
+        steps = {step: time.ms for step, time in self.context.step_times.items()}
         return [
-            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME))))
+            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME), steps)))
             for p, offset in self.positions.items()
         ]
 

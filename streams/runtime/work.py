@@ -139,7 +139,9 @@ class Work:
             raise named(error, what) from error
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
-        counters.dropped += task.context.take_dropped()
+        dropped, late = task.context.take_dropped()
+        counters.dropped += dropped
+        counters.late += late
         if task.stores or task.unlogged:
             self._uncommitted[task.name] = task.uncommitted_bytes
         self.at = None

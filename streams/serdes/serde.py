@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ class Serde(Generic[T]):
     serialize: Callable[[T], bytes]
     deserialize: Callable[[bytes], T]
     binder: Callable[[str, Field], Serde[T]] | None = dataclasses.field(default=None, repr=False)
+    inner: Serde[Any] | None = dataclasses.field(default=None, repr=False)
+    """Of keys in windows: the serde of the key itself, by which their partition is chosen."""
 
     def for_topic(self, topic: str, field: Field) -> Serde[T]:
         """The serde to use for the keys or the values of `topic`: itself, where the topic does

@@ -97,7 +97,8 @@ def _composed(
     def bind(topic: str, field: Field) -> Serde[Windowed[K]]:
         return around(inner.for_topic(topic, field))
 
-    return Serde(name, serialize, deserialize, None if inner.binder is None else bind)
+    binder = None if inner.binder is None else bind
+    return Serde(name, serialize, deserialize, binder, inner)
 
 
 def _suffix(data: bytes, length: int) -> bytes:

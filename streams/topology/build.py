@@ -38,6 +38,11 @@ class Subtopology:
         return {node.topic: node for node in self.nodes if isinstance(node, SourceNode)}
 
     @property
+    def timed_steps(self) -> tuple[str, ...]:
+        """The steps that have a stream time of their own."""
+        return tuple(n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
+
+    @property
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 

@@ -25,6 +25,14 @@ None too unless a later step has asked for old values (`View.send_old`). Objects
 to read, not to change: other branches see the same."""
 
 
+@dataclass(slots=True)
+class StepTime:
+    """The stream time of one step: the largest timestamp that it has been given, in ms; -1: none.
+    What stands here at a commit goes with the offsets, and is here again after a restart."""
+
+    ms: int = -1
+
+
 class Context(Protocol):
     """What a bound step may use of the task that it runs in."""
 
@@ -61,11 +69,17 @@ class Context(Protocol):
     """The largest timestamp of the task's records so far; -1 before the first."""
     dropped: int
     """Records that were passed over: somebody counts them now and then."""
+    late: int
+    """Of these the ones that came after their window had closed, once for each window."""
 
     def store(self, name: str) -> Any: ...
 
     def global_store(self, name: str) -> Any | None:
         """The copy of a global table, to read; None if there is none of that name."""
+        ...
+
+    def step_time(self, step: str) -> StepTime:
+        """The stream time of a step that `keeps_time`: the same object for each who asks."""
         ...
 
     def schedule(
@@ -159,6 +173,8 @@ class StoreSpec:
     retention_ms: int | None = None
     """Window and session stores: how far behind stream time an entry is kept."""
     window_size_ms: int | None = None
+    segment_ms: int | None = None
+    """How much time of a window store lies together on disk; None: half of the retention."""
     retain_duplicates: bool = False
     history_ms: int | None = None
     """Versioned stores: how far behind stream time can be asked for."""
@@ -207,6 +223,11 @@ class ProcessorNode(Node):
     """What it passes on are updates of a table: its children take an Update each."""
     only_passes_on: bool = False
     """It changes no value, keeps none and hands none to user code."""
+    keeps_time: bool = False
+    """It has a stream time of its own (`Context.step_time`), which is committed with the
+    offsets."""
+    grace_ms: int | None = None
+    """Where it makes windows: how far stream time is past the end of one when it closes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

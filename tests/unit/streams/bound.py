@@ -13,6 +13,7 @@ from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
+from streams.topology.nodes import StepTime
 
 _TRACED = (("trace", b"1"),)
 
@@ -82,6 +83,8 @@ class BoundTask:
         self.task_name = f"{number}_0"
         self.stream_time_ms = -1
         self.dropped = 0
+        self.late = 0
+        self.step_times: dict[str, StepTime] = {}
         self.record_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
@@ -142,6 +145,9 @@ class BoundTask:
 
     def global_store(self, name: str) -> Any | None:
         return self.globals.get(name)
+
+    def step_time(self, step: str) -> StepTime:
+        return self.step_times.setdefault(step, StepTime())
 
     def origin(self) -> str:
         return "in[0]@7"

@@ -1,0 +1,250 @@
+"""Windowed groups: records by key and window, ready to be aggregated.
+
+The result is a table whose keys are `Windowed`. With `emit="on_update"` each record passes on the
+new value of its windows (with caching the latest of each at the commit), with `emit="on_close"`
+each window is passed on once, when it closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
+
+from state.windowed import Windowed
+from streams import serdes
+from streams.dsl.builder import Builder, known
+from streams.dsl.functions import callable_for
+from streams.dsl.materialized import Store
+from streams.dsl.table import Table
+from streams.errors import TopologyError
+from streams.operators.folding import Folding, counting, reducing
+from streams.operators.lateness import LateRecord
+from streams.operators.window_aggregate import window_aggregate
+from streams.serdes import Serde
+from streams.topology.nodes import Node, Operator, StoreKind, StoreSpec
+from streams.topology.views import StoredView, View
+from streams.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+EmitWhen = Literal["on_update", "on_close"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedGroup(Generic[K, V]):
+    """Records grouped by key and window."""
+
+    _builder: Builder
+    _node: Node
+    _key: Serde[Any] | None
+    _value: Serde[Any] | None
+    _rekeyed: bool
+    _windows: Windows
+
+    def count(
+        self,
+        *,
+        store: str | Store | None = None,
+        emit: EmitWhen = "on_update",
+        on_late: Callable[[LateRecord[K, V]], object] | None = None,
+        name: str | None = None,
+    ) -> Table[Windowed[K], int]:
+        """How many records each key has in each window.
+
+        `store`, `name` and what follows are as in `Grouped.count`; the store keeps windows for
+        their size and grace, or longer (`retention=`). `on_late` is called with each record that is
+        dropped because its window has closed.
+        """
+        return self._table(
+            "KSTREAM-AGGREGATE", counting(), serdes.int64, store, emit, on_late, name
+        )
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        store: str | Store | None = None,
+        emit: EmitWhen = "on_update",
+        on_late: Callable[[LateRecord[K, V]], object] | None = None,
+        name: str | None = None,
+    ) -> Table[Windowed[K], V]:
+        """The values of each key and window combined: `reducer(old, new)`. The first is taken as it
+        is; None deletes the window. Sessions that join are combined by it too."""
+        step = self._builder.graph.name("KSTREAM-REDUCE", name)
+        callable_for(step, reducer, ("old", "new"))
+        value = known(self._value, "value", step)
+        return self._table("KSTREAM-REDUCE", reducing(reducer), value, store, emit, on_late, name)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        *,
+        merger: Callable[[K, A, A], A] | None = None,
+        value: Serde[A] | None = None,
+        store: str | Store | None = None,
+        emit: EmitWhen = "on_update",
+        on_late: Callable[[LateRecord[K, V]], object] | None = None,
+        name: str | None = None,
+    ) -> Table[Windowed[K], A]:
+        """The values of each key and window folded: `aggregator(key, value, aggregate)` returns the
+        next aggregate, and may change the one it is handed; the first is `initializer()`.
+
+        Sessions need `merger(key, one, other)`, which makes one aggregate of two sessions that
+        join; no other windows take one. `value` is the serde of the aggregate, unless the store has
+        one.
+        """
+        step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
+        folding = self.folding(step, initializer, aggregator, merger)
+        if value is None and not (isinstance(store, Store) and store.value):
+            raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
+        return self._table("KSTREAM-AGGREGATE", folding, value, store, emit, on_late, name)
+
+    def folding(
+        self,
+        step: str,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, V, A], A],
+        merger: Callable[[K, A, A], A] | None,
+    ) -> Folding:
+        callable_for(step, initializer, ())
+        callable_for(step, aggregator, ("key", "value", "aggregate"))
+        sessions = isinstance(self._windows, SessionWindows)
+        if sessions and merger is None:
+            raise TopologyError(
+                f"step {step!r} aggregates sessions, and a record may join two of them: give "
+                "merger=, a function of key and two aggregates"
+            )
+        if merger is not None:
+            if not sessions:
+                raise TopologyError(
+                    f"step {step!r} has a merger, which is for sessions: other windows don't join"
+                )
+            callable_for(step, merger, ("key", "one", "other"))
+        return Folding(initializer, aggregator, merger)
+
+    def _table(
+        self,
+        kind: str,
+        folding: Folding,
+        value: Serde[Any] | None,
+        store: str | Store | None,
+        emit: str,
+        on_late: Callable[[LateRecord[K, V]], object] | None,
+        name: str | None,
+    ) -> Table[Windowed[Any], Any]:
+        builder, windows = self._builder, self._windows
+        step = builder.graph.name(kind, name)
+        on_close = _closes(step, emit, windows)
+        if on_late is not None:
+            callable_for(step, on_late, ("late",), returns=False)
+        key = known(self._key, "key", step)
+        spec = window_store(builder, windows, store, step, key, value, on_close=on_close)
+        parent = self._node
+        if self._rekeyed:
+            parent = builder.repartitioned(parent, spec.name, step, key, self._value)
+        view = StoredView(spec)
+        operator = windowed_operator(view, windows, folding, on_close=on_close, on_late=on_late)
+        node = builder.step(
+            kind,
+            parent,
+            operator,
+            name=step,
+            stores=[spec.name],
+            updates=True,
+            keeps_time=True,
+            grace_ms=windows.close_after_ms,
+        )
+        return Table(builder, node, windowed_key(spec.key, windows), spec.value, view)
+
+
+def windowed_operator(
+    view: View,
+    windows: Windows,
+    folding: Folding,
+    *,
+    on_close: bool = False,
+    on_late: Callable[[LateRecord[Any, Any]], object] | None = None,
+) -> Operator:
+    """The step that aggregates by `windows`."""
+    match windows:
+        case TimeWindows() | UnlimitedWindows():
+            return window_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
+    raise NotImplementedError
+
+
+def window_store(
+    builder: Builder,
+    windows: Windows,
+    store: str | Store | None,
+    step: str,
+    key: Serde[Any],
+    value: Serde[Any] | None,
+    *,
+    on_close: bool = False,
+) -> StoreSpec:
+    """The store that `step` keeps its windows in, declared."""
+    sessions = isinstance(windows, SessionWindows)
+    kind = StoreKind.SESSION if sessions else StoreKind.WINDOW
+    kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") says only where it is
+    spec = builder.store_for(
+        store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, windowed=True
+    )
+    retention_ms = spec.retention_ms if spec.retention_ms is not None else windows.retention_ms
+    if retention_ms < windows.retention_ms:
+        raise TopologyError(
+            f"store {spec.name!r} of step {step!r} keeps its windows for {retention_ms} ms, and "
+            f"records may come to them for {windows.retention_ms} ms: make retention= at least "
+            "that, or leave it out"
+        )
+    if spec.window_size_ms is not None and spec.window_size_ms != getattr(windows, "size_ms", None):
+        raise TopologyError(
+            f"store {spec.name!r} of step {step!r} is for windows of {spec.window_size_ms} ms, and "
+            f"the step's are of {getattr(windows, 'size_ms', None)} ms: leave it to the step, with "
+            "Store.persistent or Store.in_memory"
+        )
+    if spec.retain_duplicates:
+        raise TopologyError(
+            f"store {spec.name!r} of step {step!r} retains duplicates: an aggregation has one "
+            "value for each window"
+        )
+    spec = replace(
+        spec,
+        kind=kind,
+        retention_ms=retention_ms,
+        window_size_ms=None if isinstance(windows, SessionWindows) else windows.size_ms,
+        caching=spec.caching and not on_close,
+        # What closes together lies together, in the order in which it is passed on.
+        segment_ms=windows.advance_ms if on_close and isinstance(windows, TimeWindows) else None,
+    )
+    builder.graph.declare(spec, owner=object())
+    return spec
+
+
+def windowed_key(key: Serde[Any], windows: Windows) -> Serde[Any]:
+    """The serde of a windowed table's keys."""
+    match windows:
+        case SessionWindows():
+            return serdes.session_windowed(key)
+        case UnlimitedWindows():
+            return serdes.windowed(key)
+    return serdes.windowed(key, windows.size_ms)
+
+
+def _closes(step: str, emit: str, windows: Windows) -> bool:
+    if emit not in ("on_update", "on_close"):
+        raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")
+    on_close = emit == "on_close"
+    if on_close and isinstance(windows, UnlimitedWindows):
+        raise TopologyError(
+            f"step {step!r}: emit='on_close' with windows.unlimited(), whose window never closes"
+        )
+    if windows.idle_close_ms is not None and not on_close:
+        raise TopologyError(
+            f"step {step!r}: idle_close= closes idle windows, and with emit='on_update' nothing "
+            "depends on their closing: take emit='on_close', or leave it out"
+        )
+    return on_close

@@ -1,0 +1,83 @@
+"""Lateness: a record that comes when its window has closed is dropped, counted, and shown.
+
+It counts as dropped and as late, once for each window that it misses. `on_late` is called with
+each: what it does is outside of the transaction, and what it raises is as with any function of a
+step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from streams.topology.nodes import Binding
+
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateRecord(Generic[K, V]):
+    """A record that was dropped because it came too late, as `on_late` is given it. Times in ms.
+
+    `window_start_ms` and `window_end_ms` are of the window that it missed; None where no window was
+    asked for (joins, suppress). `stream_time_ms` is how far the step's time had come, this record
+    included. `topic`, `partition` and `offset` say where it was read; None and -1 if it was made by
+    a punctuation.
+    """
+
+    step: str
+    key: K
+    value: V
+    timestamp_ms: int
+    topic: str | None
+    partition: int
+    offset: int
+    stream_time_ms: int
+    window_start_ms: int | None = None
+    window_end_ms: int | None = None
+
+
+OnLate = Callable[[LateRecord[Any, Any]], object]
+Late = Callable[[Any, Any, int, int, int | None, int | None], None]
+"""Key, value, timestamp, stream time, start and end of the window; in ms."""
+
+
+def lateness(at: Binding, on_late: OnLate | None) -> Late:
+    """What a step calls for a record that is late."""
+    context, failed, step = at.context, at.failed, at.step
+
+    def late(
+        key: Any,
+        value: Any,
+        timestamp_ms: int,
+        stream_time_ms: int,
+        start_ms: int | None = None,
+        end_ms: int | None = None,
+    ) -> None:
+        context.dropped += 1
+        context.late += 1
+        if on_late is None:
+            return
+        message = context.message
+        record = LateRecord(
+            step=step,
+            key=key,
+            value=value,
+            timestamp_ms=timestamp_ms,
+            topic=None if message is None else message.topic(),
+            partition=-1 if message is None else message.partition(),
+            offset=-1 if message is None else message.offset(),
+            stream_time_ms=stream_time_ms,
+            window_start_ms=start_ms,
+            window_end_ms=end_ms,
+        )
+        try:
+            on_late(record)
+        except Exception as error:
+            failed(error, key, value)
+
+    return late

@@ -1,0 +1,40 @@
+"""Results: a window's new value goes on, at once or with caching at the commit.
+
+Results of sessions have the end of their session as timestamp, and at once they go without headers,
+which a result at the commit has from the record that made it. So it is in Kafka Streams
+(KStreamSessionWindowAggregate, SessionCacheFlushListener).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from state.entry import Entry
+from state.windowed import Windowed
+from streams.operators.copies import Copied
+from streams.operators.held import held_back
+from streams.topology.nodes import Binding
+from streams.topology.views import View
+
+Result = Callable[[Entry[Windowed[Any], Any], Any, int], None]
+"""A window's entry, its old value where one is sent, and the timestamp of the result in ms."""
+
+
+def results(at: Binding, view: View, store: Any, emitted: Copied) -> Result:
+    """What passes on the windows of `view`, which are in `store`."""
+    assert view.spec is not None
+    context, downstream, sends_old = at.context, at.downstream, view.sends_old
+    if view.spec.caching:
+        held = held_back(at, store, view, emitted)
+
+        def hold(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
+            held.pop(entry, None)
+            held[entry] = context.message
+
+        return hold
+
+    def pass_on(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
+        downstream(entry.key, emitted(entry.value), was if sends_old else None, time_ms, True)
+
+    return pass_on
