@@ -26,6 +26,7 @@ from streams.serdes import Serde
 from streams.topology.build import Topology, build
 from streams.topology.describe import describe
 from streams.topology.nodes import SourceNode
+from streams.topology.optimize import optimizations
 from streams.workers import run_workers, watcher_is_gone
 
 K = TypeVar("K")
@@ -145,7 +146,11 @@ class App:
 
     def topology(self) -> Topology:
         """The finished topology. Raises TopologyError naming the step that is wrong."""
-        return build(self.application_id, self._builder.graph)
+        return build(
+            self.application_id,
+            self._builder.graph,
+            optimizations(self.config.topology_optimization),
+        )
 
     def describe(
         self,

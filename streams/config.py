@@ -24,6 +24,7 @@ from pydantic_settings import (
 from streams.errors import ConfigError
 from streams.handling import Handlers, parse_handler
 from streams.resets import NOWHERE, reset
+from streams.topology.optimize import optimizations
 from streams.uncaught import Uncaught, checked
 
 EMBEDDED = "embedded"
@@ -83,6 +84,8 @@ class StreamsConfig(BaseSettings):
     commit_interval_ms: int | None = None
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: int = 1
+    topology_optimization: str = "none"
+    """`all`, or some of Kafka Streams' names with commas between (`streams.topology.optimize`)."""
     state_dir: Path = Path("~/.local/state/millrace")
     state_cleanup_delay_ms: int = 600_000
     """How long the directory of a task that runs elsewhere is kept."""
@@ -169,6 +172,12 @@ class StreamsConfig(BaseSettings):
     @classmethod
     def _a_handler(cls, given: Any) -> Any:
         return parse_handler(given)
+
+    @field_validator("topology_optimization")
+    @classmethod
+    def _names_of_optimizations(cls, given: str) -> str:
+        optimizations(given)
+        return given
 
     @field_validator("state_dir")
     @classmethod

@@ -43,7 +43,9 @@ def merged(streams: tuple[Stream[Any, Any], ...], name: str | None) -> Stream[An
                 "to_stream()"
             )
         same_application(step, first, other)
-    node = builder.step("KSTREAM-MERGE", tuple(s._node for s in streams), pass_on, name=step)
+    node = builder.step(
+        "KSTREAM-MERGE", tuple(s._node for s in streams), pass_on, name=step, keeps_records=True
+    )
     return Stream(
         builder,
         node,
@@ -87,11 +89,11 @@ def split(
     names = {each: f"{step}-{each}" for each in (*branches, default) if each is not None}
     choices = [(predicate, names[each]) for each, predicate in branches.items()]
     operator = branch(choices, None if default is None else names[default])
-    node = builder.step("KSTREAM-BRANCH", stream._node, operator, name=step)
+    node = builder.step("KSTREAM-BRANCH", stream._node, operator, name=step, keeps_records=True)
     return {
         each: Stream(
             builder,
-            builder.step("KSTREAM-BRANCHCHILD", node, pass_on, name=child),
+            builder.step("KSTREAM-BRANCHCHILD", node, pass_on, name=child, keeps_records=True),
             stream._key,
             stream._value,
             stream._rekeyed,

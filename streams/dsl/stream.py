@@ -266,7 +266,9 @@ class Stream(StreamJoins[K, V]):
         *,
         returns: bool = True,
     ) -> Stream[K, V]:
-        node = self._step(kind, function, operator, name, takes, returns=returns)
+        node = self._step(
+            kind, function, operator, name, takes, returns=returns, keeps_records=True
+        )
         return Stream(self._builder, node, self._key, self._value, self._rekeyed)
 
     def _processor(
@@ -292,7 +294,10 @@ class Stream(StreamJoins[K, V]):
         *,
         returns: bool = True,
         may_yield: bool = False,
+        keeps_records: bool = False,
     ) -> Node:
         step = self._builder.graph.name(kind, name)
         callable_for(step, function, takes, returns=returns, may_yield=may_yield)
-        return self._builder.step(kind, self._node, operator, name=name)
+        return self._builder.step(
+            kind, self._node, operator, name=name, keeps_records=keeps_records
+        )

@@ -6,7 +6,7 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -94,11 +94,11 @@ class Topology:
         return counts
 
 
-def build(application_id: str, graph: Graph) -> Topology:
+def build(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Topology:
     """Check the graph and cut it. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
-    graph = finished(application_id, graph)
+    graph = finished(application_id, graph, optimizations)
     check(graph, partial(changelog, application_id))
     subtopologies = tuple(
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))

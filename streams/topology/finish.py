@@ -20,15 +20,18 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.optimize import MERGE_REPARTITION_TOPICS, merge_repartition_topics
 from streams.topology.stream_join import StreamJoinNode, join_steps
 
 B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
 
 
-def finished(application_id: str, graph: Graph) -> Graph:
+def finished(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Graph:
     """`graph` with each RepartitionNode as a filter, a sink and a source, each StreamJoinNode as
     the steps of its two sides, and every serde bound to the topic that it reads or writes: a
     store's to its changelog, if it has one or not."""
+    if MERGE_REPARTITION_TOPICS in optimizations:
+        graph = merge_repartition_topics(graph)
     whole = rewritten(graph, lambda node: _expanded(application_id, node))
     bound = rewritten(whole, lambda node: [_bound(node)])
     stores = bound.stores

@@ -221,6 +221,8 @@ class ProcessorNode(Node):
     """A list gets more (`Graph.attach`) until the topology is built."""
     updates: bool = False
     """What it passes on are updates of a table: its children take an Update each."""
+    keeps_records: bool = False
+    """Every record that it passes on is one that it got."""
     only_passes_on: bool = False
     """It changes no value, keeps none and hands none to user code."""
     keeps_time: bool = False
