@@ -60,6 +60,7 @@ class GlobalTables:
         self._tables = {table.topic: table for table in tables}
         self._replicas = replicas
         self._new_consumer = consumer
+        self._consumer: DataConsumer | None = None
         self._admin = admin
         self._host = host
         self._handler = handler
@@ -92,15 +93,29 @@ class GlobalTables:
         if not self._tables:
             self._caught_up.set()
             return
-        consumer = self._new_consumer()
         try:
-            self._begin(consumer, stop)
-            self._catch_up(consumer, stop)
+            self.begin(stop)
             while not stop.is_set():
-                self._copy(consumer)
-                self._go_back(consumer)
+                self.step()
         finally:
-            consumer.close()
+            self.end()
+
+    def begin(self, stop: Event) -> None:
+        """Copy what is there; if `stop` comes first, some of it. Raises what `run` raises."""
+        self._consumer = self._new_consumer()
+        self._begin(self._consumer, stop)
+        self._catch_up(self._consumer, stop)
+
+    def step(self) -> None:
+        """Copy what has come since; where nothing has, it is waited for a little."""
+        assert self._consumer is not None, "nothing was begun"
+        self._copy(self._consumer)
+        self._go_back(self._consumer)
+
+    def end(self) -> None:
+        """Copy no more. The replicas stay open: they may be read still."""
+        if self._consumer is not None:
+            self._consumer.close()
 
     def _begin(self, consumer: DataConsumer, stop: Event) -> None:
         """Find out where each copy goes on, and read from there."""

@@ -17,7 +17,7 @@ from streams.testing.order import Order
 
 
 class MemoryConsumer(DataConsumer):
-    """Reads in bulk, partition after partition: a restore's."""
+    """Reads in bulk, partition after partition: for restores, and for global tables."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -49,8 +49,9 @@ class MemoryConsumer(DataConsumer):
         return taken
 
     def lag(self, partition: Partition) -> int | None:
-        """Nothing is kept back from a task but what comes later (see `OrderedConsumer`)."""
-        return 0
+        log = self._cluster.logs[partition]
+        message, position = log.seek(self._at[partition])
+        return 0 if message is None else log.last_stable - position
 
     def strayed(self) -> dict[Partition, int]:
         return {}
@@ -65,8 +66,7 @@ class MemoryConsumer(DataConsumer):
 
 
 class OrderedConsumer(MemoryConsumer):
-    """Hands out one record at a time: whichever is next. What has to wait has a higher timestamp
-    than what its task is given, so that a task has nothing to wait for."""
+    """Hands out one record at a time: whichever is next."""
 
     def __init__(self, cluster: Cluster, order: Order) -> None:
         super().__init__(cluster)
@@ -81,6 +81,10 @@ class OrderedConsumer(MemoryConsumer):
                 if message is not None:
                     heads[partition] = message
         return heads
+
+    def lag(self, partition: Partition) -> int | None:
+        """Nothing that comes earlier than what a task has is kept back from it."""
+        return 0
 
     def take(self, records_max: int, timeout_s: float) -> list[Any]:
         heads = self.heads()

@@ -30,6 +30,7 @@ from streams.ledger import ledger_topic
 from streams.processor.record import Record
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
+from streams.runtime.globals import ReadOnly
 from streams.runtime.task import Task
 from streams.serdes import Serde
 from streams.testing.cluster import Cluster
@@ -83,6 +84,7 @@ class TopologyTestDriver:
             topology = _in_memory(topology)
         self._named = Named(topology)
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
+        self._globals = {table.store.name for table in topology.global_tables}
         self._cluster = Cluster()
         self._create_topics(topology, app.config, dict(partitions or {}))
         self._world = World(
@@ -136,13 +138,18 @@ class TopologyTestDriver:
         """The names of all topics, internal ones too."""
         return sorted(self._cluster.partition_counts)
 
-    def store(self, name: str) -> DriverStore:
+    def store(self, name: str) -> DriverStore | ReadOnly:
         """A view of a store over all partitions, of what is committed: `get`, `all`, `range`,
         `fetch` and what else its kind can be asked (`streams.queries.local`). Raises ConfigError
         for a store that there is not."""
         self._check_open()
+        if name in self._globals:
+            found = self._readable().global_store(name)
+            assert found is not None, f"{name} is declared"
+            return found
         if name not in self._specs:
-            raise ConfigError(f"there is no store {name!r}; there are {sorted(self._specs)}")
+            there = sorted([*self._specs, *self._globals])
+            raise ConfigError(f"there is no store {name!r}; there are {there}")
         return DriverStore(self._specs[name], self._tasks)
 
     def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
@@ -259,7 +266,8 @@ class TopologyTestDriver:
         self, topology: Topology, config: StreamsConfig, partitions: dict[str, int]
     ) -> None:
         internal = topology.repartition_topics
-        mine = [*topology.input_topics, *(t for t in self._named.sinks if t not in internal)]
+        mine = [*topology.input_topics, *(table.topic for table in topology.global_tables)]
+        mine += (t for t in self._named.sinks if t not in internal)
         mine += config.handlers.topics()
         if config.ledger:
             mine.append(ledger_topic(topology.application_id))
@@ -277,7 +285,7 @@ class TopologyTestDriver:
     def _start(self) -> None:
         self._stopped = ""
         self._life = Life(self._world, commit_every_ms=self._commit_every_ms, reached=self._reached)
-        self._settle()
+        self._guarded(self._life.begin)
 
     def _settle(self) -> None:
         if self._life is not None:
@@ -320,8 +328,11 @@ class TopologyTestDriver:
         return self._life
 
     def _tasks(self) -> Iterable[Task]:
+        return self._readable().tasks
+
+    def _readable(self) -> Life:
         try:
-            return self._running().tasks
+            return self._running()
         except StreamsError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -335,7 +346,11 @@ def _in_memory(topology: Topology) -> Topology:
         replace(sub, stores=tuple(replace(spec, persistent=False) for spec in sub.stores))
         for sub in topology.subtopologies
     )
-    return replace(topology, subtopologies=subtopologies)
+    tables = (
+        replace(table, store=replace(table.store, persistent=False))
+        for table in topology.global_tables
+    )
+    return replace(topology, subtopologies=subtopologies, global_tables=tuple(tables))
 
 
 def _step(name: str) -> Step:

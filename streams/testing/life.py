@@ -7,12 +7,14 @@ own, as `streams.runtime.assembly` puts it together for the real machine.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from state.cache import ObjectCache
+from state.replica import Replica
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.errors import StreamsError
@@ -22,6 +24,7 @@ from streams.runtime.assignment import Planner
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
+from streams.runtime.globals import GlobalTables, ReadOnly, open_replicas
 from streams.runtime.ledger import Ledger
 from streams.runtime.loop import StreamLoop
 from streams.runtime.opening import Opener
@@ -88,6 +91,7 @@ class Life:
             world.topology.application_id,
             Planner(world.topology, world.config, admin).plan,
         )
+        self._replicas, self._globals = self._global_tables(admin)
         self._opener = self._make_opener(resetting, reached)
         self.consumer = OrderedConsumer(world.cluster, self._order())
         self.loop = StreamLoop(self._parts(admin, resetting, commit_every_ms, reached))
@@ -98,6 +102,21 @@ class Life:
             return ByTime()
         waits = world.config.max_task_idle_ms != NEVER_WAIT
         return Drawn(world.random, lambda p: self._opener.task_of(*p), waits=waits)
+
+    def _global_tables(self, admin: MemoryAdmin) -> tuple[Mapping[str, Replica], GlobalTables]:
+        world, config = self._world, self._world.config
+        tables = world.topology.global_tables
+        paths = partial(world.scratch.global_path, 0)
+        replicas = open_replicas(tables, paths, world.memory)
+        return replicas, GlobalTables(
+            tables,
+            replicas,
+            consumer=lambda: MemoryConsumer(world.cluster),
+            admin=admin,
+            host=world.machine,
+            handler=config.handlers.deserialization,
+            timeout_ms=config.task_timeout_ms,
+        )
 
     def _make_opener(self, resetting: Resetting, reached: Callable[[Step], None]) -> Opener:
         world, config = self._world, self._world.config
@@ -110,6 +129,7 @@ class Life:
             memory=world.memory,
             cache=ObjectCache(config.cache_max_bytes),
             storing=lambda: reached(Step.STORING),
+            global_views=self._globals.views(),
             failures=Failures(
                 config.handlers,
                 counters=world.counters,
@@ -179,6 +199,17 @@ class Life:
     def tasks(self) -> Collection[Task]:
         return self.loop.tasks.values()
 
+    def global_store(self, name: str) -> ReadOnly | None:
+        """The copy of a global table by its store's name; None if there is none."""
+        return self._globals.read(name)
+
+    def begin(self) -> None:
+        """What is processed meets global tables with all that was there before. Raises what ends
+        the application."""
+        if self._replicas:
+            self._globals.begin(self._world.machine.event())
+        self.settle()
+
     def settle(self) -> None:
         """Process all that can be processed, what is written to internal topics included. Raises
         what ends the loop."""
@@ -186,6 +217,8 @@ class Life:
             if self._one_by_one:  # also of what a task has kept waiting
                 for task in self.tasks:
                     task.slice_records = _ONE
+            if self._replicas:
+                self._globals.step()
             self.loop.turn()
             if self._state == "RUNNING" and not self.consumer.heads():
                 return
@@ -206,7 +239,11 @@ class Life:
 
     def end(self) -> None:
         """In order: processors and stores are closed. What is not committed is forgotten."""
-        self.loop.close()
+        with ExitStack() as steps:  # in reverse order
+            for replica in self._replicas.values():
+                steps.callback(replica.close)
+            steps.callback(self._globals.end)
+            steps.callback(self.loop.close)
 
     def kill(self) -> None:
         """The process is gone, and nothing is put in order. Its databases are closed when nobody
@@ -215,6 +252,8 @@ class Life:
         with ExitStack() as steps:
             if before is not None:
                 steps.callback(shutil.rmtree, before, ignore_errors=True)
+            for replica in self._replicas.values():
+                steps.callback(replica.close)
             for task in self.tasks:
                 for store in task.every_store().values():
                     steps.callback(store.close)

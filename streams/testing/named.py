@@ -29,6 +29,8 @@ class Named:
                 else:
                     self.is_open = True
                     self._any = Serdes(sink.key, sink.value)
+        for table in topology.global_tables:
+            self.sources[table.topic] = Serdes(table.store.key, table.store.value)
         self.changelogs = {
             topology.changelog(spec.name): (
                 Serdes(spec.key, spec.value) if spec.kind is StoreKind.KEY_VALUE else _RAW

@@ -27,12 +27,16 @@ class Scratch(StateDirectory):
         return _Alone()
 
     def store_path(self, task: str, store: str) -> Path:
+        return self._life_path() / task / store
+
+    def global_path(self, slot: int, store: str) -> Path:
+        return self._life_path() / "global" / store
+
+    def _life_path(self) -> Path:
         if self._root is None:
             self._root = Path(mkdtemp(prefix="millrace-driver-"))
             self._removal = finalize(self, shutil.rmtree, self._root, ignore_errors=True)
-        path = self._root / f"life-{self._life}" / task
-        path.mkdir(parents=True, exist_ok=True)
-        return path / store
+        return self._root / f"life-{self._life}"
 
     def killed(self) -> Path | None:
         """From now on the directory is a copy of what is there now. Returns the old one, which is

@@ -58,3 +58,20 @@ def ticking() -> App:
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.process(Ticking, key=serdes.string, value=serdes.string).to("out")
     return app
+
+
+class LookUp(Processor[str, str, str, str]):
+    """Puts the rate of its value's currency in the place of the value."""
+
+    def process(self, record: Record[str, str]) -> None:
+        rate = self.context.store("rates").get(record.value)
+        self.context.forward(record.with_value(rate or "none"))
+
+
+def looking_up(store: str | Store = "rates") -> App:
+    """Values of `in` are looked up in the global table of `rates`, to `out`."""
+    app = App("looking-up")
+    app.global_table("rates", key=serdes.string, value=serdes.string, store=store)
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.process(LookUp, key=serdes.string, value=serdes.string).to("out")
+    return app

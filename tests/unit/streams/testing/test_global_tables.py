@@ -1,0 +1,41 @@
+"""A global table has what was piped into its topic before the record that looks it up."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams import Store, StoreUnavailable, TopologyTestDriver
+from tests.unit.streams.testing.apps import looking_up
+
+STORES: dict[str, str | Store] = {"disk": "rates", "memory": Store.in_memory("rates")}
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+def test_every_task_finds_all_of_it_after_crashes_too(store: str | Store) -> None:
+    with TopologyTestDriver(looking_up(store), partitions={"in": 3, "rates": 2}) as driver:
+        rates, out = driver.topic("rates"), driver.topic("out")
+
+        def asked(*currencies: str) -> list[str]:
+            driver.topic("in").pipe_many([(f"k{n}", each) for n, each in enumerate(currencies)])
+            found: list[str] = out.read_values()
+            return found
+
+        assert asked("eur") == ["none"]
+        rates.pipe_many([("eur", "1.1"), ("gbp", "1.3"), ("sek", "0.1")])
+        assert asked("eur", "gbp", "sek", "dkk") == ["1.1", "1.3", "0.1", "none"]
+        driver.crash()
+        rates.pipe_many([("eur", "1.2"), ("gbp", None)])
+        with pytest.raises(StoreUnavailable, match="has crashed"):
+            driver.store("rates")
+        driver.restart()
+        assert asked("eur", "gbp", "sek") == ["1.2", "none", "0.1"]
+        assert dict(driver.store("rates").all()) == {"eur": "1.2", "sek": "0.1"}
+        driver.restart()
+        assert asked("eur") == ["1.2"]
+
+
+def test_with_a_seed_it_has_all_that_was_piped() -> None:
+    with TopologyTestDriver(looking_up(), seed=1, stores="memory") as driver:
+        driver.topic("rates").pipe_many([("eur", "1.1")])
+        driver.topic("in").pipe_many([("k", "eur")])
+        assert driver.topic("out").read_values() == ["1.1"]
