@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from state.buffered import Headers
 from state.cache import ObjectCache, Share
 from state.store import Checkpoint, Disk
 
@@ -15,6 +16,8 @@ class OnDisk(ABC):
     _cache: ObjectCache
     _cached: Share
     _committed_stream_time_ms: int
+    changelog_headers: Headers | None = None
+    """Of every value in the changelog."""
 
     @abstractmethod
     def rollback(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from state.buffered import Headers
+
 ChangelogEntry = tuple[bytes, bytes | None, int]
 """One write as it stands in a changelog: key, value (None is a deletion), timestamp in ms. A plain
 tuple: one is made for each key that a transaction wrote."""
@@ -101,6 +103,8 @@ class StateStore(Protocol):
     name: str
     clock: Callable[[], int]
     """The time in ms of a write that is given none: of the record being processed."""
+    changelog_headers: Headers | None
+    """What each value has as headers in the changelog."""
 
     @property
     def uncommitted_bytes(self) -> int:

@@ -5,6 +5,7 @@ from streams import serdes, windows
 from streams.app import App
 from streams.config import StreamsConfig
 from streams.dsl.materialized import Store
+from streams.dsl.suppressed import until_time_limit, until_window_closes
 from streams.errors import (
     ApplicationShutdown,
     ConfigError,
@@ -44,5 +45,7 @@ __all__ = [
     "Windowed",
     "dead_letter",
     "serdes",
+    "until_time_limit",
+    "until_window_closes",
     "windows",
 ]

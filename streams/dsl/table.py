@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from streams.dsl.builder import Builder
 from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
 from streams.dsl.materialized import Store
+from streams.dsl.suppressed import Suppressed, suppressed
 from streams.operators.table_source import table_source
 from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
 from streams.operators.to_stream import to_stream
@@ -115,6 +116,12 @@ class Table(Generic[K, V]):
     ) -> Table[K, V3]:
         """A row for each key that one of both has: at most one of the values is None."""
         return self._joined(JoinKind.OUTER, other, joiner, value, store, name)
+
+    def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:
+        """Hold updates back: of a window until it closes (`until_window_closes`), or for a time
+        (`until_time_limit`), so that only the last of a key goes on. What waits is kept in the
+        store `<name>-store`, which the step's `name` names."""
+        return suppressed(self, until, name)
 
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
         """The table's updates as a stream; a deletion has the value None."""

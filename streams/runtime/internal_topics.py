@@ -2,6 +2,7 @@
 
     topic                   cleanup.policy    and
     changelog, key-value    compact
+      and buffers
     changelog, windows      compact,delete    retention.ms: the store's and a day, for clocks differ
       and sessions
     changelog, versioned    compact           min.compaction.lag.ms: the store's history and a day
@@ -45,7 +46,7 @@ def changelog_settings(store: StoreSpec) -> dict[str, str]:
                 "cleanup.policy": "compact",
                 "min.compaction.lag.ms": _a_day_more(store.history_ms),
             }
-        case StoreKind.KEY_VALUE:
+        case StoreKind.KEY_VALUE | StoreKind.BUFFER:
             settings = {"cleanup.policy": "compact"}
     return {**settings, **_CREATE_TIME, **store.topic_settings}
 

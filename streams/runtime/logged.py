@@ -38,6 +38,7 @@ class LoggedStore:
         topic, partition = self.changelog
         entries = self.store.drain()
         last = len(entries) - 1
+        headers = self.store.changelog_headers
         for index, (key, value, timestamp_ms) in enumerate(entries):
             # A report on the last record alone: delivery is in order, and reports are not free.
             report = None
@@ -46,11 +47,12 @@ class LoggedStore:
             # 0 would be taken for no timestamp, and written as the time that it is; less is written
             # as it is, and replayed as 0.
             time_ms = timestamp_ms or NO_TIME
+            more = None if value is None else headers
             try:
-                producer.produce(topic, value, key, partition, report, None, time_ms)
+                producer.produce(topic, value, key, partition, report, None, time_ms, more)
             except BufferError:
                 producer.make_room()
-                producer.produce(topic, value, key, partition, report, None, time_ms)
+                producer.produce(topic, value, key, partition, report, None, time_ms, more)
 
 
 def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:

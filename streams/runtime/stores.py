@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from state.buffer import BufferStore
 from state.cache import ObjectCache
 from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
@@ -15,13 +16,20 @@ from state.versioned import VersionedStore
 from state.window import WindowStore
 from streams.topology.nodes import StoreKind, StoreSpec
 
-Store = KeyValueStore[Any, Any] | WindowStore[Any] | SessionStore[Any] | VersionedStore[Any]
+Store = (
+    KeyValueStore[Any, Any]
+    | WindowStore[Any]
+    | SessionStore[Any]
+    | VersionedStore[Any]
+    | BufferStore
+)
 
 KINDS: dict[StoreKind, type[Store]] = {
     StoreKind.KEY_VALUE: KeyValueStore,
     StoreKind.WINDOW: WindowStore,
     StoreKind.SESSION: SessionStore,
     StoreKind.VERSIONED: VersionedStore,
+    StoreKind.BUFFER: BufferStore,
 }
 """What a store of each kind can be asked."""
 _RETENTION_MS = 86_400_000
@@ -78,3 +86,5 @@ def open_store(
             return VersionedStore(
                 spec.name, disk, codecs, history_ms=history_ms, cache=cache, clock=clock
             )
+        case StoreKind.BUFFER:
+            return BufferStore(spec.name, disk, time_of=spec.time_of, cache=cache, clock=clock)

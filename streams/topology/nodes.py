@@ -155,6 +155,8 @@ class StoreKind(StrEnum):
     WINDOW = "window"
     SESSION = "session"
     VERSIONED = "versioned"
+    BUFFER = "buffer"
+    """What waits for its time: for the steps that need it, not for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,8 @@ class StoreSpec:
     history_ms: int | None = None
     """Versioned stores: how far behind stream time can be asked for."""
     ttl_ms: int | None = None
+    time_of: Callable[[bytes], int] | None = None
+    """Buffers whose keys have their time in ms in them: it, of a key."""
     rocksdb: Callable[[Any], object] | None = None
     """Is handed rocksdict's Options of this store, to change them in place."""
 

@@ -1,0 +1,238 @@
+"""Buffers: changes that wait for their time, the earliest first; one a key.
+
+Theory of operation. What waits is held in memory, as in Kafka Streams, and kept on disk, so that a
+restart reads it there instead of the changelog. The order is a heap of time and key: a key that is
+buffered keeps its place when its change is replaced, and only the first ever leaves.
+
+A transaction notes of each key that it touches what was buffered of it before. Those are the dirty
+keys that `drain` serialises; a rollback puts back what was before, and makes the heap anew. Memory
+is dropped where the disk moves on its own (replay, clear) and read again at the next use.
+
+The disk and the changelog have the same: the key, and the change (`state.buffered`) with its time
+(int64) behind it. A key that has left is a tombstone. Every entry of the changelog is written at
+the buffer's stream time, so that a restore finds that too. Where the time is part of the key
+(`time_of`), as in RocksDBTimeOrderedKeyValueBuffer, a 0 stands in its place.
+Source: InMemoryTimeOrderedKeyValueChangeBuffer, BufferKey (order by time, then by key).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+from state.buffered import Buffered, Headers, Origin, decoded, encoded
+from state.cache import ObjectCache
+from state.keys import TIME_MAX, pack_time, unpack_time
+from state.layout import checkpoint_in
+from state.on_disk import OnDisk
+from state.store import ChangelogEntry, Checkpoint, Disk
+from state.transaction import no_record
+
+_TIME_BYTES = 8
+_ENTRY_BYTES = 500
+"""A change in memory beside its values, and its places in the dicts and the heap."""
+
+Place = tuple[int, bytes]
+"""Time in ms and key."""
+
+
+class BufferStore(OnDisk):
+    """Keys and values are bytes; times are in ms and not negative.
+
+    `time_of` says at which time a key stands, where the changelog's keys have it in them. A write
+    between `drain` and the outcome raises RuntimeError.
+    """
+
+    _layout = "buffer"
+    changelog_headers: Headers | None = (("v", b"\x03"),)
+    """Of every change in the changelog: the version of its bytes."""
+
+    _stream_time_ms: int
+    _before: dict[bytes, tuple[Buffered, int] | None]
+    """What was buffered of each key that the transaction has touched."""
+    _drained: list[ChangelogEntry] | None
+    _written: int
+
+    def __init__(
+        self,
+        name: str,
+        disk: Disk,
+        *,
+        time_of: Callable[[bytes], int] | None = None,
+        cache: ObjectCache | None = None,
+        clock: Callable[[], int] = no_record,
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self._disk = disk
+        self._time_of = time_of
+        self._cache = ObjectCache(0) if cache is None else cache
+        self._cached = self._cache.share()
+        checkpoint = checkpoint_in(disk, self._layout, name)
+        self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
+        self._changes: dict[bytes, tuple[Buffered, int]] | None = None
+        """Each key's change and time; None: not read from the disk yet."""
+        self._heap: list[Place] = []
+        self._size_bytes = 0
+        self._begin()
+
+    def put(
+        self, key: bytes, time_ms: int, old: bytes | None, new: bytes | None, origin: Origin
+    ) -> None:
+        """Buffer a change of `key`, to leave at `time_ms`. If one of it waits, it is replaced, and
+        keeps its time and its prior value."""
+        changes = self._writable()
+        waits = changes.get(key)
+        self._before.setdefault(key, waits)
+        if waits is None:
+            change = Buffered(old, old, new, origin)
+            self._size_bytes += _TIME_BYTES + len(key) + change.size_bytes
+            changes[key] = change, time_ms
+            heappush(self._heap, (time_ms, key))
+        else:
+            replaced, time_ms = waits
+            change = Buffered(replaced.prior, old, new, origin)
+            self._size_bytes += change.size_bytes - replaced.size_bytes
+            changes[key] = change, time_ms
+        self._written += _ENTRY_BYTES + change.size_bytes
+        self._stream_time_ms = max(self._stream_time_ms, origin.timestamp_ms)
+
+    @property
+    def first_ms(self) -> int:
+        """The time of the first that leaves; the largest there is where nothing waits."""
+        if self._changes is None:
+            self._read()
+        return self._heap[0][0] if self._heap else TIME_MAX
+
+    def first(self) -> tuple[bytes, Buffered]:
+        """The key and the change that leave first: of the earliest time, then of the smallest key.
+        Raises IndexError where nothing waits."""
+        if self._changes is None:
+            self._read()
+        assert self._changes is not None
+        key = self._heap[0][1]
+        return key, self._changes[key][0]
+
+    def remove_first(self) -> None:
+        """`first` has left."""
+        changes = self._writable()
+        _, key = heappop(self._heap)
+        left = changes.pop(key)
+        self._before.setdefault(key, left)
+        self._size_bytes -= _TIME_BYTES + len(key) + left[0].size_bytes
+
+    def waiting(self, key: bytes) -> Buffered | None:
+        """The change of `key` that waits, or None."""
+        if self._changes is None:
+            self._read()
+        assert self._changes is not None
+        waits = self._changes.get(key)
+        return None if waits is None else waits[0]
+
+    @property
+    def records(self) -> int:
+        """How many changes wait."""
+        if self._changes is None:
+            self._read()
+        return len(self._heap)
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory they take, as Kafka Streams reckons it."""
+        if self._changes is None:
+            self._read()
+        return self._size_bytes
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp of a change that was put; -1: none yet. After a restore from a
+        changelog that Kafka Streams wrote it may be later: its entries have the wall clock's."""
+        return self._stream_time_ms
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the running transaction's writes take."""
+        return self._written
+
+    def drain(self) -> list[ChangelogEntry]:
+        """Serialise each key that was touched once, for the changelog. The same list until the
+        outcome. One that came and went is a tombstone too, as in Kafka Streams."""
+        if self._drained is None:
+            changes = self._changes or {}
+            time_ms = max(self._stream_time_ms, 0)
+            self._drained = [(key, self._stored(changes.get(key)), time_ms) for key in self._before]
+        return self._drained
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
+        if self._drained is None:
+            raise RuntimeError(f"store {self.name!r}: commit before drain")
+        if self._drained:
+            written = {key: value for key, value, _ in self._drained}
+            self._disk.write(written, self._noted(checkpoint))
+        self._committed_stream_time_ms = self._stream_time_ms
+        self._begin()
+
+    def rollback(self) -> None:
+        """Forget the transaction. The disk was never touched by it."""
+        changes = self._changes
+        if changes is not None and self._before:
+            for key, was in self._before.items():
+                if was is None:
+                    changes.pop(key, None)
+                else:
+                    changes[key] = was
+            self._order(changes)
+        self._begin()
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        entries = list(entries)
+        self._stream_time_ms = max((self._stream_time_ms, *(time_ms for *_, time_ms in entries)))
+        self._disk.load(((key, value) for key, value, _ in entries), self._noted(checkpoint))
+        self._committed_stream_time_ms = self._stream_time_ms
+        self._changes = None
+
+    def clear(self) -> None:
+        super().clear()
+        self._changes = None
+
+    def _begin(self) -> None:
+        """A new transaction, with nothing in it."""
+        self._before = {}
+        self._drained = None
+        self._written = 0
+        self._stream_time_ms = self._committed_stream_time_ms
+
+    def _writable(self) -> dict[bytes, tuple[Buffered, int]]:
+        if self._drained is not None:
+            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
+        return self._read() if self._changes is None else self._changes
+
+    def _read(self) -> dict[bytes, tuple[Buffered, int]]:
+        """What waits, from the disk."""
+        changes: dict[bytes, tuple[Buffered, int]] = {}
+        for key, stored in self._disk.range(None, None):
+            change, at = decoded(stored)
+            (time_ms,) = unpack_time(stored[at : at + _TIME_BYTES])
+            changes[key] = change, time_ms if self._time_of is None else self._time_of(key)
+        self._changes = changes
+        self._order(changes)
+        return changes
+
+    def _order(self, changes: dict[bytes, tuple[Buffered, int]]) -> None:
+        self._heap = [(time_ms, key) for key, (_, time_ms) in changes.items()]
+        heapify(self._heap)
+        self._size_bytes = sum(
+            _TIME_BYTES + len(key) + change.size_bytes for key, (change, _) in changes.items()
+        )
+
+    def _stored(self, waits: tuple[Buffered, int] | None) -> bytes | None:
+        if waits is None:
+            return None
+        change, time_ms = waits
+        return encoded(change) + pack_time(time_ms if self._time_of is None else 0)
+
+    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+        return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)

@@ -1,0 +1,122 @@
+"""A change that waits in a buffer: old and new value, where it came from, and its bytes.
+
+As bytes, numbers big-endian, sizes int32 and -1 where there is nothing (Kafka Streams' BufferValue
+and ProcessorRecordContext, changelog version 3):
+
+    timestamp int64, offset int64, size and topic, partition int32,
+    number of headers int32, for each: size and name, size and value
+    size and prior value
+    size and old value; the size -2, and no value: it is the prior value
+    size and new value
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_NOTHING = -1
+_AS_PRIOR = -2
+_FIXED_BYTES = 20
+"""Of an origin: two numbers of 8 bytes and one of 4."""
+
+_pack_times = struct.Struct(">qq").pack
+_unpack_times = struct.Struct(">qq").unpack_from
+_pack_int = struct.Struct(">i").pack
+_unpack_int = struct.Struct(">i").unpack_from
+_NO_VALUE = _pack_int(_NOTHING)
+_PRIOR_AGAIN = _pack_int(_AS_PRIOR)
+
+
+class Origin(NamedTuple):
+    """The record that brought a change, and the timestamp of the change in ms. A change that no
+    record brought has the topic "", and partition and offset -1."""
+
+    timestamp_ms: int
+    offset: int
+    partition: int
+    topic: str
+    headers: Headers
+
+
+class Buffered(NamedTuple):
+    """Values as bytes; None: no value. `prior` is the value from before the key was buffered: the
+    one that those after the buffer know."""
+
+    prior: bytes | None
+    old: bytes | None
+    new: bytes | None
+    origin: Origin
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory Kafka Streams reckons for it (`residentMemorySizeEstimate`): what limits
+        in bytes are about. An old value that equals the prior one is counted once."""
+        prior, old, new, origin = self
+        size = _FIXED_BYTES + len(origin.topic)
+        for name, value in origin.headers:
+            size += len(name) + (0 if value is None else len(value))
+        if prior is not None:
+            size += len(prior)
+        if old is not None and old != prior:
+            size += len(old)
+        return size if new is None else size + len(new)
+
+
+def encoded(change: Buffered) -> bytes:
+    """See the module's table."""
+    prior, old, new, origin = change
+    topic = origin.topic.encode()
+    parts = [
+        _pack_times(origin.timestamp_ms, origin.offset),
+        _sized(topic),
+        _pack_int(origin.partition),
+        _pack_int(len(origin.headers)),
+    ]
+    for name, value in origin.headers:
+        parts += (_sized(name.encode()), _sized(value))
+    parts.append(_sized(prior))
+    parts.append(_PRIOR_AGAIN if old is not None and old == prior else _sized(old))
+    parts.append(_sized(new))
+    return b"".join(parts)
+
+
+def decoded(data: bytes) -> tuple[Buffered, int]:
+    """The change at the beginning of `data`, and where what follows it begins. Raises ValueError
+    for bytes that aren't one."""
+    try:
+        timestamp_ms, offset = _unpack_times(data)
+        topic, at = _taken(data, 16)
+        (partition,), (count,) = _unpack_int(data, at), _unpack_int(data, at + 4)
+        at += 8
+        headers = []
+        for _ in range(count):  # -1, of old versions: none
+            name, at = _taken(data, at)
+            value, at = _taken(data, at)
+            headers.append(((name or b"").decode(), value))
+        prior, at = _taken(data, at)
+        if _unpack_int(data, at)[0] == _AS_PRIOR:
+            old, at = prior, at + 4
+        else:
+            old, at = _taken(data, at)
+        new, at = _taken(data, at)
+    except struct.error as error:
+        raise ValueError(f"{len(data)} bytes are no buffered change: {error}") from error
+    origin = Origin(timestamp_ms, offset, partition, (topic or b"").decode(), tuple(headers))
+    return Buffered(prior, old, new, origin), at
+
+
+def _sized(value: bytes | None) -> bytes:
+    return _NO_VALUE if value is None else _pack_int(len(value)) + value
+
+
+def _taken(data: bytes, at: int) -> tuple[bytes | None, int]:
+    (size,) = _unpack_int(data, at)
+    at += 4
+    if size == _NOTHING:
+        return None, at
+    if size < 0 or at + size > len(data):
+        raise ValueError(f"{len(data)} bytes are no buffered change: a part of {size} bytes")
+    return data[at : at + size], at + size

@@ -1,0 +1,157 @@
+"""Suppressed: how long a table's updates are held back, `table.suppress(until_...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from streams.dsl.builder import Builder, known
+from streams.dsl.materialized import Logged, Store
+from streams.durations import Duration, duration_ms
+from streams.errors import TopologyError
+from streams.operators.suppress import SuppressedView, Waiting, suppress
+from streams.topology.nodes import Node, ProcessorNode, StoreKind
+
+if TYPE_CHECKING:
+    from streams.dsl.table import Table
+
+WhenFull = Literal["emit_early", "shut_down"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppressed:
+    """Made by `until_window_closes` and `until_time_limit`."""
+
+    wait_ms: int | None
+    """None: the grace of the windows."""
+    max_records: int | None
+    max_bytes: int | None
+    emits_early: bool
+    logged: Logged
+
+
+def until_window_closes(
+    *,
+    max_records: int | None = None,
+    max_bytes: int | None = None,
+    when_full: WhenFull = "shut_down",
+    logged: Logged = True,
+) -> Suppressed:
+    """Only the final result of each window goes on, when stream time has passed its end and its
+    grace: nothing that comes later can change it. Windows that end up deleted are passed over.
+
+    The buffer has no limits unless they are given, in records or in bytes; a result that isn't
+    final can't be let go, so a full one ends the application. `logged` is as for stores. Source:
+    Suppressed.untilWindowCloses. Raises TopologyError.
+    """
+    if when_full != "shut_down":
+        raise TopologyError(
+            f"until_window_closes(when_full={when_full!r}): only final results go on, so a full "
+            'buffer can only "shut_down"; until_time_limit can emit early'
+        )
+    return _suppressed("until_window_closes", None, max_records, max_bytes, when_full, logged)
+
+
+def until_time_limit(
+    duration: Duration,
+    *,
+    max_records: int | None = None,
+    max_bytes: int | None = None,
+    when_full: WhenFull = "emit_early",
+    logged: Logged = True,
+) -> Suppressed:
+    """Of each key at most one update in `duration` of stream time goes on, the last one.
+
+    A full buffer lets the oldest go before their time, or ends the application ("shut_down").
+    `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises TopologyError.
+    """
+    try:
+        wait_ms = duration_ms(duration, "duration")
+    except ValueError as error:
+        raise TopologyError(f"until_time_limit: {error}") from None
+    return _suppressed("until_time_limit", wait_ms, max_records, max_bytes, when_full, logged)
+
+
+def _suppressed(
+    function: str,
+    wait_ms: int | None,
+    max_records: int | None,
+    max_bytes: int | None,
+    when_full: str,
+    logged: Logged,
+) -> Suppressed:
+    for what, limit in (("max_records", max_records), ("max_bytes", max_bytes)):
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
+            raise TopologyError(f"{function}: {what}={limit!r} is no number of 0 or more")
+    if when_full not in ("emit_early", "shut_down"):
+        raise TopologyError(
+            f'{function}: when_full={when_full!r} is neither "emit_early" nor "shut_down"'
+        )
+    if not isinstance(logged, bool | Mapping):
+        raise TopologyError(
+            f"{function}: logged={logged!r} is neither True nor False nor settings of a topic"
+        )
+    return Suppressed(
+        wait_ms=wait_ms,
+        max_records=max_records,
+        max_bytes=max_bytes,
+        emits_early=when_full == "emit_early",
+        logged=logged,
+    )
+
+
+def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Table[Any, Any]:
+    """`table` with its updates held back. The buffer is the store `<name>-store`."""
+    builder: Builder = table._builder
+    step = builder.graph.name("KTABLE-SUPPRESS", name)
+    if not isinstance(how, Suppressed):
+        raise TopologyError(
+            f"step {step!r}: suppress takes until_window_closes(...) or until_time_limit(...), "
+            f"not {how!r}"
+        )
+    parent = table._view
+    if parent.is_versioned:
+        raise TopologyError(
+            f"step {step!r}: the table is versioned, and updates of such a one can't be held back. "
+            "Keep it in a store that is not versioned, or leave suppress out"
+        )
+    wait_ms = _grace_above(table._node, step) if how.wait_ms is None else how.wait_ms
+    store = Store.persistent(
+        f"{step}-STATE-STORE" if name is None else f"{step}-store", logged=how.logged
+    )
+    spec = replace(
+        store.spec(known(table._key, "key", step), known(table._value, "value", step), step=step),
+        kind=StoreKind.BUFFER,
+        caching=False,
+    )
+    builder.graph.declare(spec, owner=object())
+    parent.send_old()  # those behind the buffer see the value from before, until it has left
+    waiting = Waiting(
+        wait_ms=wait_ms,
+        until_window_ends=how.wait_ms is None,
+        max_records=how.max_records,
+        max_bytes=how.max_bytes,
+        emits_early=how.emits_early,
+    )
+    node = builder.step(
+        "KTABLE-SUPPRESS",
+        table._node,
+        suppress(spec, waiting),
+        name=step,
+        stores=[spec.name],
+        updates=True,
+    )
+    return replace(table, _node=node, _view=SuppressedView(parent, spec))
+
+
+def _grace_above(node: Node, step: str) -> int:
+    """The longest grace of the windows that `node`'s results are of (GraphGraceSearchUtil)."""
+    if isinstance(node, ProcessorNode) and node.grace_ms is not None:
+        return node.grace_ms
+    if not node.parents:
+        raise TopologyError(
+            f"step {step!r} waits until windows close, and what comes from {node.name!r} is in no "
+            "windows: aggregate with windowed_by(...) before it, or use until_time_limit"
+        )
+    return max(_grace_above(parent, step) for parent in node.parents)

@@ -1,0 +1,54 @@
+"""Recalled: the record that brought what waits in a buffer, when it is let go again.
+
+What a sink writes then has that record's headers, and messages name where it came from. Its bytes
+are gone, as in Kafka Streams (ProcessorRecordContext).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.buffered import Origin
+
+
+def origin_of(message: Any, timestamp_ms: int) -> Origin:
+    """What is kept of `message`, which brought a change of that time; None: no record did."""
+    if message is None:
+        return Origin(timestamp_ms, -1, -1, "", ())
+    return Origin(
+        timestamp_ms,
+        message.offset(),
+        message.partition(),
+        message.topic() or "",
+        tuple(message.headers() or ()),
+    )
+
+
+class Recalled:
+    """An Origin as a message from the consumer: a context's `message`."""
+
+    __slots__ = ("_origin",)
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    def topic(self) -> str | None:
+        return self._origin.topic or None
+
+    def partition(self) -> int:
+        return self._origin.partition
+
+    def offset(self) -> int:
+        return self._origin.offset
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._origin.timestamp_ms
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return list(self._origin.headers)
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> None:
+        return None
