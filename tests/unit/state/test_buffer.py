@@ -1,0 +1,218 @@
+"""Buffers: what waits leaves in order of time; a transaction that ends badly was never there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from state.buffer import BufferStore
+from state.buffered import Buffered, Origin, decoded, encoded
+from state.keys import TIME_MAX
+from state.memory import MemoryDisk
+from state.rocksdb import RocksDisk
+from state.store import ChangelogEntry, Checkpoint, Disk
+
+HERE = Origin(5, 7, 0, "in", (("h", b"h5"), ("none", None)))
+
+
+def at(timestamp_ms: int) -> Origin:
+    return Origin(timestamp_ms, 0, 0, "in", ())
+
+
+def order(buffer: BufferStore) -> list[bytes]:
+    """Lets all leave."""
+    keys = []
+    while buffer.records:
+        keys.append(buffer.first()[0])
+        buffer.remove_first()
+    return keys
+
+
+def test_what_waits_leaves_by_its_time_and_then_by_the_bytes_of_its_key() -> None:
+    buffer = BufferStore("b", MemoryDisk())
+    for key, time_ms in ((b"c", 5), (b"b", 9), (b"a", 9), (b"\xff", 0)):
+        buffer.put(key, time_ms, None, b"v", at(time_ms))
+    assert buffer.first_ms == 0
+    assert order(buffer) == [b"\xff", b"c", b"a", b"b"]
+    assert buffer.first_ms == TIME_MAX
+
+
+def test_a_key_that_waits_keeps_its_place_and_its_prior_value() -> None:
+    buffer = BufferStore("b", MemoryDisk())
+    buffer.put(b"a", 1, b"0", b"1", at(1))
+    buffer.put(b"b", 2, None, b"1", at(2))
+    buffer.put(b"a", 9, b"1", b"2", at(9))
+    assert buffer.first() == (b"a", Buffered(b"0", b"1", b"2", at(9)))
+    assert (buffer.records, buffer.stream_time_ms) == (2, 9)
+
+
+@pytest.mark.parametrize(
+    ("prior", "old", "size_bytes"),
+    [(None, None, 0), (b"123", b"12", 5), (b"123", b"123", 3), (None, b"12", 2), (b"1", None, 1)],
+)
+def test_sizes_are_those_that_kafka_streams_reckons(
+    prior: bytes | None, old: bytes | None, size_bytes: int
+) -> None:
+    change = Buffered(prior, old, b"new", HERE)
+    assert change.size_bytes == 20 + len("in") + len("h" + "h5" + "none") + size_bytes + 3
+    assert Buffered(prior, old, None, at(0)).size_bytes == 22 + size_bytes
+    buffer = BufferStore("b", MemoryDisk())
+    buffer.put(b"key", 0, None, b"new", HERE)
+    assert buffer.size_bytes == 8 + 3 + Buffered(None, None, b"new", HERE).size_bytes
+    buffer.put(b"key", 0, None, b"newer", HERE)
+    assert buffer.size_bytes == 8 + 3 + Buffered(None, None, b"newer", HERE).size_bytes
+    buffer.remove_first()
+    assert buffer.size_bytes == 0
+
+
+@pytest.mark.parametrize("old", [None, b"", b"prior", b"other"])
+@pytest.mark.parametrize("new", [None, b"", b"new"])
+def test_a_change_is_read_as_it_was_written(old: bytes | None, new: bytes | None) -> None:
+    change = Buffered(b"prior", old, new, HERE)
+    data = encoded(change)
+    assert decoded(data + b"12345678") == (change, len(data))
+    for cut in range(len(data)):
+        with pytest.raises(ValueError, match="are no buffered change"):
+            decoded(data[:cut])
+
+
+GOLDEN = [
+    ("61", ("0000000000000007000000000000000300000002696e00000000000000010000000168000000026837"
+     "ffffffff0000000132ffffffff0000000000000000")),
+    ("62", ("0000000000000014000000000000000700000002696e00000000000000010000000168000000036832"
+     "300000000131fffffffeffffffff0000000000000014")),
+]  # fmt: skip
+"""As Kafka Streams 4.3.0 wrote them to the changelog of a suppressed table in its own driver."""
+
+
+def test_the_changelog_has_kafka_streams_bytes() -> None:
+    def origin(timestamp_ms: int, offset: int) -> Origin:
+        return Origin(timestamp_ms, offset, 0, "in", (("h", f"h{timestamp_ms}".encode()),))
+
+    buffer = BufferStore("b", MemoryDisk())
+    buffer.put(b"a", 0, None, b"1", origin(0, 0))
+    buffer.put(b"a", 5, b"1", b"2", origin(5, 1))
+    buffer.put(b"a", 7, b"2", None, origin(7, 3))
+    buffer.put(b"b", 20, b"1", None, origin(20, 7))
+    assert [(k.hex(), (v or b"").hex(), t) for k, v, t in buffer.drain()] == [
+        (key, value, 20) for key, value in GOLDEN
+    ]
+    restored = BufferStore("b", MemoryDisk())
+    entries = [(bytes.fromhex(key), bytes.fromhex(value), 20) for key, value in GOLDEN]
+    restored.replay(entries, Checkpoint(2, "t"))
+    assert restored.first() == (b"a", Buffered(None, b"2", None, origin(7, 3)))
+    assert order(restored) == [b"a", b"b"]
+    assert restored.stream_time_ms == 20
+
+
+def test_where_keys_have_their_time_in_them_it_is_not_written_again() -> None:
+    def time_of(key: bytes) -> int:
+        return int(key[:2])
+
+    buffer = BufferStore("b", MemoryDisk(), time_of=time_of)
+    buffer.put(b"09b", 9, None, b"v", at(9))
+    ((key, value, _),) = buffer.drain()
+    assert value is not None
+    assert value.endswith(bytes(8))
+    again = BufferStore("b", MemoryDisk(), time_of=time_of)
+    again.replay([(key, value, 9)], Checkpoint(1, "t"))
+    assert again.first_ms == 9
+
+
+def test_nothing_is_written_between_drain_and_the_outcome() -> None:
+    buffer = BufferStore("b", MemoryDisk())
+    buffer.put(b"a", 0, None, b"v", HERE)
+    assert buffer.uncommitted_bytes > 0
+    buffer.drain()
+    for write in (lambda: buffer.put(b"b", 0, None, b"v", HERE), buffer.remove_first):
+        with pytest.raises(RuntimeError, match="after drain"):
+            write()
+    buffer.rollback()
+    with pytest.raises(RuntimeError, match="before drain"):
+        buffer.commit(Checkpoint(0, "t"))
+
+
+class Model:
+    """What waits as a plain dict, and what is committed of it."""
+
+    def __init__(self) -> None:
+        self.now: dict[bytes, tuple[int, bytes, bytes | None]] = {}
+        self.committed = dict(self.now)
+        self.time_ms = self.committed_ms = -1
+
+    def put(self, key: bytes, time_ms: int, value: bytes) -> None:
+        place, _, prior = self.now.get(key, (time_ms, b"", value + b" before"))
+        self.now[key] = place, value, prior
+        self.time_ms = max(self.time_ms, time_ms)
+
+    def remove_first(self) -> None:
+        del self.now[min(self.now, key=lambda key: (self.now[key][0], key))]
+
+
+def seen(buffer: BufferStore) -> dict[bytes, tuple[int, bytes, bytes | None]]:
+    """What waits, with the places, by letting all leave and rolling that back."""
+    found = {}
+    while buffer.records:
+        time_ms, (key, change) = buffer.first_ms, buffer.first()
+        assert buffer.waiting(key) == change
+        found[key] = time_ms, change.new or b"", change.prior
+        buffer.remove_first()
+    assert buffer.size_bytes == 0
+    buffer.rollback()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+@pytest.mark.parametrize("seed", range(6))
+def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
+    seed: int, kind: str, tmp_path: Path
+) -> None:
+    random, model = Random(seed), Model()
+    disk: Disk = MemoryDisk() if kind == "memory" else RocksDisk(tmp_path / "b", store="b")
+    buffer, changelog = BufferStore("b", disk), list[ChangelogEntry]()
+
+    def commit(*, stored: bool) -> None:
+        nonlocal buffer
+        changelog.extend(buffer.drain())
+        if stored:
+            buffer.commit(Checkpoint(len(changelog), "t"))
+        else:  # the process ended between Kafka's commit and the disk's
+            buffer = BufferStore("b", disk)
+            checkpoint = buffer.checkpoint()
+            position = 0 if checkpoint is None else checkpoint.position
+            buffer.replay(changelog[position:], Checkpoint(len(changelog), "t"))
+            buffer.caught_up()
+        model.committed, model.committed_ms = dict(model.now), model.time_ms
+
+    def rollback() -> None:
+        buffer.rollback()
+        model.now, model.time_ms = dict(model.committed), model.committed_ms
+
+    for step in range(150):
+        match random.choices(("put", "leave", "commit", "rollback", "crash"), (9, 5, 2, 1, 1))[0]:
+            case "put":
+                key, time_ms = bytes([random.randrange(9)]), random.randrange(20)
+                value = str(step).encode()
+                model.put(key, time_ms, value)
+                buffer.put(key, time_ms, value + b" before", value, at(time_ms))
+            case "leave" if model.now:
+                model.remove_first()
+                buffer.remove_first()
+            case "commit":
+                commit(stored=True)
+            case "rollback":
+                rollback()
+            case "crash":
+                commit(stored=False)
+        assert buffer.records == len(model.now), f"{seed=} {step=}"
+        assert buffer.stream_time_ms == model.time_ms, f"{seed=} {step=}"
+    commit(stored=True)
+    restored = BufferStore("b", MemoryDisk())
+    restored.replay(changelog, Checkpoint(len(changelog), "t"))
+    assert seen(restored) == seen(buffer) == model.now, f"{seed=}"
+    assert restored.stream_time_ms == model.time_ms
+    buffer.clear()
+    assert (buffer.records, buffer.stream_time_ms, buffer.checkpoint()) == (0, -1, None)
+    buffer.close()

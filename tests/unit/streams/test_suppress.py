@@ -1,0 +1,231 @@
+"""suppress: only the last update of a key goes on, as Kafka Streams 4.3.0 does with the same input.
+
+What is expected of whole runs is what its own TopologyTestDriver gave.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams import (
+    App,
+    Store,
+    StreamsError,
+    TopologyError,
+    TopologyTestDriver,
+    Windowed,
+    serdes,
+    until_time_limit,
+    until_window_closes,
+)
+from streams.dsl.table import Table
+from streams.runtime.commit import Step
+
+BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+RAW: dict[str, Any] = {"key": serdes.bytes, "value": serdes.bytes}
+Row = tuple[Any, Any, int]
+
+
+def limited(until: Any, store: str | Store | None = None) -> App:
+    app = App("app")
+    app.table("in", **BOTH, store=store).suppress(until, name="sup").to_stream().to("out")
+    return app
+
+
+def rows(driver: TopologyTestDriver, topic: str = "out") -> list[Row]:
+    return [(r.key, r.value, r.timestamp_ms) for r in driver.topic(topic).read_all()]
+
+
+def run(driver: TopologyTestDriver, records: list[Row]) -> list[list[Row]]:
+    """What comes out after each record."""
+    topic, found = driver.topic("in"), []
+    for key, value, timestamp_ms in records:
+        topic.pipe(key, value, timestamp_ms, [("h", str(timestamp_ms).encode())])
+        found.append(rows(driver))
+    return found
+
+
+def flat(found: list[list[Row]]) -> list[Row]:
+    return [row for step in found for row in step]
+
+
+INPUT: list[Row] = [
+    ("a", "1", 0), ("a", "2", 5), ("b", "1", 6), ("a", None, 7), ("c", "1", 9), ("d", "1", 9),
+    ("a", "3", 10), ("b", None, 20), ("e", "1", 3), ("f", "1", 31),
+]  # fmt: skip
+EMITTED: list[list[Row]] = [
+    [], [], [], [], [], [("a", None, 7)],
+    [("b", "1", 6)], [("c", "1", 9), ("d", "1", 9), ("a", "3", 10)], [("e", "1", 3)],
+    [("b", None, 20)],
+]  # fmt: skip
+
+
+def test_what_has_waited_long_enough_goes_on_and_so_does_the_oldest_of_a_full_buffer() -> None:
+    with TopologyTestDriver(limited(until_time_limit(10, max_records=3))) as driver:
+        assert run(driver, INPUT) == EMITTED
+
+
+@pytest.mark.parametrize("store", [Store.in_memory("s", caching=False), Store.persistent("s")])
+def test_at_the_commit_with_caching_too(store: Store) -> None:
+    with TopologyTestDriver(limited(until_time_limit(10, max_records=3), store)) as driver:
+        assert run(driver, INPUT) == EMITTED
+
+
+def test_what_goes_on_has_the_headers_and_the_time_of_its_own_record() -> None:
+    with TopologyTestDriver(limited(until_time_limit(10))) as driver:
+        driver.topic("in").pipe("a", "1", 3, [("h", b"first")])
+        driver.topic("in").pipe("b", "1", 20, [("h", b"second")])
+        (record,) = driver.topic("out").read_all()
+        assert (record.timestamp_ms, record.headers) == (3, (("h", b"first"),))
+
+
+def test_the_changelog_is_that_of_kafka_streams() -> None:
+    with TopologyTestDriver(limited(until_time_limit(10, max_records=3))) as driver:
+        for timestamp_ms, value in ((0, "1"), (5, "2")):
+            headers = [("h", f"h{timestamp_ms}".encode())]
+            driver.topic("in").pipe("a", value, timestamp_ms, headers)
+        changelog = driver.topic("app-sup-store-changelog", **RAW).read_all()
+    assert [(each.key, each.value.hex()) for each in changelog] == [
+        (b"a", ("0000000000000000000000000000000000000002696e00000000000000010000000168000000026830"
+               "ffffffffffffffff00000001310000000000000000")),
+        (b"a", ("0000000000000005000000000000000100000002696e00000000000000010000000168000000026835"
+               "ffffffff000000013100000001320000000000000000")),
+    ]  # fmt: skip
+    assert [each.headers for each in changelog] == [(("v", b"\x03"),)] * 2
+
+
+@pytest.mark.parametrize("limits", [{"max_records": 2}, {"max_bytes": 2 * 8 + 2 * (20 + 2 + 4)}])
+def test_a_full_buffer_that_may_not_emit_early_ends_the_application(limits: Any) -> None:
+    until = until_time_limit(100, when_full="shut_down", **limits)
+    with TopologyTestDriver(limited(until)) as driver:
+        run(
+            driver, [("a", "1", 1), ("b", "1", 2), ("a", "2", 3)] if "max_records" in limits else []
+        )
+        if "max_bytes" in limits:
+            driver.topic("in").pipe("a", "1", 1)
+            driver.topic("in").pipe("b", "1", 2)
+        with pytest.raises(StreamsError, match=r"'sup' is full: 3 records .* more room"):
+            driver.topic("in").pipe("c", "1", 4)
+
+
+def test_a_limit_in_bytes_counts_keys_values_and_where_records_came_from() -> None:
+    # A change: 8 of its time, the key, 20 and the topic of its origin, its values.
+    of_one = 8 + 1 + 20 + len("in") + 1
+    with TopologyTestDriver(limited(until_time_limit(100, max_bytes=2 * of_one))) as driver:
+        topic = driver.topic("in")
+        topic.pipe("a", "1", 1)
+        topic.pipe("b", "1", 2)
+        assert rows(driver) == []
+        topic.pipe("b", "12", 3)  # the old value counts too
+        assert rows(driver) == [("a", "1", 1)]
+
+
+def windowed(app: App, until: Any) -> Table[Any, Any]:
+    """A table whose keys are windows of 10 ms with a grace of 5."""
+    table = app.table("in", key=serdes.windowed(serdes.string, 10), value=serdes.string)
+    node = app._builder.step("WINDOWS", table._node, _same, name=None, updates=True, grace_ms=5)
+    beside = Table(app._builder, node, table._key, table._value, table._view)
+    return beside.suppress(until, name="sup")
+
+
+def _same(at: Any) -> Any:
+    return at.downstream
+
+
+def test_of_a_window_only_the_final_result_goes_on_when_its_grace_is_over() -> None:
+    app = App("app")
+    windowed(app, until_window_closes()).to_stream().to("out")
+    first, second = Windowed("a", 0, 10), Windowed("a", 10, 20)
+    with TopologyTestDriver(app) as driver:
+        found = run(
+            driver,
+            [(first, "1", 1), (second, "3", 14), (first, "12", 9), (second, None, 15),
+             (Windowed("b", 10, 20), "1", 12), (Windowed("c", 40, 50), "5", 40)],
+        )  # fmt: skip
+    # The deletion of a window is no result, and nobody has seen one.
+    assert found == [[], [], [], [(first, "12", 9)], [], [(Windowed("b", 10, 20), "1", 12)]]
+
+
+def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
+    app = App("app")
+    looked: list[Any] = []
+    table = app.table("in", **BOTH).suppress(until_time_limit(10), name="sup")
+    view = table._view
+    names = view.read_from()
+
+    def look(at: Any) -> Any:
+        get = view.get(at)
+        return lambda key, value, timestamp_ms: looked.append(get(key))
+
+    other = app.stream("other", **BOTH)
+    app._builder.step("LOOK", other._node, look, name=None, stores=names)
+    table.to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("a", "1", 1)
+        driver.topic("other").pipe("a", "", 2)  # waits, and there was nothing before
+        driver.topic("in").pipe("b", "1", 11)
+        driver.topic("other").pipe("a", "", 12)  # the table's own value
+        driver.topic("in").pipe("a", "2", 13)
+        driver.topic("other").pipe("a", "", 14)  # the one before that which waits
+    assert looked == [None, ("1", 1), ("1", -1)]
+
+
+@pytest.mark.parametrize("step", [Step.PROCESSED, Step.PRODUCED, Step.COMMITTED, Step.STORED])
+@pytest.mark.parametrize("at", [3, 5, 7, 9])
+def test_killed_anywhere_it_lets_each_update_go_once(step: Step, at: int) -> None:
+    app = limited(until_time_limit(10, max_records=3))
+    with TopologyTestDriver(app, stores="memory") as driver:
+        found = run(driver, INPUT[:at])
+        driver.crash(at=step)
+        driver.topic("in").pipe(*INPUT[at])
+        driver.restart()
+        found.append(rows(driver))
+        found += run(driver, INPUT[at + 1 :])
+        assert found == EMITTED
+
+
+def test_on_disk_it_goes_on_without_its_changelog() -> None:
+    with TopologyTestDriver(limited(until_time_limit(10, max_records=3))) as driver:
+        found = run(driver, INPUT[:8])
+        driver.crash()
+        driver.restart()
+        assert driver.metrics()["restored_records"] == 0
+        assert found + run(driver, INPUT[8:]) == EMITTED
+
+
+def test_without_a_changelog_there_is_none() -> None:
+    app = limited(until_time_limit(10, logged=False))
+    with TopologyTestDriver(app) as driver:
+        assert "app-sup-store-changelog" not in driver.topics
+        assert flat(run(driver, INPUT[:8]))
+
+
+def test_a_suppressed_table_is_described_with_its_buffer() -> None:
+    described = limited(until_time_limit(10)).describe()
+    assert "Processor: sup (stores: [sup-store])" in described
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda t: t.suppress(10), r"step 'KTABLE-SUPPRESS-.*' takes until_window_closes|suppress"),
+        (lambda t: t.suppress(until_window_closes()), "is in no windows: aggregate with"),
+        (lambda t: until_window_closes(when_full="emit_early"), 'can only "shut_down"'),
+        (lambda t: until_time_limit(10, when_full="later"), "neither"),
+        (lambda t: until_time_limit(-1), "duration can't be negative"),
+        (lambda t: until_time_limit(10, max_records=-1), "max_records=-1 is no number"),
+        (lambda t: until_time_limit(10, max_bytes="1"), "max_bytes='1' is no number"),
+        (lambda t: until_window_closes(logged="no"), "logged='no' is neither"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        wrong(App("app").table("in", **BOTH))
+
+
+def test_a_versioned_table_is_refused() -> None:
+    table = App("app").table("in", **BOTH, store=Store.versioned("v", history=10))
+    with pytest.raises(TopologyError, match="the table is versioned"):
+        table.suppress(until_time_limit(10))
