@@ -5,7 +5,7 @@ What is expected of whole runs is what its own TopologyTestDriver gave.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -126,7 +126,7 @@ def windowed(app: App, until: Any) -> Table[Any, Any]:
     """A table whose keys are windows of 10 ms with a grace of 5."""
     table = app.table("in", key=serdes.windowed(serdes.string, 10), value=serdes.string)
     node = app._builder.step("WINDOWS", table._node, _same, name=None, updates=True, grace_ms=5)
-    beside = Table(app._builder, node, table._key, table._value, table._view)
+    beside: Table[Any, Any] = Table(app._builder, node, table._key, table._value, table._view)
     return beside.suppress(until, name="sup")
 
 
@@ -213,11 +213,11 @@ def test_a_suppressed_table_is_described_with_its_buffer() -> None:
         (lambda t: t.suppress(10), r"step 'KTABLE-SUPPRESS-.*' takes until_window_closes|suppress"),
         (lambda t: t.suppress(until_window_closes()), "is in no windows: aggregate with"),
         (lambda t: until_window_closes(when_full="emit_early"), 'can only "shut_down"'),
-        (lambda t: until_time_limit(10, when_full="later"), "neither"),
+        (lambda t: until_time_limit(10, when_full=cast(Any, "later")), "neither"),
         (lambda t: until_time_limit(-1), "duration can't be negative"),
         (lambda t: until_time_limit(10, max_records=-1), "max_records=-1 is no number"),
-        (lambda t: until_time_limit(10, max_bytes="1"), "max_bytes='1' is no number"),
-        (lambda t: until_window_closes(logged="no"), "logged='no' is neither"),
+        (lambda t: until_time_limit(10, max_bytes=cast(Any, "1")), "max_bytes='1' is no number"),
+        (lambda t: until_window_closes(logged=cast(Any, "no")), "logged='no' is neither"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: Any, message: str) -> None:
