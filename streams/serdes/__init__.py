@@ -11,6 +11,7 @@ from streams.serdes.plain import (
     none,
     string,
 )
+from streams.serdes.registry import avro, json_schema, protobuf
 from streams.serdes.serde import Field, Serde, of
 from streams.serdes.windows import session_windowed, windowed
 
@@ -18,15 +19,18 @@ __all__ = [
     "Field",
     "JsonSerde",
     "Serde",
+    "avro",
     "bytes",
     "changed",
     "float64",
     "int32",
     "int64",
     "json",
+    "json_schema",
     "none",
     "of",
     "pickle",
+    "protobuf",
     "session_windowed",
     "string",
     "windowed",

@@ -31,6 +31,18 @@ _LISTS = (list, Sequence)
 _DICTS = (dict, Mapping)
 
 
+def taken_apart(value: Any) -> Any:
+    """The other way: a dataclass as a dict, with lists for tuples and values for enumerations."""
+    if dataclasses.is_dataclass(value):
+        names = (each.name for each in dataclasses.fields(value))
+        return {name: taken_apart(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return [taken_apart(each) for each in value]
+    if isinstance(value, dict):
+        return {key: taken_apart(each) for key, each in value.items()}
+    return value.value if isinstance(value, Enum) else value
+
+
 class Misfit(ValueError):
     """A message that isn't what a dataclass needs: where in it, and why."""
 

@@ -126,8 +126,8 @@ class TopologyTestDriver:
             self._cluster,
             self._port,
             self._readers.setdefault(name, Reader(self._cluster, name)),
-            piped=Serdes(key or piped.key, value or piped.value),
-            read=Serdes(key or read.key, value or read.value),
+            piped=Serdes(key or piped.key, value or piped.value).for_topic(name),
+            read=Serdes(key or read.key, value or read.value).for_topic(name),
             unread=""
             if name in sources
             else f"no step reads topic {name!r}: pipe to one of {sources}",

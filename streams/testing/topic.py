@@ -26,6 +26,10 @@ class Serdes(NamedTuple):
     key: Serde[Any]
     value: Serde[Any]
 
+    def for_topic(self, topic: str) -> Serdes:
+        """Bound to it."""
+        return Serdes(self.key.for_topic(topic, "key"), self.value.for_topic(topic, "value"))
+
 
 class Reader:
     """What of a topic has been read."""

@@ -1,0 +1,89 @@
+"""A schema registry's client: confluent-kafka's own, shared by the serdes of one registry.
+
+What may be secret in its settings stays out of names and messages: whatever an error says is
+searched for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from threading import Lock
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+Settings = str | Mapping[str, Any]
+"""A registry: its URL (several with commas between), or confluent-kafka's settings of its client.
+A URL that begins with mock:// is a registry within this process, for tests."""
+
+_TIMEOUT_S = 10
+"""confluent-kafka has none by default: a registry that hangs would hold a task up for ever."""
+_SECRET = re.compile("password|secret|token|user.info|credential|proxy", re.IGNORECASE)
+
+_clients: dict[Any, Any] = {}
+_lock = Lock()
+
+
+class Registry:
+    """Where schemas are looked up and registered."""
+
+    def __init__(self, settings: Settings) -> None:
+        given = {"url": settings} if isinstance(settings, str) else dict(settings)
+        if not isinstance(given.get("url"), str):
+            names = ", ".join(map(repr, given))
+            raise ValueError(f"registry= needs a URL, alone or as 'url' in a dict; got {names}")
+        self._settings = {"timeout": _TIMEOUT_S, **given}
+        self._secrets = sorted(set(_secrets(self._settings)), key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"Registry({self.hidden(self._settings['url'])!r})"
+
+    def client(self) -> Any:
+        """The client, made once for these settings in this process. Opens no connection yet.
+        Raises ValueError for settings that confluent-kafka refuses."""
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
+        key = tuple(sorted((name, repr(value)) for name, value in self._settings.items()))
+        with _lock:
+            if key not in _clients:
+                try:
+                    _clients[key] = SchemaRegistryClient.new_client(self._settings)
+                except Exception as error:
+                    raise ValueError(f"registry=: {self.explained(error)}") from None
+            return _clients[key]
+
+    def hidden(self, text: str) -> str:
+        """`text` without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def explained(self, error: Exception) -> str:
+        """What an error says, without secrets. Its traceback may show them."""
+        return self.hidden(f"{type(error).__name__}: {error}")
+
+    def tells(self, error: BaseException | None) -> bool:
+        """Whether an error, or one behind it, says a secret."""
+        seen: set[int] = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            text = str(error)
+            if self.hidden(text) != text:
+                return True
+            error = error.__cause__ or error.__context__
+        return False
+
+
+def _secrets(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        if not isinstance(value, str):
+            continue
+        for url in value.split(","):
+            parts = urlsplit(url.strip()) if "@" in url else None
+            for each in (parts.username, parts.password) if parts else ():
+                if each:
+                    yield from (each, unquote(each))
+        if _SECRET.search(name) and value:
+            yield value
+            if "user.info" in name:
+                yield from filter(None, value.split(":", 1)[1:])
