@@ -222,6 +222,12 @@ class TopologyTestDriver:
         skipped by a handler or made a dead letter of. What a rollback repeats counts again."""
         return self._world.counters.dropped
 
+    @property
+    def late(self) -> int:
+        """Of the dropped ones those that came after their window had closed, one for each window
+        that missed them; a step's `on_late` is called with what they are."""
+        return self._world.counters.late
+
     def metrics(self) -> dict[str, int]:
         """What `running.metrics()` has, of all lives together."""
         tasks = 0 if self._life is None else len(self._life.tasks)

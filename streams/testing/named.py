@@ -32,8 +32,10 @@ class Named:
         for table in topology.global_tables:
             self.sources[table.topic] = Serdes(table.store.key, table.store.value)
         self.changelogs = {
-            topology.changelog(spec.name): (
-                Serdes(spec.key, spec.value) if spec.kind is StoreKind.KEY_VALUE else _RAW
+            topology.changelog(spec.name): Serdes(
+                # Of the other kinds a key in the changelog is more than the user's key.
+                spec.key if spec.kind is StoreKind.KEY_VALUE else serdes.bytes,
+                spec.value,
             )
             for sub in topology.subtopologies
             for spec in sub.stores

@@ -6,13 +6,17 @@ that moment: so they are copied before the databases are closed, which would put
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from weakref import finalize
 
 from state.directory import StateDirectory
 from state.locks import Lock
+
+_ATTEMPTS = 1_000
 
 
 class Scratch(StateDirectory):
@@ -46,12 +50,37 @@ class Scratch(StateDirectory):
             return None
         before, after = (self._root / f"life-{n}" for n in (self._life - 1, self._life))
         if before.exists():
-            shutil.copytree(before, after)
+            _copy_at_one_moment(before, after)
         return before
 
     def remove(self) -> None:
         if self._root is not None:
             self._removal()
+
+
+def _copy_at_one_moment(source: Path, target: Path) -> None:
+    """Nobody writes; but RocksDB may be compacting, which adds files and removes others. So what
+    was copied counts only if nothing has changed meanwhile."""
+    for _ in range(_ATTEMPTS):
+        there = _files(source)
+        with suppress(shutil.Error):
+            shutil.copytree(source, target)
+            if there == _files(source):
+                return
+        shutil.rmtree(target)
+    raise RuntimeError(f"{source} goes on changing: it can't be copied as it is")
+
+
+def _files(directory: Path) -> list[tuple[str, int, int]]:
+    """Names, sizes and times."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            with suppress(FileNotFoundError):
+                about = os.stat(path)
+                found.append((path, about.st_size, about.st_mtime_ns))
+    return sorted(found)
 
 
 class _Alone(Lock):
