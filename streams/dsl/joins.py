@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
-from streams.durations import Duration
+from streams.durations import Duration, duration_ms
 from streams.errors import TopologyError
+from streams.operators.outer_join import OuterJoin
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
-from streams.topology.nodes import Node, StoreKind, StoreSpec
+from streams.serdes.join_sides import left_or_right_values, timestamped_key_and_join_side
+from streams.topology.nodes import Graph, Node, StoreKind, StoreSpec
 from streams.topology.stream_join import JoinNames, StreamJoinNode
 
 if TYPE_CHECKING:
@@ -29,10 +32,19 @@ _NOT_COMPACTED = {"cleanup.policy": "delete"}
 _JOINED = ("value", "other_value")
 
 
+class JoinKind(Enum):
+    """Which records are joined with None where they meet nobody."""
+
+    INNER = "join"
+    LEFT = "left_join"
+    OUTER = "outer_join"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamJoin:
     """How two streams are joined, as the user has said it."""
 
+    kind: JoinKind
     within: Duration | None
     before: Duration | None
     after: Duration | None
@@ -44,6 +56,7 @@ class StreamJoin:
     other_store: str | Store | None
     with_key: bool
     name: str | None
+    emit_interval: Duration = 0
 
 
 def join_streams(
@@ -52,9 +65,9 @@ def join_streams(
     joiner: Callable[..., Any],
     asked: StreamJoin,
 ) -> Stream[Any, Any]:
-    """The inner join. Raises TopologyError naming the step."""
-    builder = stream._builder
-    names = join_names(builder, asked.name)
+    """The join. Raises TopologyError naming the step."""
+    builder, graph = stream._builder, stream._builder.graph
+    names = join_names(graph, asked.name, asked.kind)
     step = asked.name or names.this_join
     callable_for(step, joiner, ("key", *_JOINED) if asked.with_key else _JOINED)
     window = join_window(asked, step)
@@ -63,27 +76,38 @@ def join_streams(
     other_value = known(asked.other_value or other._value, "value", step)
     left = same_task(builder, stream, asked.name and f"{asked.name}-left", step, key, value)
     right = same_task(builder, other, asked.name and f"{asked.name}-right", step, key, other_value)
-    builder.graph.copartitioned.append((left, right))
-    base = asked.store if isinstance(asked.store, str) else asked.name
-    stores = [
-        _window_store(given, f"{default}-store", window, key, serde, step)
-        for given, default, serde in (
-            (asked.store, f"{base}-this-join" if base else names.this_join, value),
-            (asked.other_store, f"{base}-other-join" if base else names.other_join, other_value),
+    graph.copartitioned.append((left, right))
+    named = store_names(asked, names)
+    this_store = _window_store(asked.store, named.this, window, key, value, step)
+    other_store = _window_store(asked.other_store, named.other, window, key, other_value, step)
+    with_key = joiner if asked.with_key else without_key(joiner)
+    outer = None
+    stores = [this_store, other_store]
+    if asked.kind is not JoinKind.INNER:
+        waiting = waiting_store(named.waiting, this_store, other_store)
+        stores.append(waiting)
+        outer = OuterJoin(
+            store=waiting.name,
+            both=asked.kind is JoinKind.OUTER,
+            window=window,
+            joiner=with_key,
+            emit_interval_ms=_not_negative(asked.emit_interval, "emit_interval", step),
         )
-    ]
     for spec in stores:
-        builder.graph.declare(spec, owner=object())
+        graph.declare(spec, owner=object())
     node = StreamJoinNode(
         name=names.merge,
         parents=(left, right),
         names=names,
-        joiner=joiner if asked.with_key else without_key(joiner),
+        joiner=with_key,
         window=window,
-        this_store=stores[0].name,
-        other_store=stores[1].name,
+        this_store=this_store.name,
+        other_store=other_store.name,
+        value=value,
+        other_value=other_value,
+        outer=outer,
     )
-    builder.graph.add(node)
+    graph.add(node)
     return type(stream)(builder, node, key, None)
 
 
@@ -105,22 +129,57 @@ def without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
     return lambda _, value, other: joiner(value, other)
 
 
-def join_names(builder: Builder, name: str | None) -> JoinNames:
-    graph = builder.graph
+def join_names(graph: Graph, name: str | None, kind: JoinKind) -> JoinNames:
+    this = "outer-this" if kind is JoinKind.OUTER else "this"
+    other = "other" if kind is JoinKind.INNER else "outer-other"
     if name is not None:
         return JoinNames(
             f"{name}-this-windowed",
             f"{name}-other-windowed",
-            f"{name}-this-join",
-            f"{name}-other-join",
+            f"{name}-{this}-join",
+            f"{name}-{other}-join",
             f"{name}-merge",
         )
     return JoinNames(
         graph.name("KSTREAM-WINDOWEDTHIS"),
         graph.name("KSTREAM-WINDOWEDOTHER"),
-        graph.name("KSTREAM-JOINTHIS"),
-        graph.name("KSTREAM-JOINOTHER"),
+        graph.name("KSTREAM-OUTERTHIS" if kind is JoinKind.OUTER else "KSTREAM-JOINTHIS"),
+        graph.name("KSTREAM-JOINOTHER" if kind is JoinKind.INNER else "KSTREAM-OUTEROTHER"),
         graph.name("KSTREAM-MERGE"),
+    )
+
+
+class StoreNames(NamedTuple):
+    """Of the stores of a join that bring no name of their own."""
+
+    this: str
+    other: str
+    waiting: str
+
+
+def store_names(asked: StreamJoin, names: JoinNames) -> StoreNames:
+    """After the join, or else after its steps; the shared one after the left side's, where that has
+    a name of its own (StreamJoinedStoreFactory, OuterStreamJoinStoreFactory)."""
+    shared = "outer-shared-join" if asked.kind is JoinKind.OUTER else "left-shared-join"
+    number = names.merge.rpartition("-")[2]
+    waiting = f"KSTREAM-OUTERSHARED-{number}-store"
+    base = asked.store.name if isinstance(asked.store, Store) else asked.store or asked.name
+    if base is not None:
+        waiting = f"{base}-{shared}-store"
+    return StoreNames(f"{names.this_join}-store", f"{names.other_join}-store", waiting)
+
+
+def waiting_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
+    """Where records wait for others, of both sides: kept as the left side's are."""
+    settings = {k: v for k, v in this.topic_settings.items() if k not in _NOT_COMPACTED}
+    return StoreSpec(
+        name=name,
+        key=timestamped_key_and_join_side(this.key),
+        value=left_or_right_values(this.value, other.value),
+        persistent=this.persistent,
+        caching=False,
+        logged=this.logged,
+        topic_settings=settings,
     )
 
 
@@ -133,13 +192,12 @@ def join_window(asked: StreamJoin, step: str) -> JoinWindow:
             f"step {step!r}: a join of two streams is within a time: pass within=timedelta(...), "
             "or before= and after="
         )
-    for what, given in (("within", asked.within), ("grace", asked.grace)):
-        if given is not None and _ms(given, what, step) < 0:
-            raise TopologyError(f"step {step!r}: {what}={given!r} can't be negative")
+    if asked.within is not None:
+        _not_negative(asked.within, "within", step)
     window = JoinWindow(
         before_ms=_ms(before, "before", step),
         after_ms=_ms(after, "after", step),
-        grace_ms=_ms(asked.grace, "grace", step),
+        grace_ms=_not_negative(asked.grace, "grace", step),
     )
     if window.size_ms < 0:
         raise TopologyError(
@@ -147,6 +205,13 @@ def join_window(asked: StreamJoin, step: str) -> JoinWindow:
             f"{window.after_ms} ms"
         )
     return window
+
+
+def _not_negative(given: Duration, what: str, step: str) -> int:
+    try:
+        return duration_ms(given, what)
+    except ValueError as error:
+        raise TopologyError(f"step {step!r}: {error}") from None
 
 
 def _ms(given: Duration, what: str, step: str) -> int:
@@ -173,6 +238,8 @@ def _window_store(
     Raises TopologyError for a store that doesn't keep what the join needs."""
     size_ms, retention_ms = window.size_ms, window.size_ms + window.grace_ms
     kept: Mapping[str, Any] = {}
+    if isinstance(given, str):
+        given = Store.persistent(given)
     if isinstance(given, Store):
         name, kept = given.name, given.kept
         key, value = given.key or key, given.value or value

@@ -37,9 +37,11 @@ class TaskContext:
         "late",
         "make_room",
         "message",
+        "now_ms",
         "produce",
         "punctuations",
         "record_ms",
+        "shared",
         "starters",
         "step_times",
         "stream_time_ms",
@@ -78,6 +80,8 @@ class TaskContext:
         self.unheard: Exception | None = None
         """What ends the transaction, though a user's function may have caught it: nothing that was
         done since may be committed."""
+        self.now_ms = now_ms
+        self.shared: dict[str, Any] = {}
         self.punctuations = Punctuations(now_ms)
         self.flushers: list[Callable[[], None]] = []
         self.starters: list[Callable[[], None]] = []

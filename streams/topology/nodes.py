@@ -71,6 +71,14 @@ class Context(Protocol):
     """Records that were passed over: somebody counts them now and then."""
     late: int
     """Of these the ones that came after their window had closed, once for each window."""
+    shared: dict[str, Any]
+    """What several steps of the task have in common, by the name of a store that is theirs alone.
+    It goes when the steps are given up."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]:
+        """The wall clock."""
+        ...
 
     def store(self, name: str) -> Any: ...
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.operators.outer_join import OuterJoin, outer_join_side
 from streams.operators.stream_join import Joiner, JoinWindow, join_side, pass_on, remember
+from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, ProcessorNode
 
 
@@ -28,9 +30,10 @@ class StreamJoinNode(Node):
     """Of the left side."""
     this_store: str
     other_store: str
-    outer: str | None = None
-    """The store that both sides share, of a left or an outer join."""
-    both_outer: bool = False
+    value: Serde[object]
+    other_value: Serde[object]
+    outer: OuterJoin | None = None
+    """Of a left or an outer join."""
 
     @property
     def is_self_join(self) -> bool:
@@ -61,11 +64,20 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
         return ProcessorNode(name=name, parents=parents, operator=operator, stores=stores)
 
     this, other = node.this_store, node.other_store
+    shared = (node.outer.store,) if node.outer else ()
+    if node.outer is None:
+        this_side = join_side(other, node.window, joiner)
+        other_side = join_side(this, node.window.reversed, reversed_joiner)
+    else:
+        this_side = outer_join_side(
+            node.outer, is_left=True, this_store=this, other_store=other, value=node.value
+        )
+        other_side = outer_join_side(
+            node.outer, is_left=False, this_store=other, other_store=this, value=node.other_value
+        )
     this_windowed = step(names.this_windowed, (left,), remember(this), this)
     other_windowed = step(names.other_windowed, (right,), remember(other), other)
-    side = join_side(other, node.window, joiner)
-    this_join = step(names.this_join, (this_windowed,), side, other)
-    side = join_side(this, node.window.reversed, reversed_joiner)
-    other_join = step(names.other_join, (other_windowed,), side, this)
+    this_join = step(names.this_join, (this_windowed,), this_side, other, *shared)
+    other_join = step(names.other_join, (other_windowed,), other_side, this, *shared)
     merge = step(names.merge, (this_join, other_join), pass_on)
     return [this_windowed, other_windowed, this_join, other_join, merge]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from state.memory import MemoryDisk
@@ -57,7 +57,14 @@ class FakeMessage:
 class BoundTask:
     """A task's context that keeps what is produced, and can have a full queue."""
 
-    def __init__(self, app: App, number: int = 0, **handlers: Handler) -> None:
+    def __init__(
+        self,
+        app: App,
+        number: int = 0,
+        *,
+        stores: Mapping[str, Any] | None = None,
+        **handlers: Handler,
+    ) -> None:
         self.counters = Counters()
         self.clock_s = 0.0
         self.failures = Failures(
@@ -85,16 +92,19 @@ class BoundTask:
         self.dropped = 0
         self.late = 0
         self.step_times: dict[str, StepTime] = {}
+        self.wall_ms = 0
+        self.shared: dict[str, Any] = {}
         self.record_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
         self.full = 0
         self.made_room = 0
         subtopology = app.topology().subtopologies[number]
-        self.stores: dict[str, Any] = {
+        self.stores: dict[str, Any] = dict(stores or {}) or {
             spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_ms)
             for spec in subtopology.stores
         }
+        """`stores` are those of a task before."""
         self._receivers = compile_subtopology(subtopology, self)
 
     def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
@@ -119,6 +129,9 @@ class BoundTask:
         entry = (interval_ms, clock, callback)
         self.scheduled.append(entry)
         return lambda: self.scheduled.remove(entry)
+
+    def now_ms(self) -> int:
+        return self.wall_ms
 
     @property
     def skips_processing(self) -> bool:

@@ -220,8 +220,8 @@ def test_a_stream_joined_twice_goes_through_one_topic() -> None:
     [
         ({"within": None}, "within=timedelta"),
         ({"within": "soon"}, "within='soon' is neither milliseconds nor a timedelta"),
-        ({"within": -1}, "within=-1 can't be negative"),
-        ({"grace": -1}, "grace=-1 can't be negative"),
+        ({"within": -1}, "within can't be negative: -1 ms"),
+        ({"grace": -1}, "grace can't be negative: -1 ms"),
         ({"within": None, "before": -5, "after": 3}, "ends before it begins: from 5 ms to 3 ms"),
         ({"joiner": 7}, "step 'j' needs a function, got 7"),
         (

@@ -1,0 +1,213 @@
+"""Outer join: a record that meets nobody is joined with None, once nobody can come any more.
+
+Until then they wait in a store that both sides share, in the order of their times; one that meets
+somebody is taken out. What waits is looked through when a record of either side moves the join's
+time on, at most once in `emit_interval_ms` of the wall clock; and not before the last that was seen
+in the store is due, which, seen from the oldest, may be late. That is Kafka Streams' way to read
+the store seldom, and as there a test sets the interval to 0.
+
+    a record that meets nobody                  is joined with None
+    has no key                                  at once
+    is so late that nobody can come             at once
+    any other                                   when its window and the grace have closed: with its
+                                                own time, and the headers of the record that
+                                                closed it
+
+Rules: KStreamKStreamJoin (emitNonJoinedOuterRecords), KAFKA-10847, KAFKA-13216.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from state.key_value import KeyValueStore
+from streams.operators.copies import copier
+from streams.operators.stream_join import Joiner, JoinWindow, finder
+from streams.serdes import Serde
+from streams.serdes.join_sides import LeftOrRightValue, TimestampedKeyAndJoinSide
+from streams.topology.nodes import Binding, Context, Emit, Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OuterJoin:
+    """What the two sides of a left or an outer join have in common."""
+
+    store: str
+    """Of those that wait."""
+    both: bool
+    """Whether the right side's records are joined with None too."""
+    window: JoinWindow
+    """Of the left side."""
+    joiner: Joiner
+    """Key, left value or None, right value or None."""
+    emit_interval_ms: int
+
+
+class Waiting:
+    """The records of a task that have met nobody so far, of both sides of one join."""
+
+    def __init__(self, join: OuterJoin, context: Context, stream_time_ms: int) -> None:
+        self.stream_time_ms = stream_time_ms
+        """The largest time of the records of both sides."""
+        self.store: KeyValueStore[TimestampedKeyAndJoinSide, list[LeftOrRightValue]]
+        self.store = context.store(join.store)
+        window = join.window
+        self._open_ms = {
+            True: window.after_ms + window.grace_ms,
+            False: window.before_ms + window.grace_ms,
+        }
+        self._joiner = join.joiner
+        self._now_ms = context.now_ms
+        self._interval_ms = join.emit_interval_ms
+        self._next_emit_ms = 0
+        self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
+        """The time of the last that was seen in the store, or of an older one that came after;
+        None: the store was empty."""
+
+    def add(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
+        entry = self.store.update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
+        mine = LeftOrRightValue(is_left, value)
+        if entry.value is None:
+            entry.value = [mine]
+        else:
+            entry.value.append(mine)
+        entry.timestamp_ms = timestamp_ms
+        if self._seen_ms is None or timestamp_ms < self._seen_ms:
+            self._seen_ms = timestamp_ms
+
+    def met(self, is_left: bool, key: Any, time_ms: int, timestamp_ms: int) -> None:
+        """The side's records of this key and time have met one whose time is `timestamp_ms`."""
+        sided = TimestampedKeyAndJoinSide(time_ms, is_left, key)
+        if self.store.get(sided) is not None:
+            self.store.put(sided, None, timestamp_ms)
+
+    def emit_closed(self, at: Binding, is_left: bool) -> None:
+        """Join with None what nobody can come for any more; a record of the side `is_left` has
+        moved time on."""
+        seen_ms, open_ms = self._seen_ms, self._open_ms[is_left]
+        if (open_ms <= 0) if seen_ms is None else seen_ms + open_ms >= self.stream_time_ms:
+            return
+        if self._interval_ms:
+            now_ms = self._now_ms()
+            if now_ms < self._next_emit_ms:
+                return
+            self._next_emit_ms = now_ms + self._interval_ms
+        self._emit(at)
+
+    def _emit(self, at: Binding) -> None:
+        downstream, joiner, store = at.downstream, self._joiner, self.store
+        stream_time_ms = self.stream_time_ms
+        still_open: set[bool] = set()
+        self._seen_ms = None
+        for sided, values in store.all():
+            self._seen_ms, is_left, key = sided
+            if len(still_open) == 2:
+                return
+            if is_left in still_open or self._seen_ms + self._open_ms[is_left] >= stream_time_ms:
+                still_open.add(is_left)
+                continue
+            for _, value in values:
+                try:
+                    joined = joiner(key, value, None) if is_left else joiner(key, None, value)
+                except Exception as error:
+                    at.failed(error, key, value)
+                    continue
+                downstream(key, joined, self._seen_ms)
+            store.put(sided, None, stream_time_ms)
+
+
+def outer_join_side(
+    join: OuterJoin,
+    *,
+    is_left: bool,
+    this_store: str,
+    other_store: str,
+    value: Serde[Any],
+) -> Operator:
+    """The join as the left or the right stream sees it; `value` is the serde of its values."""
+
+    def bind(at: Binding) -> Emit:
+        shared = at.context.shared
+        if join.store not in shared:
+            stores = map(at.context.store, (this_store, other_store))
+            shared[join.store] = Waiting(
+                join, at.context, max(store.stream_time_ms for store in stores)
+            )
+        return _Side(at, join, is_left, shared[join.store], other_store, value).process
+
+    return bind
+
+
+class _Side:
+    """One of the two streams in a task."""
+
+    def __init__(
+        self,
+        at: Binding,
+        join: OuterJoin,
+        is_left: bool,
+        waiting: Waiting,
+        other_store: str,
+        value: Serde[Any],
+    ) -> None:
+        window = join.window if is_left else join.window.reversed
+        self._at, self._is_left, self._waiting = at, is_left, waiting
+        self._context, self._downstream, self._failed = at.context, at.downstream, at.failed
+        self._find, self._copied = finder(at, other_store, window), copier(value)
+        self._after_ms = window.after_ms
+        self._waits, self._others_wait = is_left or join.both, join.both or not is_left
+        joiner = join.joiner
+        self._joiner = joiner if is_left else lambda key, mine, other: joiner(key, other, mine)
+
+    def process(self, key: Any, value: Any, timestamp_ms: int) -> None:
+        waiting = self._waiting
+        if timestamp_ms > waiting.stream_time_ms:
+            waiting.stream_time_ms = timestamp_ms
+        if key is None or value is None:
+            if self._waits and value is not None:
+                self._join_alone(key, value, timestamp_ms)
+            else:
+                self._context.dropped += 1
+            return
+        if timestamp_ms == waiting.stream_time_ms:
+            waiting.emit_closed(self._at, self._is_left)
+        try:
+            found = self._find(key, timestamp_ms)
+        except Exception as error:
+            self._failed(error, key, value)
+            return
+        if found:
+            self._join(key, value, timestamp_ms, found)
+        elif self._waits:
+            self._meets_nobody(key, value, timestamp_ms)
+
+    def _join(self, key: Any, value: Any, timestamp_ms: int, found: list[tuple[int, Any]]) -> None:
+        for other_ms, other in found:
+            if self._others_wait:
+                self._waiting.met(not self._is_left, key, other_ms, timestamp_ms)
+            try:
+                joined = self._joiner(key, value, other)
+            except Exception as error:
+                self._failed(error, key, value)
+                return
+            self._downstream(key, joined, max(other_ms, timestamp_ms))
+
+    def _meets_nobody(self, key: Any, value: Any, timestamp_ms: int) -> None:
+        if max(timestamp_ms + self._after_ms, 0) < self._waiting.stream_time_ms:
+            self._join_alone(key, value, timestamp_ms)
+            return
+        try:
+            mine = self._copied(value)
+        except Exception as error:
+            self._failed(error, key, value)
+            return
+        self._waiting.add(self._is_left, key, mine, timestamp_ms)
+
+    def _join_alone(self, key: Any, value: Any, timestamp_ms: int) -> None:
+        try:
+            joined = self._joiner(key, value, None)
+        except Exception as error:
+            self._failed(error, key, value)
+            return
+        self._downstream(key, joined, timestamp_ms)
