@@ -68,7 +68,14 @@ class Builder:
         return node
 
     def repartitioned(
-        self, parent: Node, base: str, step: str, key: Serde[Any] | None, value: Serde[Any] | None
+        self,
+        parent: Node,
+        base: str,
+        step: str,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        *,
+        keeps_null_keys: bool = False,
     ) -> RepartitionNode:
         """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`. Who
         asks for the same twice gets the same."""
@@ -78,6 +85,7 @@ class Builder:
             base=base,
             key=known(key, "key", step),
             value=known(value, "value", step),
+            keeps_null_keys=keeps_null_keys,
         )
         for there in self.graph.nodes:
             if isinstance(there, RepartitionNode) and (

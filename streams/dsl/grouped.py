@@ -14,7 +14,7 @@ from streams import serdes
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
-from streams.dsl.table import Table
+from streams.dsl.table import KINDS, Table
 from streams.dsl.windowed import WindowedGroup
 from streams.errors import TopologyError
 from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
@@ -122,7 +122,8 @@ class Grouped(Generic[K, V]):
         builder = self._builder
         step = builder.graph.name(kind, name)
         key = known(self._key, "key", step)
-        spec = builder.own_store(store or f"{step}-STATE-STORE", step, key, value)
+        kept = store or f"{step}-STATE-STORE"
+        spec = builder.own_store(kept, step, key, value, kinds=KINDS)
         parent = self._node
         if self._rekeyed:
             parent = builder.repartitioned(parent, spec.name, step, key, self._value)

@@ -23,10 +23,12 @@ from streams.topology.nodes import Binding, Node, StoreKind, StoreSpec
 from streams.topology.views import DerivedView, SourceView, View
 
 if TYPE_CHECKING:
+    from streams.dsl.grouped_table import GroupedTable
     from streams.dsl.stream import Stream
 
 K = TypeVar("K")
 V = TypeVar("V")
+K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 V3 = TypeVar("V3")
 
@@ -122,6 +124,23 @@ class Table(Generic[K, V]):
         (`until_time_limit`), so that only the last of a key goes on. What waits is kept in the
         store `<name>-store`, which the step's `name` names."""
         return suppressed(self, until, name)
+
+    def group_by(
+        self,
+        selector: Callable[[K, V], tuple[K2, V2] | None],
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> GroupedTable[K2, V2]:
+        """The rows by another key: `selector(key, value)` returns the key of a row's group and its
+        value there, or None for a row that is in no group.
+
+        Rows go through a repartition topic; `name` names it, else each aggregation's store does.
+        """
+        from streams.dsl.grouped_table import grouped  # what is aggregated is a table again
+
+        return grouped(self, selector, key, value, name)
 
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
         """The table's updates as a stream; a deletion has the value None."""

@@ -21,9 +21,10 @@ from typing import Any
 
 from state.entry import Entry
 from state.key_value import KeyValueStore
+from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedStore
 from streams.operators.copies import copier, for_those_after
 from streams.operators.held import held_back
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator, StoreKind
 from streams.topology.views import View
 
 Fold = Callable[[Any, Any, Any], Any]
@@ -51,6 +52,8 @@ def aggregate(view: View, fold: Fold) -> Operator:
         context, downstream, failed = at.context, at.downstream, at.failed
         spec = view.spec
         assert spec is not None
+        if spec.kind is StoreKind.VERSIONED:
+            return _in_versions(at, view, fold)
         store: KeyValueStore[Any, Any] = context.store(spec.name)
         copied, emitted = copier(spec.value), for_those_after(at, spec.value)
         sends_old, caching = view.sends_old, spec.caching
@@ -82,6 +85,35 @@ def aggregate(view: View, fold: Fold) -> Operator:
         return process
 
     return bind
+
+
+def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
+    """Each result is a version as of its timestamp. The store holds bytes: what the fold is handed
+    is its own, and what it returns anybody's."""
+    context, downstream, failed = at.context, at.downstream, at.failed
+    assert view.spec is not None
+    store: VersionedStore[Any] = context.store(view.spec.name)
+    get, put, sends_old = store.get, store.put, view.sends_old
+
+    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        if key is None or value is None:
+            context.dropped += 1
+            return
+        try:
+            found = get(key)
+            was = get(key) if sends_old else None
+            new = fold(key, value, None if found is None else found.value)
+            if found is not None and found.timestamp_ms > timestamp_ms:
+                timestamp_ms = found.timestamp_ms
+            until_ms = put(key, new, timestamp_ms)
+        except Exception as error:
+            failed(error, key, value)
+            return
+        if until_ms != NOT_PUT:
+            old = None if was is None else was.value
+            downstream(key, new, old, timestamp_ms, until_ms == VALID_TO_UNDEFINED)
+
+    return process
 
 
 Advance = Callable[[Any, Any, int], Entry[Any, Any]]

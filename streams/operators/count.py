@@ -10,10 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from state.key_value import KeyValueStore
+from streams.operators.aggregate import aggregate
 from streams.operators.copies import as_it_is
 from streams.operators.held import held_back
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, Emit, Operator, StoreKind
 from streams.topology.views import View
+
+
+def _one_more(key: Any, value: Any, counted: Any) -> int:
+    return 1 if counted is None else counted + 1
 
 
 def count(view: View) -> Operator:
@@ -21,6 +26,8 @@ def count(view: View) -> Operator:
         context, downstream, failed = at.context, at.downstream, at.failed
         spec = view.spec
         assert spec is not None
+        if spec.kind is StoreKind.VERSIONED:
+            return aggregate(view, _one_more)(at)
         store: KeyValueStore[Any, int] = context.store(spec.name)
         update = store.update
         caching, sends_old = spec.caching, view.sends_old

@@ -167,8 +167,8 @@ class BoundTask:
 
     def pipe(
         self,
-        key: str | None,
-        value: str | None,
+        key: str | bytes | None,
+        value: str | bytes | None,
         timestamp_ms: int = 0,
         *,
         topic: str | None = None,
@@ -176,7 +176,7 @@ class BoundTask:
     ) -> None:
         """A record of `topic`, or of the only one there is."""
         name = topic or next(iter(self._receivers))
-        encoded = [None if each is None else each.encode() for each in (key, value)]
+        encoded = [each.encode() if isinstance(each, str) else each for each in (key, value)]
         self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms, headers)
         self._receivers[name](self.message)
         self.message = None

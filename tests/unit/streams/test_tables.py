@@ -41,3 +41,51 @@ def test_a_filter_of_a_versioned_table_passes_on_each_deletion(how: str | None) 
     for value, timestamp_ms in (("x", 1), ("y", 2), ("x", 3), ("x", 4)):
         task.pipe("k", value, timestamp_ms)
     assert [value for _, value in task.pairs] == [None, b"y", None, None]
+
+
+@pytest.mark.parametrize("caching", [False, True])
+@pytest.mark.parametrize("how", ["count", "reduce", "aggregate"])
+def test_the_first_result_of_a_key_has_no_old_value(how: str, caching: bool) -> None:
+    """Decision 0018."""
+    app = App("a")
+    grouped = app.stream("in", **BOTH).group_by_key()
+    store = Store.in_memory("s", caching=caching)
+    table: Any = {
+        "count": lambda: grouped.count(store=store).map_values(str, value=serdes.string),
+        "reduce": lambda: grouped.reduce(lambda old, new: old + new, store=store),
+        "aggregate": lambda: grouped.aggregate(
+            str, lambda key, value, text: text + value, value=serdes.string, store=store
+        ),
+    }[how]()
+    changes = serdes.changed(serdes.string)
+    table.group_by(lambda key, value: ("all", value), **BOTH).count()
+    task = BoundTask(app)
+    for value in "xy":
+        task.pipe("k", value)
+        task.flush()
+        task.commit_stores()
+    first, second = (changes.deserialize(value) for _, value in task.pairs)
+    assert first.old is None
+    assert second.old == first.new
+
+
+@pytest.mark.parametrize("how", ["count", "reduce", "aggregate"])
+def test_an_aggregate_of_a_stream_may_be_kept_in_a_versioned_store(how: str) -> None:
+    app = App("a")
+    grouped = app.stream("in", **BOTH).group_by_key()
+    store = Store.versioned("s", history=10)
+    table: Any = {
+        "count": lambda: grouped.count(store=store).map_values(str, value=serdes.string),
+        "reduce": lambda: grouped.reduce(lambda old, new: old + new, store=store),
+        "aggregate": lambda: grouped.aggregate(
+            str, lambda key, value, text: text + value, value=serdes.string, store=store
+        ),
+    }[how]()
+    table.to_stream().to("out")
+    task = BoundTask(app)
+    for key, value, timestamp_ms in (("k", "x", 5), ("k", "y", 3), ("l", "z", 30), ("m", "z", 9)):
+        task.pipe(key, value, timestamp_ms)
+    results = ["1", "2", "1"] if how == "count" else ["x", "xy", "z"]
+    assert [value.decode() for _, value in task.pairs] == results  # "m" came after the history
+    assert [timestamp_ms for *_, timestamp_ms, _ in task.produced] == [5, 5, 30]
+    assert table._view.is_versioned

@@ -1,0 +1,143 @@
+"""Grouped table: a table's rows by another key, ready to be aggregated.
+
+Rows always go through a repartition topic: one that leaves a group is subtracted from it, and one
+that comes is added, each where the group is. The topic's records carry the old and the new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from streams import serdes
+from streams.dsl.builder import Builder, known
+from streams.dsl.functions import KEY_VALUE, callable_for
+from streams.dsl.materialized import Store
+from streams.dsl.table import KINDS, Table
+from streams.errors import TopologyError
+from streams.operators.table_aggregate import (
+    ChangeFold,
+    adding,
+    aggregate_changes,
+    combining,
+    counting,
+)
+from streams.operators.table_group import Selector, change_groups
+from streams.serdes import Serde
+from streams.topology.nodes import Node
+from streams.topology.views import StoredView
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+_FOLDED = ("key", "value", "aggregate")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedTable(Generic[K, V]):
+    """A table's rows grouped by a key of their own choice."""
+
+    _builder: Builder
+    _node: Node
+    _key: Serde[Any]
+    _value: Serde[Any]
+    _changes: Serde[Any]
+    """The serde of the changes of such values."""
+    _name: str | None
+    """Names the repartition topic, one for all aggregations; None: each has its own."""
+
+    def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
+        """How many rows each group has, as a table: 0 for one that had rows and has none now."""
+        return self._table("KTABLE-AGGREGATE", counting(), serdes.int64, store, name)
+
+    def reduce(
+        self,
+        adder: Callable[[V, V], V],
+        subtractor: Callable[[V, V], V],
+        *,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """The values of each group's rows combined: `adder(so_far, value)` for a row that comes,
+        `subtractor(so_far, value)` for one that goes; a row that changes does both, in the other
+        order. The first value is taken as it is; None deletes the group."""
+        step = self._builder.graph.name("KTABLE-REDUCE", name)
+        for function in (adder, subtractor):
+            callable_for(step, function, ("so_far", "value"))
+        return self._table("KTABLE-REDUCE", combining(adder, subtractor), self._value, store, name)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        adder: Callable[[K, V, A], A],
+        subtractor: Callable[[K, V, A], A],
+        *,
+        value: Serde[A] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, A]:
+        """The values of each group's rows folded: `adder(key, value, aggregate)` for a row that
+        comes, `subtractor(key, value, aggregate)` for one that goes. Both return the next
+        aggregate, and may change the one that they are handed; the first is `initializer()`.
+
+        `value` is the serde of the aggregate, unless the store has one. None deletes the group.
+        """
+        step = self._builder.graph.name("KTABLE-AGGREGATE", name)
+        callable_for(step, initializer, ())
+        for function in (adder, subtractor):
+            callable_for(step, function, _FOLDED)
+        if value is None and not (isinstance(store, Store) and store.value):
+            raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
+        folding = adding(initializer, adder, subtractor)
+        return self._table("KTABLE-AGGREGATE", folding, value, store, name)
+
+    def _table(
+        self,
+        kind: str,
+        folding: ChangeFold,
+        value: Serde[Any] | None,
+        store: str | Store | None,
+        name: str | None,
+    ) -> Table[Any, Any]:
+        builder = self._builder
+        step = builder.graph.name(kind, name)
+        kept = store or f"{step}-STATE-STORE"
+        spec = builder.own_store(kept, step, self._key, value, kinds=KINDS)
+        view = StoredView(spec)
+        rows = builder.repartitioned(
+            self._node,
+            self._name or spec.name,
+            step,
+            self._key,
+            self._changes,
+            keeps_null_keys=True,
+        )
+        node = builder.step(
+            kind,
+            rows,
+            aggregate_changes(view, folding),
+            name=step,
+            stores=[spec.name],
+            updates=True,
+        )
+        return Table(builder, node, spec.key, spec.value, view)
+
+
+def grouped(
+    table: Table[Any, Any],
+    selector: Selector,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    name: str | None,
+) -> GroupedTable[Any, Any]:
+    """The rows of `table` by another key. Raises TopologyError naming the step."""
+    builder = table._builder
+    step = builder.graph.name("KTABLE-SELECT", name)
+    callable_for(step, selector, KEY_VALUE)
+    key, value = known(key, "key", step), known(value, "value", step)
+    table._view.send_old()
+    operator = change_groups(table._view, selector, key)
+    node = builder.step("KTABLE-SELECT", table._node, operator, name=step)
+    return GroupedTable(builder, node, key, value, serdes.changed(value), name)
