@@ -54,8 +54,8 @@ class GroupedTable(Generic[K, V]):
 
     def reduce(
         self,
-        adder: Callable[[V, V], V],
-        subtractor: Callable[[V, V], V],
+        adder: Callable[[V, V], V | None],
+        subtractor: Callable[[V, V], V | None],
         *,
         store: str | Store | None = None,
         name: str | None = None,
@@ -71,8 +71,8 @@ class GroupedTable(Generic[K, V]):
     def aggregate(
         self,
         initializer: Callable[[], A],
-        adder: Callable[[K, V, A], A],
-        subtractor: Callable[[K, V, A], A],
+        adder: Callable[[K, V, A], A | None],
+        subtractor: Callable[[K, V, A], A | None],
         *,
         value: Serde[A] | None = None,
         store: str | Store | None = None,

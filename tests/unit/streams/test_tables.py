@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, serdes
+from streams.dsl.table import Table
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
@@ -43,44 +44,42 @@ def test_a_filter_of_a_versioned_table_passes_on_each_deletion(how: str | None) 
     assert [value for _, value in task.pairs] == [None, b"y", None, None]
 
 
+AGGREGATES = ["count", "reduce", "aggregate"]
+
+
+def aggregated(app: App, how: str, store: Store) -> Table[str, str]:
+    grouped = app.stream("in", **BOTH).group_by_key()
+    if how == "count":
+        return grouped.count(store=store).map_values(str, value=serdes.string)
+    if how == "reduce":
+        return grouped.reduce(lambda old, new: old + new, store=store)
+    return grouped.aggregate(
+        lambda: "", lambda key, value, text: text + value, value=serdes.string, store=store
+    )
+
+
 @pytest.mark.parametrize("caching", [False, True])
-@pytest.mark.parametrize("how", ["count", "reduce", "aggregate"])
+@pytest.mark.parametrize("how", AGGREGATES)
 def test_the_first_result_of_a_key_has_no_old_value(how: str, caching: bool) -> None:
     """Decision 0018."""
     app = App("a")
-    grouped = app.stream("in", **BOTH).group_by_key()
-    store = Store.in_memory("s", caching=caching)
-    table: Any = {
-        "count": lambda: grouped.count(store=store).map_values(str, value=serdes.string),
-        "reduce": lambda: grouped.reduce(lambda old, new: old + new, store=store),
-        "aggregate": lambda: grouped.aggregate(
-            str, lambda key, value, text: text + value, value=serdes.string, store=store
-        ),
-    }[how]()
-    changes = serdes.changed(serdes.string)
+    table = aggregated(app, how, Store.in_memory("s", caching=caching))
     table.group_by(lambda key, value: ("all", value), **BOTH).count()
     task = BoundTask(app)
     for value in "xy":
         task.pipe("k", value)
         task.flush()
         task.commit_stores()
+    changes = serdes.changed(serdes.string)
     first, second = (changes.deserialize(value) for _, value in task.pairs)
     assert first.old is None
     assert second.old == first.new
 
 
-@pytest.mark.parametrize("how", ["count", "reduce", "aggregate"])
+@pytest.mark.parametrize("how", AGGREGATES)
 def test_an_aggregate_of_a_stream_may_be_kept_in_a_versioned_store(how: str) -> None:
     app = App("a")
-    grouped = app.stream("in", **BOTH).group_by_key()
-    store = Store.versioned("s", history=10)
-    table: Any = {
-        "count": lambda: grouped.count(store=store).map_values(str, value=serdes.string),
-        "reduce": lambda: grouped.reduce(lambda old, new: old + new, store=store),
-        "aggregate": lambda: grouped.aggregate(
-            str, lambda key, value, text: text + value, value=serdes.string, store=store
-        ),
-    }[how]()
+    table = aggregated(app, how, Store.versioned("s", history=10))
     table.to_stream().to("out")
     task = BoundTask(app)
     for key, value, timestamp_ms in (("k", "x", 5), ("k", "y", 3), ("l", "z", 30), ("m", "z", 9)):

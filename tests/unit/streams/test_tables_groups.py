@@ -91,7 +91,7 @@ def test_nothing_is_subtracted_from_a_group_that_has_no_value() -> None:
         return None
 
     table = grouped.aggregate(
-        lambda: "", lambda colour, name, names: names + name, subtract,  # type: ignore[arg-type, return-value]
+        lambda: "", lambda colour, name, names: names + name, subtract,
         store=kept(serdes.string),
     )  # fmt: skip
     fed: Fed = [("ann", "red", 1), ("bob", "red", 2), ("ann", None, 3), ("bob", None, 4)]
