@@ -43,9 +43,6 @@ from streams.testing.topic import DriverTopic, Port, Reader, Serdes
 from streams.topology.build import Topology
 
 _NEVER_MS = 10**15
-StepName = Literal[
-    "PROCESSED", "PRODUCED", "OFFSETS_SENT", "COMMITTED", "STORING", "STORED", "RESTORING"
-]
 
 
 class TopologyTestDriver:
@@ -138,6 +135,11 @@ class TopologyTestDriver:
         """The names of all topics, internal ones too."""
         return sorted(self._cluster.partition_counts)
 
+    @property
+    def stores(self) -> list[str]:
+        """The names of all stores, those of global tables too."""
+        return sorted([*self._specs, *self._globals])
+
     def store(self, name: str) -> DriverStore | ReadOnly:
         """A view of a store over all partitions, of what is committed: `get`, `all`, `range`,
         `fetch` and what else its kind can be asked (`streams.queries.local`). Raises ConfigError
@@ -148,8 +150,7 @@ class TopologyTestDriver:
             assert found is not None, f"{name} is declared"
             return found
         if name not in self._specs:
-            there = sorted([*self._specs, *self._globals])
-            raise ConfigError(f"there is no store {name!r}; there are {there}")
+            raise ConfigError(f"there is no store {name!r}; there are {self.stores}")
         return DriverStore(self._specs[name], self._tasks)
 
     def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
@@ -172,13 +173,14 @@ class TopologyTestDriver:
         that, until nothing is left: as many commits as there are steps between topics."""
         self._guarded(self._running().commit)
 
-    def crash(self, at: Step | StepName | None = None, *, times: int = 1) -> None:
+    def crash(self, at: Step | str | None = None, *, times: int = 1) -> None:
         """kill -9, now; or in the middle of a commit, when it is `at` this step for the next time,
         or for so many `times`: each task that has something to commit goes through all steps.
 
         What the process held in memory is gone, its open transaction stays open, its files are as
         they are. Until `restart` records may be piped in, and nothing is processed. RESTORING is
-        no step of a commit: it is in a restart, before stores get what they have missed.
+        no step of a commit: it is in a restart, before stores get what they have missed. Raises
+        ValueError for a step that there is not.
         """
         self._check_open()
         if at is None:

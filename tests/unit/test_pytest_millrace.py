@@ -49,6 +49,13 @@ def test_it_makes_drivers_and_closes_them(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.usefixtures("alone")
+def test_the_example_passes_as_it_stands(pytester: pytest.Pytester) -> None:
+    path = ROOT / "examples" / "testing" / "test_with_driver.py"
+    result = pytester.runpytest_subprocess("-p", PLUGIN, "--rootdir", ROOT, path)
+    result.assert_outcomes(passed=6)
+
+
 def test_it_costs_nothing_where_no_test_asks_for_it() -> None:
     script = f"import sys, {PLUGIN}; sys.exit('streams' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=60)

@@ -163,7 +163,7 @@ def test_a_restart_without_a_crash_commits_first() -> None:
 def test_a_step_that_there_is_not_is_refused() -> None:
     with TopologyTestDriver(counting()) as driver:
         with pytest.raises(ValueError, match="'COMMIT': the steps are PROCESSED, PRODUCED"):
-            driver.crash(at="COMMIT")  # type: ignore[arg-type]
+            driver.crash(at="COMMIT")
         with pytest.raises(ValueError, match="at least 1"):
             driver.crash(at="COMMITTED", times=0)
         driver.crash()
