@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
-from streams.errors import ConfigError, StreamsError
+from streams.errors import ConfigError, StreamsError, TopologyError
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
@@ -22,7 +22,8 @@ def task_id(subtopology: Subtopology, partition: int) -> str:
 def check_inputs(
     topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
 ) -> None:
-    """Raises ConfigError naming the input, output and dead-letter topics that don't exist."""
+    """Raises ConfigError naming the input, output and dead-letter topics that don't exist, and
+    TopologyError naming joined ones whose partitions differ."""
     read = (*topology.input_topics, *(table.topic for table in topology.global_tables))
     missing = [topic for topic in read if topic not in counts]
     sinks = {
@@ -43,6 +44,7 @@ def check_inputs(
             f"topic {', '.join(map(repr, missing))} does not exist on {servers}: create it "
             "(`millrace create-topics`), or correct its name in the topology"
         )
+    topology.partition_counts({topic: counts[topic] for topic in topology.input_topics})
 
 
 class Planner:
@@ -102,7 +104,10 @@ class Planner:
         topology = self._topology
         existing = self._admin.partition_counts()
         self._inputs = self._find_inputs(existing)
-        counts = topology.partition_counts(self._inputs)
+        try:
+            counts = topology.partition_counts(self._inputs)
+        except TopologyError as error:
+            raise StreamsError(str(error)) from error
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
         for sub in topology.subtopologies:

@@ -6,7 +6,7 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.partitions import Flow, partition_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Topology:
     application_id: str
     subtopologies: tuple[Subtopology, ...]
     global_tables: tuple[GlobalTableSpec, ...] = ()
+    copartitioned: tuple[frozenset[str], ...] = ()
+    """Groups of topics whose partitions must be of one number: what is read of them is joined."""
 
     @property
     def source_topics(self) -> tuple[str, ...]:
@@ -76,21 +79,24 @@ class Topology:
         return changelog(self.application_id, store)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """How many partitions each source topic has: `inputs` as they are, repartition topics the
-        largest count of what is read upstream of them (Kafka Streams' rule)."""
-        counts = dict(inputs)
-        while missing := self.repartition_topics - counts.keys():
-            for sub in self.subtopologies:
-                if sub.sources.keys() <= counts.keys():
-                    widest = max(counts[topic] for topic in sub.sources)
-                    for sink in sub.sinks:
-                        if sink.internal and sink.topic_name in missing:
-                            counts[sink.topic_name] = sink.partitions or widest
-            if missing == self.repartition_topics - counts.keys():
-                raise TopologyError(
-                    f"repartition topics {sorted(missing)} feed each other in a cycle: "
-                    "their number of partitions can't be derived"
-                )
+        """How many partitions each source topic has: `inputs` as they are, repartition topics as
+        follows from them (see `topology/partitions`). Raises TopologyError for joined topics whose
+        counts differ."""
+        sinks = [sink for sub in self.subtopologies for sink in sub.sinks if sink.internal]
+        counts = partition_counts(
+            [
+                Flow(frozenset(s.sources), frozenset(k.topic_name for k in s.sinks if k.internal))
+                for s in self.subtopologies
+            ],
+            {sink.topic_name: sink.partitions for sink in sinks},
+            self.copartitioned,
+            inputs,
+        )
+        if missing := self.repartition_topics - counts.keys():
+            raise TopologyError(
+                f"the partitions of repartition topics {sorted(missing)} can't be derived: they "
+                "follow from no input; say them, repartition(partitions=...)"
+            )
         return counts
 
 
@@ -104,7 +110,21 @@ def build(application_id: str, graph: Graph, optimizations: Collection[str] = ()
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
         for number, nodes in enumerate(_connected(graph.nodes))
     )
-    return Topology(application_id, subtopologies, tuple(graph.global_tables.values()))
+    return Topology(
+        application_id,
+        subtopologies,
+        tuple(graph.global_tables.values()),
+        tuple(frozenset(_read_upstream(group)) for group in graph.copartitioned),
+    )
+
+
+def _read_upstream(steps: Iterable[Node]) -> Iterator[str]:
+    """The topics that the records of these steps come from."""
+    found = list(steps)
+    for node in found:  # grows on the way
+        if isinstance(node, SourceNode):
+            yield node.topic
+        found += [parent for parent in node.parents if parent not in found]
 
 
 def _store_names(nodes: Iterable[Node]) -> list[str]:

@@ -83,6 +83,12 @@ class DescribedSubtopology:
         """The topics that are read."""
         return [step.topic for step in self.steps if step.kind == "source" and step.topic]
 
+    @property
+    def internal_sinks(self) -> list[str]:
+        """The repartition topics that are written."""
+        sinks = [step for step in self.steps if step.kind == "sink" and step.internal]
+        return [step.topic for step in sinks if step.topic]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionTopic:
@@ -140,6 +146,7 @@ def described(topology: Topology) -> TopologyDescription:
                 for number, table in enumerate(topology.global_tables, len(topology.subtopologies))
             ),
         ),
+        copartitioned=tuple(tuple(sorted(group)) for group in topology.copartitioned),
     )
 
 
@@ -157,7 +164,11 @@ def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> De
         ),
         Step(kind="processor", name=table.name, predecessors=(source,), stores=(spec.name,)),
     )
-    store = _store(replace(spec, logged=False), topology)  # its topic is all that it needs
+    store = replace(
+        _store(replace(spec, logged=False), topology),
+        changelog=table.topic,
+        source_is_changelog=True,
+    )
     return DescribedSubtopology(number=number, steps=steps, stores=(store,), is_global=True)
 
 

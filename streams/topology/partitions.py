@@ -1,48 +1,97 @@
-"""How many partitions internal topics have, so far as it can be told from what is known.
+"""How many partitions topics have, so far as it follows from what is known.
 
-    topic          its partitions
-    repartition    as declared; as the topics that it is co-partitioned with; or else the most of
-                   any topic read upstream of it
-    changelog      the most of any topic that its sub-topology reads: one for each task
+    topic                 its partitions
+    input                 as the broker has it
+    repartition           as declared, or the most of any topic read upstream of it
+      co-partitioned      as the inputs that it is joined with, or as declared of one of them, or
+                          the most of all: keys that meet must be in partitions of one number
+    changelog             one for each task of its sub-topology: the most of any topic it reads
 
-Source: RepartitionTopics and CopartitionedTopicsEnforcer of Kafka Streams 4.3.
+Upstream may lead back to the topic itself, as the answers of a foreign-key join do: then what is
+known counts. Source: RepartitionTopics and CopartitionedTopicsEnforcer of Kafka Streams 4.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from streams.topology.description import TopologyDescription
+from streams.errors import TopologyError
 
 
-def partition_counts(description: TopologyDescription, inputs: Mapping[str, int]) -> dict[str, int]:
-    """The counts of `inputs`, of repartition topics and of changelogs: those that follow."""
-    internal = {topic.name for topic in description.repartition_topics}
-    declared = {t.name: t.partitions for t in description.repartition_topics if t.partitions}
-    counts = {t: n for t, n in inputs.items() if t not in internal} | declared
-    while derived := _derived(description, counts, internal - counts.keys()):
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The topics that a sub-topology reads, and the internal ones among those that it writes."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+def partition_counts(
+    flows: Iterable[Flow],
+    declared: Mapping[str, int | None],
+    copartitioned: Iterable[Iterable[str]],
+    inputs: Mapping[str, int],
+) -> dict[str, int]:
+    """The counts of `inputs`, and of those `declared`, the repartition topics, that follow.
+
+    Raises TopologyError for co-partitioned topics whose counts are given and differ.
+    """
+    flows = list(flows)
+    counts = dict(inputs) | {topic: count for topic, count in declared.items() if count}
+    fixed = frozenset(counts)
+    while missing := [topic for topic in declared if topic not in counts]:
+        upstream = {t: _upstream(t, flows) for t in missing}
+        derived = {t: _most(up, counts) for t, up in upstream.items() if up and up <= counts.keys()}
+        if not derived:  # upstream leads round in a circle, or isn't known
+            derived = {t: _most(up, counts) for t, up in upstream.items() if up & fixed}
+        if not derived:
+            break
         counts |= derived
-    for sub in description.subtopologies:
-        if not sub.is_global and counts.keys() >= set(sub.sources):
-            tasks = max(counts[topic] for topic in sub.sources)
-            for store in sub.stores:
-                if store.changelog and not store.source_is_changelog:
-                    counts[store.changelog] = tasks
+    for group in _joined(copartitioned):
+        _even(group, counts, declared, fixed)
     return counts
 
 
-def _derived(
-    description: TopologyDescription, counts: Mapping[str, int], missing: set[str]
-) -> dict[str, int]:
-    """What follows directly for repartition topics without a count."""
-    derived: dict[str, int] = {}
-    for topic in missing:
-        writers = [
-            sub
-            for sub in description.subtopologies
-            if any(step.kind == "sink" and step.topic == topic for step in sub.steps)
-        ]
-        upstream = {source for sub in writers for source in sub.sources}
-        if upstream and upstream <= counts.keys():
-            derived[topic] = max(counts[source] for source in upstream)
-    return derived
+def _upstream(topic: str, flows: Iterable[Flow]) -> frozenset[str]:
+    return frozenset[str]().union(*(flow.reads for flow in flows if topic in flow.writes))
+
+
+def _most(topics: Iterable[str], counts: Mapping[str, int]) -> int:
+    return max(counts[topic] for topic in topics if topic in counts)
+
+
+def _joined(groups: Iterable[Iterable[str]]) -> list[set[str]]:
+    """Groups that have a topic in common are one."""
+    found: list[set[str]] = []
+    for each in groups:
+        group = set(each)
+        for other in [other for other in found if other & group]:
+            group |= other
+            found.remove(other)
+        found.append(group)
+    return found
+
+
+def _even(
+    group: set[str],
+    counts: dict[str, int],
+    declared: Mapping[str, int | None],
+    fixed: frozenset[str],
+) -> None:
+    """Gives the topics of a group one count."""
+    given = {topic: counts[topic] for topic in sorted(group) if topic in fixed}
+    if len(set(given.values())) > 1:
+        raise TopologyError(
+            "joined topics must have the same number of partitions, so that equal keys meet, and "
+            + ", ".join(f"{topic!r} has {count}" for topic, count in given.items())
+            + ": make them equal, or send one through repartition(partitions=...) before the join"
+        )
+    internal = group & declared.keys()
+    if given:
+        counts |= dict.fromkeys(internal, next(iter(given.values())))
+    elif group == internal and group <= counts.keys():
+        counts |= dict.fromkeys(internal, _most(internal, counts))
+    else:  # they have what an input has that isn't known
+        for topic in internal:
+            counts.pop(topic, None)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from streams.topology.description import DescribedStore, TopologyDescription
 from streams.topology.fate import Effect, Fate, effects_on
 from streams.topology.lineage import Lineage, is_generated, lineages, without_number
-from streams.topology.partitions import partition_counts
+from streams.topology.partitions import Flow, partition_counts
 
 
 class Kind(StrEnum):
@@ -132,10 +132,25 @@ def _version(description: TopologyDescription, inputs: Mapping[str, int]) -> _Ve
             if step.kind == "source" and step.topic in internal
         },
         lineages=lineages(description),
-        counts=partition_counts(
-            description, {t: inputs[t] for t in description.input_topics if t in inputs}
-        ),
+        counts=_counts(description, inputs),
     )
+
+
+def _counts(description: TopologyDescription, inputs: Mapping[str, int]) -> dict[str, int]:
+    """The partitions of inputs, repartition topics and changelogs, so far as they follow."""
+    subs = [sub for sub in description.subtopologies if not sub.is_global]
+    counts = partition_counts(
+        [Flow(frozenset(sub.sources), frozenset(sub.internal_sinks)) for sub in subs],
+        {topic.name: topic.partitions for topic in description.repartition_topics},
+        description.copartitioned,
+        {topic: inputs[topic] for topic in description.input_topics if topic in inputs},
+    )
+    for sub in subs:
+        if counts.keys() >= set(sub.sources):
+            tasks = max(counts[topic] for topic in sub.sources)
+            logs = [store.changelog for store in sub.stores if not store.source_is_changelog]
+            counts |= {changelog: tasks for changelog in logs if changelog}
+    return counts
 
 
 def _unknown(before: _Version, after: _Version, new: TopologyDescription) -> tuple[str, ...]:
@@ -158,11 +173,11 @@ def _stores(before: _Version, after: _Version) -> Iterator[Change]:
         if name not in after.stores:
             yield Change(Kind.STORE, name, (_vanished(old, moved.get(name)),))
             continue
-        effects = [
-            *_taken_over(name, before, after, moved.get(name), _keep_store(name)),
-            *effects_on(old, after.stores[name], before.tasks[name], after.tasks[name]),
-            *_repartitioned(old.changelog, after.stores[name].changelog, before, after),
-        ]
+        new = after.stores[name]
+        effects = list(effects_on(old, new, before.tasks[name], after.tasks[name]))
+        if not (old.source_is_changelog and new.source_is_changelog):
+            effects += _taken_over(name, before, after, moved.get(name), _keep_store(name))
+            effects += _repartitioned(old.changelog, new.changelog, before, after)
         if effects:
             yield Change(Kind.STORE, name, tuple(effects))
     for name in after.stores:

@@ -246,6 +246,25 @@ def test_a_source_that_becomes_the_changelog_loses_nothing_and_the_way_back_does
     assert the_effect(gone).fate is Fate.KEPT
 
 
+def with_rates(topic: str | None) -> TopologyDescription:
+    def describe(app: App) -> None:
+        words(app).to("out")
+        if topic is not None:
+            app.global_table(topic, **TEXT, store="s")
+
+    return version(describe)
+
+
+def test_a_global_table_is_read_from_its_topic_and_never_lost() -> None:
+    (_, rates) = with_rates("rates").subtopologies
+    (store,) = rates.stores
+    assert (rates.is_global, store.changelog, store.source_is_changelog) == (True, "rates", True)
+    assert the_effect(compare(with_rates(None), with_rates("rates"))).fate is Fate.NEW
+    assert the_effect(compare(with_rates("rates"), with_rates(None))).fate is Fate.KEPT
+    effect = the_effect(compare(with_rates("rates"), with_rates("rates-v2")))
+    assert (effect.difference, effect.fate) == ("source: rates -> rates-v2", Fate.RESTORED)
+
+
 def test_a_change_of_the_inputs_partitions_is_refused_at_the_start() -> None:
     old = replace(counted("counts"), partitions={"lines": 4})
     plan = compare(old, counted("counts"), {"lines": 8})
