@@ -273,7 +273,7 @@ STORES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
     ),
     "a store of another kind": (
         lambda app: grouped(app).count(store=Store.window("c", size=5, retention=10), name="tally"),
-        ("step 'tally' needs a key-value store, and 'c' is a window store",),
+        ("step 'tally' needs a key-value", "and 'c' is a window store"),
     ),
     "retention without windows": (
         lambda app: grouped(app).count(store=Store.persistent("c", retention=timedelta(days=1))),

@@ -157,7 +157,7 @@ def one_store_for_two_counts(app: App) -> Any:
         (with_processor(ONE), "'ask' needs a Processor's class, .* got .*Bare"),
         (lambda app: app.add_store("seen"), "add_store takes a Store, got 'seen'"),
         (lambda app: app.add_store(Store.persistent("s")), "'s' of step 'add_store' needs a key"),
-        (in_another_kind, "step 'tally' needs a key-value store, and 'w' is a window store"),
+        (in_another_kind, "step 'tally' needs a key-value.* store, and 'w' is a window store"),
         (retention_without_windows, "store 'c' of step 'tally' has no windows"),
         (name_too_long, "store 'sss.*'a-sss.*at most 249 characters"),
         (lambda app: grouped(app).count(store=7, name="tally"), "'tally': store=7 is neither a"),
