@@ -93,7 +93,7 @@ def test_the_description_and_the_plan_of_the_page() -> None:
                                     out.getvalue().splitlines()[-1]]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["processors.md", "errors.md", "topology.md"])
+@pytest.mark.parametrize("name", ["processors.md", "errors.md", "serdes.md", "topology.md"])
 def test_every_name_that_a_page_imports_is_public(name: str) -> None:
     for line in re.findall(r"from streams import (.*)", (DOCS / name).read_text()):
         assert {each.strip() for each in line.split(",")} <= set(streams.__all__)
