@@ -52,9 +52,9 @@ class ProcessorContext(Generic[K2, V2]):
     def store(self, name: str) -> Any:
         """A store that this processor names in `stores`, or any global table, to read. Raises
         StreamsError for any other."""
+        if (copy := self._task.global_store(name)) is not None:
+            return copy
         if name not in self._stores:
-            if (copy := self._task.global_store(name)) is not None:
-                return copy
             raise StreamsError(
                 f"step {self._at.step!r} has no store {name!r}: name it in the processor's stores, "
                 f"which are now {sorted(self._stores)}"
