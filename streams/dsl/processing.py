@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from streams.dsl.builder import Builder
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.errors import TopologyError
+from streams.operators.process import Factory
 from streams.processor.processor import Processor
 
 
 def processor_stores(
     builder: Builder,
     step: str,
-    factory: Callable[[], Any],
+    factory: Factory,
     given: Sequence[str | Store],
-    *,
-    kind: type[Any] = Processor,
 ) -> tuple[str, ...]:
-    """The names of the stores of `step`, each once; those that come as a Store are declared. `kind`
-    is what `factory` is to make.
+    """The names of the stores of `step`, each once; those that come as a Store are declared.
 
     Makes two processors to look at: each task needs one of its own (Kafka Streams checks the same).
     Raises TopologyError naming the step.
     """
-    wanted = kind.__name__
-    if isinstance(factory, kind):
+    if isinstance(factory, Processor):
         raise TopologyError(
-            f"step {step!r} needs a {wanted}'s class, or a function that makes one, and got "
+            f"step {step!r} needs a Processor's class, or a function that makes one, and got "
             f"{factory!r}: each task needs one of its own"
         )
     callable_for(step, factory)
@@ -37,13 +33,13 @@ def processor_stores(
         one, other = factory(), factory()
     except Exception as error:
         raise TopologyError(
-            f"step {step!r} can't make a {wanted}: {factory!r} raised {error!r}"
+            f"step {step!r} can't make a processor: {factory!r} raised {error!r}"
         ) from error
-    if not isinstance(one, kind):
-        raise TopologyError(f"step {step!r} needs a {wanted}, and {factory!r} made {one!r}")
+    if not isinstance(one, Processor):
+        raise TopologyError(f"step {step!r} needs a Processor, and {factory!r} made {one!r}")
     if one is other:
         raise TopologyError(
-            f"step {step!r}: {factory!r} returned the same {wanted} twice; each task needs one of "
+            f"step {step!r}: {factory!r} returned the same processor twice; each task needs one of "
             "its own"
         )
     names = []

@@ -126,7 +126,7 @@ def repartitioned(
         value=known(value or stream._value, "value", base),
         partitions=partitions,
         partitioner=partitioner,
-        keeps_null_keys=True,
+        asked_for=True,
     )
     graph.add(node)
     return Stream(stream._builder, node, node.key, node.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any
 
 from streams.errors import StreamsError
 from streams.processor.context import FixedKeyContext, ProcessorContext
@@ -21,7 +21,7 @@ def process_records(factory: Factory, stores: Collection[str]) -> Operator:
     def bind(at: Binding) -> Emit:
         context, failed = at.context, at.failed
         processor = factory()
-        attach(processor, ProcessorContext(at, stores), at)
+        _attach(processor, ProcessorContext(at, stores), at)
         process = processor.process
 
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -41,7 +41,7 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
         context, failed = at.context, at.failed
         processor = factory()
         own: FixedKeyContext[Any, Any] = FixedKeyContext(at, stores)
-        attach(processor, own, at)
+        _attach(processor, own, at)
         process = processor.process
 
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -57,17 +57,9 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
     return bind
 
 
-class Attached(Protocol):
-    """What a user wrote as a class: a Processor, a ValueTransformer."""
-
-    context: Any
-
-    def init(self, context: Any) -> None: ...
-    def close(self) -> None: ...
-
-
-def attach(processor: Attached, own: ProcessorContext[Any, Any], at: Binding) -> None:
-    """Started when the task's steps are bound, and closed with them."""
+def _attach(
+    processor: Processor[Any, Any, Any, Any], own: ProcessorContext[Any, Any], at: Binding
+) -> None:
     processor.context = own
 
     def start() -> None:

@@ -20,6 +20,7 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.null_keys import before_joins_without_key
 from streams.topology.optimize import MERGE_REPARTITION_TOPICS, merge_repartition_topics
 from streams.topology.stream_join import StreamJoinNode, join_steps
 
@@ -32,7 +33,8 @@ def finished(application_id: str, graph: Graph, optimizations: Collection[str] =
     store's to its changelog, if it has one or not."""
     if MERGE_REPARTITION_TOPICS in optimizations:
         graph = merge_repartition_topics(graph)
-    whole = rewritten(graph, lambda node: _expanded(application_id, node))
+    without_key = before_joins_without_key(graph)
+    whole = rewritten(graph, lambda node: _expanded(application_id, node, without_key))
     bound = rewritten(whole, lambda node: [_bound(node)])
     stores = bound.stores
     stores |= {name: _on(changelog(application_id, name), stores[name]) for name in stores}
@@ -85,7 +87,8 @@ def _on(topic: str, of: B) -> B:
     return replace(of, key=key, value=value)
 
 
-def _expanded(application_id: str, node: Node) -> Iterable[Node]:
+def _expanded(application_id: str, node: Node, without_key: Collection[str]) -> Iterable[Node]:
+    """`without_key` names the steps whose records are needed though they have no key."""
     if isinstance(node, StreamJoinNode):
         return join_steps(node)
     if not isinstance(node, RepartitionNode):
@@ -94,9 +97,9 @@ def _expanded(application_id: str, node: Node) -> Iterable[Node]:
     topic = f"{application_id}-{base}"
     made: list[Node] = []
     parents = node.parents
-    if not node.keeps_null_keys:
-        without_key = drop(lambda key, _: key is None)
-        made.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=without_key))
+    if not node.keeps_null_keys and node.name not in without_key:
+        with_key = drop(lambda key, _: key is None)
+        made.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=with_key))
         parents = (made[-1],)
     made.append(
         SinkNode(

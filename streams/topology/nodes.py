@@ -237,6 +237,8 @@ class ProcessorNode(Node):
     """Every record that it passes on is one that it got."""
     only_passes_on: bool = False
     """It changes no value, keeps none and hands none to user code."""
+    joins_without_key: bool = False
+    """It makes results of records without a key, as left and outer joins of streams do."""
     keeps_time: bool = False
     """It has a stream time of its own (`Context.step_time`), which is committed with the
     offsets."""
@@ -268,7 +270,8 @@ class SinkNode(Node):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepartitionNode(Node):
     """Through the topic `<application.id>-<base>-repartition`, so that the records of a key meet in
-    one task. Becomes a filter of null keys, a sink and a source when the topology is built."""
+    one task. Becomes a filter of null keys, a sink and a source when the topology is built; null
+    keys stay where a step further down joins without a key (`null_keys.py`)."""
 
     base: str
     key: Serde[Any]
@@ -276,6 +279,8 @@ class RepartitionNode(Node):
     partitions: int | None = None
     partitioner: Partitioner | None = None
     keeps_null_keys: bool = False
+    asked_for: bool = False
+    """By `repartition()`: it is never merged with another."""
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams.operators.filter import drop
 from streams.topology.nodes import Graph, Node, ProcessorNode, RepartitionNode
 
 MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
@@ -40,9 +39,8 @@ def merge_repartition_topics(graph: Graph) -> Graph:
     """Where several repartitions get the records of one step, with nothing in between that makes
     other records of them: one repartition behind that step, by the name of the first.
 
-    What lies in between, and what else follows it, then comes after the topic. A key that is null
-    still gets so far; it is dropped where it was. Source: InternalStreamsBuilder, which drops it
-    at once.
+    What lies in between, and what else follows it, then comes after the topic, which drops null
+    keys for all of them (InternalStreamsBuilder).
     """
     ways: dict[Node, list[list[Node]]] = {}
     for node in graph.nodes:
@@ -61,13 +59,14 @@ def merge_repartition_topics(graph: Graph) -> Graph:
         )
         made: Node = replace(node, parents=parents)
         if isinstance(node, RepartitionNode) and node in ends:
-            made = _without_key(node, parents)
+            (now[node],) = parents
+            continue
         nodes.append(made)
         now[node] = made
         if node in ways:
             first = ways[node][0][-1]
             assert isinstance(first, RepartitionNode)
-            shared[node] = replace(first, parents=(made,), keeps_null_keys=True)
+            shared[node] = replace(first, parents=(made,))
             nodes.append(shared[node])
     groups = [tuple(now[node] for node in group) for group in graph.copartitioned]
     return replace(graph, nodes=nodes, copartitioned=groups)
@@ -75,7 +74,7 @@ def merge_repartition_topics(graph: Graph) -> Graph:
 
 def _is_plain(node: RepartitionNode) -> bool:
     """Whether nobody has asked for this very topic."""
-    return node.partitions is None and node.partitioner is None and not node.keeps_null_keys
+    return not node.asked_for and not node.keeps_null_keys
 
 
 def _way_to(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
@@ -87,13 +86,3 @@ def _way_to(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
         if not passes or len(parent.parents) != 1:
             return parent, way
         way.insert(0, parent)
-
-
-def _without_key(node: RepartitionNode, parents: tuple[Node, ...]) -> ProcessorNode:
-    return ProcessorNode(
-        name=f"{node.base}-repartition-filter",
-        parents=parents,
-        operator=drop(lambda key, _: key is None),
-        stores=[],
-        keeps_records=True,
-    )

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import docker
 
-from tests.kafka.server import LIBS, POM, class_path
+from tests.kafka.server import JARS, class_path
 
 # KafkaContainer.with_kraft() wants a tag as Confluent numbers it: its 8.3 is Kafka 4.3.
 IMAGE = "millrace-kafka:8.3.0"
@@ -52,9 +52,9 @@ def provide(client: docker.DockerClient) -> str:
 
 def packed() -> Path:
     """The image's only layer as a tar file."""
-    sources = [Path(__file__), POM, *(FILES / name for name in PLACES)]
+    sources = [Path(__file__), JARS.pom, *(FILES / name for name in PLACES)]
     version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-    target = LIBS.with_name(f"image-{version}.tar")
+    target = JARS.libs.with_name(f"image-{version}.tar")
     if not target.exists():
         for older in target.parent.glob("image-*.tar"):
             older.unlink()
@@ -99,7 +99,7 @@ def _add_kafka(root: Path) -> None:
     class_path()  # has the jars fetched
     jars = root / "opt/kafka"
     jars.mkdir(parents=True)
-    for jar in LIBS.glob("*.jar"):
+    for jar in JARS.libs.glob("*.jar"):
         shutil.copy(jar, jars)
     for name in ("etc/kafka", "var/lib/kafka", "tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)

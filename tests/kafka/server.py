@@ -1,26 +1,21 @@
 """Apache Kafka 4.3 as a process: KRaft, one node, loopback only, nothing kept.
 
-Its jars are fetched once by Maven (`pom.xml` beside this file) into `.kafka/libs` of the repository
-and used again from there. The directory appears by a rename when it is complete, so a download that
-was cut short leaves nothing that looks whole; a changed `pom.xml` fetches again.
+Its jars are those of `pom.xml` beside this file (`jars.py`).
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.kafka.jars import Jars
 from tests.processes import HOST, ServerProcess, StartFailed, answers, free_ports
 
-POM = Path(__file__).with_name("pom.xml")
-LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
+JARS = Jars(Path(__file__).with_name("pom.xml"), "libs")
 CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
 START_TIMEOUT_S = 60.0
-FETCH_TIMEOUT_S = 600.0
 PORT_ATTEMPTS = 3
 # For a small machine and a short life: little heap, one collector thread, no second compiler.
 JVM_FLAGS = (
@@ -60,18 +55,12 @@ PROPERTIES: Mapping[str, str] = {
 
 def missing() -> str | None:
     """What this machine lacks for real Kafka, as a reason to skip; None if it has all."""
-    if shutil.which("java") is None:
-        return "real Kafka needs Java 17 or newer: there is no `java` on the PATH"
-    if shutil.which("mvn") is None and not _complete():
-        return "Kafka's jars are fetched by Maven: there is no `mvn` on the PATH"
-    return None
+    return JARS.missing()
 
 
 def class_path() -> str:
     """The class path of Kafka's jars, fetched now if they are not there."""
-    if not _complete():
-        _fetch()
-    return f"{LIBS}/*"
+    return JARS.class_path()
 
 
 def java(*arguments: str, timeout_s: float = 60.0) -> str:
@@ -87,43 +76,6 @@ def java(*arguments: str, timeout_s: float = 60.0) -> str:
     if done.returncode:
         raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}")
     return done.stdout
-
-
-def _complete() -> bool:
-    fetched = LIBS / POM.name
-    return fetched.exists() and fetched.read_bytes() == POM.read_bytes()
-
-
-def _fetch() -> None:
-    target = LIBS.with_name(f"libs.{os.getpid()}")
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    try:
-        done = subprocess.run(
-            [
-                "mvn",
-                "--batch-mode",
-                "--quiet",
-                f"--file={POM}",
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={target}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=FETCH_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode:
-            raise StartFailed(f"Maven could not fetch Kafka's jars:\n{done.stdout}\n{done.stderr}")
-        shutil.copy(POM, target)
-        shutil.rmtree(LIBS, ignore_errors=True)
-        try:
-            target.rename(LIBS)
-        except OSError:
-            if not _complete():  # else another run was first
-                raise
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
 
 
 class RealKafka(ServerProcess):

@@ -112,15 +112,43 @@ def test_a_partition_that_there_is_not_is_refused() -> None:
         task.pipe("k", "x")
 
 
-def test_repartitioning_keeps_records_without_a_key_and_declares_its_partitions() -> None:
+def test_repartitioning_declares_its_partitions() -> None:
     app = App("a")
     app.stream("in", **TEXT).repartition(partitions=3, name="three").to("out")
     topology = app.topology()
     (sink,) = topology.subtopologies[0].sinks
     assert (sink.topic, sink.partitions) == ("a-three-repartition", 3)
+
+
+def test_a_record_without_a_key_is_not_repartitioned() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).repartition(name="r").to("out")
+    assert repartitioned_without_a_key(app) == []
+
+
+def test_a_record_without_a_key_is_repartitioned_where_a_left_join_comes_later() -> None:
+    app = App("a")
+    again = app.stream("in", **TEXT).repartition(name="r").map_values(str.upper)
+    other = app.stream("other", **TEXT)
+    again.left_join(other, lambda one, two: one, within=5, value=serdes.string).to(
+        "out", value=serdes.string
+    )
+    assert repartitioned_without_a_key(app) == ["a-r-repartition"]
+
+
+def repartitioned_without_a_key(app: App) -> list[str]:
+    """The repartition topics that a record without a key gets to."""
     task = BoundTask(app)
     task.pipe(None, "x")
-    assert [topic for topic, *_ in task.produced] == ["a-three-repartition"]
+    return [topic for topic, *_ in task.produced if topic.endswith("-repartition")]
+
+
+def test_a_topic_that_its_own_sub_topology_writes_has_as_many_partitions_as_the_others() -> None:
+    app = App("a")
+    stream = app.stream("in", **TEXT)
+    stream.repartition(name="r").merge(stream).to("out")
+    (_,) = app.topology().subtopologies
+    assert app.topology().partition_counts({"in": 5}) == {"in": 5, "a-r-repartition": 5}
 
 
 def test_what_was_repartitioned_is_not_repartitioned_again() -> None:

@@ -1,0 +1,180 @@
+"""A topology while it is being made up: its steps, and what further steps could start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tests.differential.description import Step, Topology
+
+STREAM, TABLE, GLOBAL = "stream", "table", "global table"
+GROUP, TABLE_GROUP = "group", "group of a table"
+PAIRS = (("string", "string"), ("string", "string"), ("string", "int64"))
+
+
+@dataclass(slots=True)
+class Handle:
+    """The outcome of a step. What it is made of says how it may go on."""
+
+    id: str
+    shape: str
+    key: str
+    value: str
+    closes: bool = False
+    """A windowed table whose windows close, not suppressed yet."""
+    history_ms: int | None = None
+    """Of a versioned table."""
+    unknown: bool = False
+    """A table whose values have no serde in Kafka Streams."""
+    used: bool = False
+
+
+@dataclass(slots=True)
+class Draft:
+    """All choices are `rng`'s. `scale` stretches all times."""
+
+    rng: Random
+    scale: int
+    steps: list[Step] = field(default_factory=list)
+    handles: list[Handle] = field(default_factory=list)
+    topics: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The topics that are read, with their types."""
+    cache_bytes: int = 0
+    _numbers: int = 0
+
+    def new_id(self) -> str:
+        self._numbers += 1
+        return f"s{self._numbers}"
+
+    def add(
+        self,
+        op: str,
+        parents: Sequence[Handle],
+        shape: str | None,
+        key: str,
+        value: str,
+        *,
+        step_id: str | None = None,
+        name: str | None = None,
+        **args: Any,
+    ) -> Handle:
+        step = Step(
+            step_id or self.new_id(),
+            op,
+            tuple(each.id for each in parents),
+            key,
+            value,
+            {name: given for name, given in args.items() if given is not None},
+            name,
+        )
+        self.steps.append(step)
+        for each in parents:
+            each.used = True
+        handle = Handle(step.id, shape or "nothing", key, value)
+        if shape is not None:
+            self.handles.append(handle)
+        return handle
+
+    def like(self, op: str, parent: Handle, value: str | None = None, **args: Any) -> Handle:
+        """A step that leaves the shape and the key as they are."""
+        made = self.add(op, [parent], parent.shape, parent.key, value or parent.value, **args)
+        made.closes = parent.closes
+        made.unknown = parent.unknown and op in ("filter", "filter_not") and "store" not in args
+        return made
+
+    def time(self, *choices: int) -> int:
+        return self.rng.choice(choices) * self.scale
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def among(self, wanted: Callable[[Handle], bool]) -> list[Handle]:
+        return [each for each in self.handles if wanted(each)]
+
+    def pick(self, shape: str, *, text_key: bool = False) -> Handle | None:
+        """One of that shape; the newer it is, the likelier. None if there is none."""
+        found = self.among(
+            lambda each: each.shape == shape and (not text_key or each.key == "string")
+        )
+        if not found:
+            return None
+        return found[-1] if self.chance(0.5) else self.rng.choice(found)
+
+    def stream(self, *, text_key: bool = False, value: str | None = None) -> Handle:
+        """A stream to go on from: mostly one that is there, else the records of a new topic."""
+        found = self.pick(STREAM, text_key=text_key) if self.chance(0.8) else None
+        if found is not None and value in (None, found.value):
+            return found
+        return self.source_stream(value)
+
+    def table(
+        self, *, text_key: bool = False, history: float = 0.15, known: bool = False
+    ) -> Handle:
+        """A table likewise; `known`: one that has serdes."""
+        found = self.pick(TABLE, text_key=text_key) if self.chance(0.75) else None
+        if found is None or (known and found.unknown):
+            return self.source_table(history)
+        return found
+
+    def source_stream(self, value: str | None = None) -> Handle:
+        topic = f"in{len(self.topics)}"
+        types = ("string", value) if value else self.rng.choice(PAIRS)
+        self.topics[topic] = types
+        return self.add("stream", [], STREAM, *types, topic=topic)
+
+    def source_table(self, history: float = 0.15) -> Handle:
+        topic = f"in{len(self.topics)}"
+        types = self.rng.choice(PAIRS)
+        self.topics[topic] = types
+        if self.chance(history):
+            ms = self.time(20, 60)
+            name = f"store-{len(self.steps)}"
+            store: Mapping[str, Any] = {"name": name, "persistent": True, "history_ms": ms}
+            made = self.add("table", [], TABLE, *types, topic=topic, store=store)
+            made.history_ms = ms
+            return made
+        return self.add("table", [], TABLE, *types, topic=topic, store=self.store())
+
+    def global_table(self) -> Handle:
+        found = self.pick(GLOBAL)
+        if found is not None and self.chance(0.5):
+            return found
+        topic = f"in{len(self.topics)}"
+        types = self.rng.choice(PAIRS)
+        self.topics[topic] = types
+        return self.add("global_table", [], GLOBAL, *types, topic=topic, store=self.store(1.0))
+
+    def store(self, probability: float = 0.7, *, windows: bool = False) -> dict[str, Any] | None:
+        """How a step of the DSL keeps its results; None leaves it to the step."""
+        if not self.chance(probability) and (self.cache_bytes or probability < 0.5):
+            return None
+        return {
+            "name": f"store-{len(self.steps)}",
+            "persistent": windows or self.chance(0.8),
+            "caching": self.chance(0.5),
+        }
+
+    def own_store(self, kind: str, value: str, **more: Any) -> dict[str, Any]:
+        """A store that a processor brings."""
+        return {
+            "name": f"own-{len(self.steps)}",
+            "kind": kind,
+            "value": value,
+            "persistent": kind != "key_value" or self.chance(0.8),
+            "caching": self.chance(0.5),
+            **more,
+        }
+
+    def topology(self) -> Topology:
+        """What was made up, all ends written to topics of their own."""
+        for each in list(self.handles):
+            if each.shape not in (STREAM, TABLE) or (each.used and not self.chance(0.25)):
+                continue
+            stream = each
+            if each.shape == TABLE:
+                stream = self.add("to_stream", [each], STREAM, each.key, each.value)
+            topic = f"out-{stream.id}"
+            self.add("to", [stream], None, stream.key, stream.value, topic=topic)
+        return Topology(tuple(self.steps), self.chance(0.3), self.cache_bytes)

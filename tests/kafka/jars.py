@@ -1,0 +1,81 @@
+"""Jars that tests run, fetched once by Maven and used again from the repository's `.kafka`.
+
+A directory of jars appears by a rename when it is complete, so a download that was cut short leaves
+nothing that looks whole; a changed `pom.xml` fetches again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.processes import StartFailed
+
+KEPT = Path(__file__).parents[2] / ".kafka"
+FETCH_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """What a `pom.xml` depends on, as files in `.kafka/<directory>`."""
+
+    pom: Path
+    directory: str
+
+    @property
+    def libs(self) -> Path:
+        return KEPT / self.directory
+
+    def missing(self) -> str | None:
+        """What this machine lacks to run them, as a reason to skip; None if it has all."""
+        if shutil.which("java") is None:
+            return "real Kafka needs Java 17 or newer: there is no `java` on the PATH"
+        if shutil.which("mvn") is None and not self.complete():
+            return "Kafka's jars are fetched by Maven: there is no `mvn` on the PATH"
+        return None
+
+    def class_path(self) -> str:
+        """Their class path; they are fetched now if they are not there."""
+        if not self.complete():
+            self._fetch()
+        return f"{self.libs}/*"
+
+    def complete(self) -> bool:
+        fetched = self.libs / self.pom.name
+        return fetched.exists() and fetched.read_bytes() == self.pom.read_bytes()
+
+    def _fetch(self) -> None:
+        target = self.libs.with_name(f"{self.directory}.{os.getpid()}")
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        try:
+            done = subprocess.run(
+                [
+                    "mvn",
+                    "--batch-mode",
+                    "--quiet",
+                    f"--file={self.pom}",
+                    "dependency:copy-dependencies",
+                    f"-DoutputDirectory={target}",
+                ],
+                capture_output=True,
+                text=True,
+                timeout=FETCH_TIMEOUT_S,
+                check=False,
+            )
+            if done.returncode:
+                raise StartFailed(
+                    f"Maven could not fetch Kafka's jars:\n{done.stdout}\n{done.stderr}"
+                )
+            shutil.copy(self.pom, target)
+            shutil.rmtree(self.libs, ignore_errors=True)
+            try:
+                target.rename(self.libs)
+            except OSError:
+                if not self.complete():  # else another run was first
+                    raise
+        finally:
+            shutil.rmtree(target, ignore_errors=True)
