@@ -4,7 +4,7 @@ Until then they wait in a store that both sides share, in the order of their tim
 somebody is taken out. What waits is looked through when a record of either side moves the join's
 time on, at most once in `emit_interval_ms` of the wall clock; and not before the last that was seen
 in the store is due, which, seen from the oldest, may be late. That is Kafka Streams' way to read
-the store seldom, and as there a test sets the interval to 0.
+the store seldom, and as there the interval is 0 in the test driver.
 
     a record that meets nobody                  is joined with None
     has no key                                  at once
@@ -59,7 +59,7 @@ class Waiting:
         }
         self._joiner = join.joiner
         self._now_ms = context.now_ms
-        self._interval_ms = join.emit_interval_ms
+        self._interval_ms = 0 if context.emits_at_once else join.emit_interval_ms
         self._next_emit_ms = 0
         self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
         """The time of the last that was seen in the store, or of an older one that came after;

@@ -33,6 +33,7 @@ class TaskContext:
         "closers",
         "commit_asked",
         "dropped",
+        "emits_at_once",
         "flushers",
         "late",
         "make_room",
@@ -58,6 +59,7 @@ class TaskContext:
         *,
         stream_time_ms: int,
         now_ms: Callable[[], int],
+        emits_at_once: bool = False,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         step_times: Mapping[str, int] | None = None,
     ) -> None:
@@ -81,6 +83,7 @@ class TaskContext:
         """What ends the transaction, though a user's function may have caught it: nothing that was
         done since may be committed."""
         self.now_ms = now_ms
+        self.emits_at_once = emits_at_once
         self.shared: dict[str, Any] = {}
         self.punctuations = Punctuations(now_ms)
         self.flushers: list[Callable[[], None]] = []

@@ -45,6 +45,7 @@ class Opener:
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
     own. The thread's stores share `cache`. `storing` is called in the middle of a store's write.
+    `emits_at_once`: see `streams.topology.nodes.Context`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Opener:
         cache: ObjectCache | None = None,
         storing: Callable[[], object] | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
+        emits_at_once: bool = False,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -71,6 +73,7 @@ class Opener:
         self._cache = cache
         self._storing = storing
         self._global_views = global_views
+        self._emits_at_once = emits_at_once
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -114,6 +117,7 @@ class Opener:
             lock=lock,
             failures=self._failures,
             global_views=self._global_views,
+            emits_at_once=self._emits_at_once,
         )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:

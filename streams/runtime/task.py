@@ -99,6 +99,7 @@ class Task:
         unlogged: Mapping[str, StateStore] | None = None,
         failures: Failures = FAILING,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
+        emits_at_once: bool = False,
     ) -> None:
         self.name = name
         self.partitions = partitions
@@ -121,6 +122,7 @@ class Task:
         self._context: TaskContext | None = None
         self._failures = failures
         self._global_views = global_views
+        self._emits_at_once = emits_at_once
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
@@ -178,6 +180,7 @@ class Task:
             self._failures,
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
+            emits_at_once=self._emits_at_once,
             global_views=self._global_views,
             step_times=self.step_times,
         )

@@ -130,6 +130,7 @@ class Life:
             cache=ObjectCache(config.cache_max_bytes),
             storing=lambda: reached(Step.STORING),
             global_views=self._globals.views(),
+            emits_at_once=True,
             failures=Failures(
                 config.handlers,
                 counters=world.counters,

@@ -75,6 +75,10 @@ class Context(Protocol):
     """What several steps of the task have in common, by the name of a store that is theirs alone.
     It goes when the steps are given up."""
 
+    emits_at_once: bool
+    """Whether results that are looked for at intervals of the wall clock are looked for with each
+    record: where that clock stands still (`streams.testing`)."""
+
     @property
     def now_ms(self) -> Callable[[], int]:
         """The wall clock."""

@@ -94,6 +94,7 @@ class BoundTask:
         self.step_times: dict[str, StepTime] = {}
         self.wall_ms = 0
         self.shared: dict[str, Any] = {}
+        self.emits_at_once = False
         self.record_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
