@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams.dsl.builder import Builder
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.serdes import Serde
 from streams.topology.nodes import GlobalTableSpec, StoreSpec
@@ -19,8 +20,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalTable(Generic[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class GlobalTable(Instead, Generic[K, V]):
     """See `App.global_table`."""
 
     _builder: Builder

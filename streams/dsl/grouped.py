@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from streams import serdes
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.table import KINDS, Table
 from streams.dsl.windowed import WindowedGroup
@@ -29,8 +30,8 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class Grouped(Generic[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Grouped(Instead, Generic[K, V]):
     """Records grouped by key."""
 
     _builder: Builder

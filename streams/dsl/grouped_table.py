@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from streams import serdes
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import KEY_VALUE, callable_for
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.table import KINDS, Table
 from streams.errors import TopologyError
@@ -35,8 +36,8 @@ A = TypeVar("A")
 _FOLDED = ("key", "value", "aggregate")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedTable(Generic[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupedTable(Instead, Generic[K, V]):
     """A table's rows grouped by a key of their own choice."""
 
     _builder: Builder

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
+from streams.dsl.routing import same_application
 from streams.durations import Duration, duration_ms
 from streams.errors import TopologyError
 from streams.operators.outer_join import OuterJoin
@@ -69,6 +70,7 @@ def join_streams(
     builder, graph = stream._builder, stream._builder.graph
     names = join_names(graph, asked.name, asked.kind)
     step = asked.name or names.this_join
+    _joinable(step, stream, other)
     callable_for(step, joiner, ("key", *_JOINED) if asked.with_key else _JOINED)
     window = join_window(asked, step)
     key = known(asked.key or stream._key or other._key, "key", step)
@@ -127,6 +129,14 @@ def same_task(
 
 def without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
     return lambda _, value, other: joiner(value, other)
+
+
+def _joinable(step: str, stream: Stream[Any, Any], other: object) -> None:
+    if not isinstance(other, type(stream)):
+        raise TopologyError(
+            f"step {step!r} joins a stream with another one within a time, not with {other!r}"
+        )
+    same_application(step, stream, other)
 
 
 def join_names(graph: Graph, name: str | None, kind: JoinKind) -> JoinNames:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from streams.dsl.builder import Builder
 from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
 from streams.dsl.grouped import Grouped
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.processing import processor_stores
 from streams.dsl.routing import merged, repartitioned, split, written
@@ -36,8 +37,8 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-@dataclass(frozen=True, slots=True)
-class Stream(StreamJoins[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Stream(Instead, StreamJoins[K, V]):
     """A step's output. `rekeyed` says that keys may not match partitions any more."""
 
     _builder: Builder

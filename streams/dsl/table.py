@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from streams.dsl.builder import Builder
 from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.suppressed import Suppressed, suppressed
 from streams.operators.table_source import table_source
@@ -36,8 +37,8 @@ KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 """The stores that a table may be kept in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Generic[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Instead, Generic[K, V]):
     """A step's result by key."""
 
     _builder: Builder

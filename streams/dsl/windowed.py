@@ -15,6 +15,7 @@ from state.windowed import Windowed
 from streams import serdes
 from streams.dsl.builder import Builder, known
 from streams.dsl.functions import callable_for
+from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.table import Table
 from streams.errors import TopologyError
@@ -33,8 +34,8 @@ A = TypeVar("A")
 EmitWhen = Literal["on_update", "on_close"]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowedGroup(Generic[K, V]):
+@dataclass(frozen=True, slots=True, repr=False)
+class WindowedGroup(Instead, Generic[K, V]):
     """Records grouped by key and window."""
 
     _builder: Builder

@@ -3,29 +3,15 @@ do. One row a mistake: what is done, and parts of the message."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from streams import App, Processor, Store, TopologyError, serdes
+from streams import App, Processor, Store, serdes
 from streams.errors import ConfigError, UserError
-
-Mistake = Callable[[App], object]
-TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
-
-
-def lines(app: App) -> Any:
-    return app.stream("lines", **TEXT, name="read")
-
-
-def grouped(app: App) -> Any:
-    return lines(app).group_by_key()
-
-
-def rows(app: App) -> Any:
-    return app.table("rows", **TEXT, name="rows")
+from tests.unit.streams.mistakes import TEXT, Mistake, Table, grouped, lines, refused, rows
 
 
 class Idle(Processor):
@@ -93,7 +79,7 @@ def writes_its_repartition_topic(app: App) -> None:
     lines(app).to("a-c-repartition", name="write")
 
 
-STEPS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+STEPS: Table = {
     "no steps": (lambda app: None, ("'a' has no steps", "app.stream('a-topic')")),
     "a name twice": (two_steps_of_one_name, ("step 'same' is used twice", "another name")),
     "a function's result instead of the function": (
@@ -165,7 +151,7 @@ STEPS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
         ("step 'both' puts streams of two applications together, 'a' and 'b'",),
     ),
 }
-SERDES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+SERDES: Table = {
     "a type for a serde": (
         lambda app: app.stream("lines", key=str, value=serdes.string, name="read"),  # type: ignore[arg-type]
         ("step 'read': key=<class 'str'> is not a serde", "did you mean key=serdes.string?"),
@@ -203,7 +189,7 @@ SERDES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
         ("topic 'lines' is read twice", "with other serdes", "take the stream of the first"),
     ),
 }
-TOPICS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+TOPICS: Table = {
     "no topic's name": (
         lambda app: lines(app).to("out put", name="write"),
         ("step 'write': 'out put' is not a topic's name", "letters, digits"),
@@ -246,7 +232,7 @@ TOPICS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
         ("at most 249 characters", "'" + "r" * 240),
     ),
 }
-STORES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+STORES: Table = {
     "a store that nobody uses": (
         store_that_nobody_uses,
         ("store 'spare' is used by no step", "a processor's stores"),
@@ -324,7 +310,7 @@ STORES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
         ("step 'last' calls its function with (old, new)", "lambda old, new: ..."),
     ),
 }
-PROCESSORS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+PROCESSORS: Table = {
     "a processor instead of its class": (
         lambda app: lines(app).process(Idle(), name="work"),
         ("step 'work' needs a Processor's class", "each task needs one of its own"),
@@ -354,7 +340,7 @@ PROCESSORS: dict[str, tuple[Mistake, tuple[str, ...]]] = {
         ("add_store takes a Store, got 'counts'",),
     ),
 }
-TABLES: dict[str, tuple[Mistake, tuple[str, ...]]] = {
+TABLES: Table = {
     "filter a table by the value alone": (
         lambda app: rows(app).filter(lambda v: v, name="sieve"),
         ("step 'sieve' calls its function with (key, value)",),
@@ -377,15 +363,7 @@ MISTAKES = STEPS | SERDES | TOPICS | STORES | PROCESSORS | TABLES
 def test_a_mistake_is_refused_at_build_time_with_the_place_and_the_remedy(
     mistake: Mistake, parts: tuple[str, ...]
 ) -> None:
-    app = App("a")
-
-    def build() -> None:
-        mistake(app)
-        app.topology()
-
-    with pytest.raises(TopologyError) as refused:
-        build()
-    message = str(refused.value)
+    message = refused(mistake)
     for part in parts:
         assert part in message
     assert "\n" not in message

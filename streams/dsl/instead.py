@@ -1,0 +1,90 @@
+"""What is asked of a stream or a table that it hasn't: the error says what to write instead.
+
+A table is not a stream and a group is neither: most of what is missed on one is there on the next.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any
+
+_GROUP = "first group_by(...) or group_by_key()"
+_STREAM = "first to_stream()"
+_AGGREGATE = "first count(), reduce(...) or aggregate(...)"
+_BEFORE = "do it before grouping"
+_WHOLE = "every worker has all of it, to join streams with; app.table(...) is one to work on"
+_AGGREGATIONS = ("aggregate", "cogroup", "count", "reduce")
+_OF_STREAMS = (
+    "flat_map", "flat_map_values", "for_each", "map", "merge", "peek", "print", "process",
+    "process_values", "repartition", "select_key", "split", "to",
+)  # fmt: skip
+_CHANGES = ("filter", "filter_not", "map_values", *_OF_STREAMS)
+
+INSTEAD: dict[str, dict[str, str]] = {
+    "Stream": {
+        **dict.fromkeys((*_AGGREGATIONS, "windowed_by"), _GROUP),
+        "suppress": f"tables hold updates back: {_GROUP}, and aggregate",
+        "transform_values": "process_values(...) is for streams",
+        "to_stream": "it is one",
+    },
+    "Table": {
+        **dict.fromkeys(_OF_STREAMS, _STREAM),
+        **dict.fromkeys(_AGGREGATIONS, "first group_by(lambda key, value: (new_key, new_value))"),
+        "group_by_key": "group_by(lambda key, value: (key, value)), or to_stream().group_by_key()",
+        "windowed_by": "windows are for streams: first to_stream().group_by_key()",
+        "to_table": "it is one",
+    },
+    "Grouped": {
+        **dict.fromkeys(_CHANGES, f"{_BEFORE}, or {_AGGREGATE}"),
+        **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE),
+        **dict.fromkeys(("group_by", "group_by_key"), "it is grouped"),
+    },
+    "WindowedGroup": {
+        **dict.fromkeys(_CHANGES, f"{_BEFORE}, or {_AGGREGATE}"),
+        **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE),
+        **dict.fromkeys(("group_by", "group_by_key", "windowed_by"), "it is grouped, by windows"),
+    },
+    "GroupedTable": {
+        **dict.fromkeys(_CHANGES, f"{_BEFORE}, or {_AGGREGATE}"),
+        **dict.fromkeys(("suppress", "to_stream"), _AGGREGATE),
+        "windowed_by": "windows are for streams: group the table's to_stream()",
+    },
+    "GlobalTable": dict.fromkeys(
+        (*_CHANGES, *_AGGREGATIONS, "group_by", "join", "left_join", "to_stream", "suppress"),
+        _WHOLE,
+    ),
+}
+
+
+class Instead:
+    """Base of what the DSL hands out. Kafka Streams' own spelling (`mapValues`) is understood."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Short, for messages: what it is, and the step that it comes from."""
+        return f"{type(self).__name__} of {_step(self)!r}"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise AttributeError(f"{self!r} has no {name!r}{_hint(type(self), name)}")
+
+
+def _step(of: Any) -> str:
+    node = getattr(of, "_node", None)
+    return str(node.name if node is not None else of._view.table.name)
+
+
+def _hint(kind: type, name: str) -> str:
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    for each in (name, snake, {"foreach": "for_each"}.get(name, "")):
+        if told := INSTEAD.get(kind.__name__, {}).get(each):
+            return f": {told}"
+        if each and hasattr(kind, each):
+            return f": did you mean {each}?"
+    close = difflib.get_close_matches(snake, [n for n in dir(kind) if n[0] != "_"], n=1)
+    return f": did you mean {close[0]}?" if close else ""

@@ -1,0 +1,41 @@
+"""What tables of mistakes share: an application's beginnings, and how one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streams import App, TopologyError, serdes
+
+Mistake = Callable[[App], object]
+Table = dict[str, tuple[Mistake, tuple[str, ...]]]
+"""What is done, and parts of what is said about it."""
+
+TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+
+
+def lines(app: App) -> Any:
+    return app.stream("lines", **TEXT, name="read")
+
+
+def grouped(app: App) -> Any:
+    return lines(app).group_by_key()
+
+
+def rows(app: App, topic: str = "rows") -> Any:
+    return app.table(topic, **TEXT, name=topic)
+
+
+def refused(mistake: Mistake, error: type[Exception] = TopologyError) -> str:
+    """What is said when the mistake is made, or when the application is built with it."""
+    app = App("a")
+
+    def build() -> None:
+        mistake(app)
+        app.topology()
+
+    with pytest.raises(error) as refusal:
+        build()
+    return str(refusal.value)
