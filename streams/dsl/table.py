@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from streams.dsl.builder import Builder
 from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
@@ -80,11 +80,34 @@ class Table(Instead, Generic[K, V]):
             "KTABLE-MAPVALUES", mapper, mapped(mapper), value or self._value, store, name
         )
 
+    @overload
     def join(
         self,
         other: Table[K, V2],
         joiner: Callable[[V, V2], V3],
         *,
+        foreign_key: None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    @overload
+    def join(
+        self,
+        other: Table[K2, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    def join(
+        self,
+        other: Table[Any, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        foreign_key: Callable[[K, V], Any] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
@@ -93,32 +116,61 @@ class Table(Instead, Generic[K, V]):
 
         It changes when either of them does, and has the later of their timestamps. Both topics need
         the same number of partitions. `value` is the serde of the result, where one is needed.
-        """
-        return self._joined(JoinKind.INNER, other, joiner, value, store, name)
 
+        With `foreign_key(key, value)` a row for each of this table whose foreign key the other one
+        has; the topics may have any number of partitions. A row whose foreign key is None is
+        dropped.
+        """
+        return self._joined(JoinKind.INNER, other, joiner, foreign_key, value, store, name)
+
+    @overload
     def left_join(
         self,
         other: Table[K, V2],
         joiner: Callable[[V, V2 | None], V3],
         *,
+        foreign_key: None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    @overload
+    def left_join(
+        self,
+        other: Table[K2, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    def left_join(
+        self,
+        other: Table[Any, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        foreign_key: Callable[[K, V], Any] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
-        """A row for each key of this table: the other's value is None where it has none."""
-        return self._joined(JoinKind.LEFT, other, joiner, value, store, name)
+        """A row for each key of this table: the other's value is None where it has none, or where
+        `foreign_key` gives None (see `join`)."""
+        return self._joined(JoinKind.LEFT, other, joiner, foreign_key, value, store, name)
 
     def outer_join(
         self,
         other: Table[K, V2],
         joiner: Callable[[V | None, V2 | None], V3],
         *,
+        foreign_key: None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
         """A row for each key that one of both has: at most one of the values is None."""
-        return self._joined(JoinKind.OUTER, other, joiner, value, store, name)
+        return self._joined(JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
 
     def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:
         """Hold updates back: of a window until it closes (`until_window_closes`), or for a time
@@ -157,12 +209,18 @@ class Table(Instead, Generic[K, V]):
         kind: JoinKind,
         other: Table[Any, Any],
         joiner: Callable[[Any, Any], Any],
+        foreign_key: Callable[[Any, Any], Any] | None,
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
     ) -> Table[K, Any]:
-        from streams.dsl.table_joins import joined  # what is joined is a table again
+        from streams.dsl.foreign_key import join_by_foreign_key  # what is joined is a table again
+        from streams.dsl.table_joins import joined
 
+        if foreign_key is not None:
+            return join_by_foreign_key(
+                kind, self, other, joiner, foreign_key, value=value, store=store, name=name
+            )
         return joined(kind, self, other, joiner, value=value, store=store, name=name)
 
     def _filtered(

@@ -179,10 +179,10 @@ def test_what_cannot_be_joined_is_refused_by_the_name_of_the_step() -> None:
     app, left, right = two_tables()
     _, _, foreign = two_tables()
     with pytest.raises(TopologyError, match=r"'j' joins a table with another one"):
-        left.join(app.stream("more", **BOTH), beside, name="j")  # type: ignore[arg-type]
+        left.join(app.stream("more", **BOTH), beside, name="j")  # type: ignore[call-overload]
     with pytest.raises(TopologyError, match=r"'j' puts streams of two applications together"):
         left.join(foreign, beside, name="j")
     with pytest.raises(TopologyError, match=r"'j' needs a function"):
-        left.join(right, "x", name="j")  # type: ignore[arg-type]
+        left.join(right, "x", name="j")  # type: ignore[call-overload]
     with pytest.raises(TopologyError, match=r"'kept' of step 'j' needs a value serde"):
         left.join(right, beside, store="kept", name="j")

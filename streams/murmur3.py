@@ -1,0 +1,61 @@
+"""Murmur3, of 128 bits for machines of 64 bits: by it a foreign-key join tells whether a row is
+still the one that an answer is about.
+
+The seed and the order of the bytes are Kafka Streams' (`Murmur3.hash128`), since the hash goes
+through topics. Rules: Austin Appleby's MurmurHash3_x64_128, which is in the public domain.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+_SEED = 104729
+_MASK = 2**64 - 1
+_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+_BLOCK_BYTES = 16
+_CACHED_BYTES_MAX = 2_048
+_pack = struct.Struct(">QQ").pack
+
+
+def hash128(data: bytes) -> bytes:
+    """The 16 bytes of the hash. What was hashed last, and is not long, is remembered: a row is
+    hashed when it asks, and again at each answer."""
+    return _remembered(data) if len(data) <= _CACHED_BYTES_MAX else _hash128(data)
+
+
+def _hash128(data: bytes) -> bytes:
+    h1 = h2 = _SEED
+    size = len(data)
+    whole = size - size % _BLOCK_BYTES
+    for k1, k2 in struct.iter_unpack("<QQ", data[:whole]):
+        k1 = k1 * _C1 & _MASK
+        k1 = (k1 << 31 | k1 >> 33) * _C2 & _MASK
+        h1 ^= k1
+        h1 = (((h1 << 27 | h1 >> 37) + h2) * 5 + 0x52DCE729) & _MASK
+        k2 = k2 * _C2 & _MASK
+        k2 = (k2 << 33 | k2 >> 31) * _C1 & _MASK
+        h2 ^= k2
+        h2 = (((h2 << 31 | h2 >> 33) + h1) * 5 + 0x38495AB5) & _MASK
+    if whole < size:
+        k1, k2 = struct.unpack("<QQ", data[whole:].ljust(_BLOCK_BYTES, b"\0"))
+        k2 = k2 * _C2 & _MASK
+        h2 ^= (k2 << 33 | k2 >> 31) * _C1 & _MASK
+        k1 = k1 * _C1 & _MASK
+        h1 ^= (k1 << 31 | k1 >> 33) * _C2 & _MASK
+    h1 ^= size
+    h2 ^= size
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1, h2 = _mixed(h1), _mixed(h2)
+    h1 = (h1 + h2) & _MASK
+    return _pack(h1, (h2 + h1) & _MASK)
+
+
+def _mixed(h: int) -> int:
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return h ^ h >> 33
+
+
+_remembered = lru_cache(maxsize=1_024)(_hash128)

@@ -1,0 +1,192 @@
+"""Foreign-key join: each row of the left table subscribes to a key of the right one (KIP-213).
+
+    subscribe    left table     a row changed: unsubscribe from the old key, subscribe to the new
+    register     subscriptions  kept by foreign key and row, beside the right table
+    look_up      subscriptions  an answer with the value that the right table has now
+    tell         right table    a value changed: an answer for each row that is subscribed to it
+    resolve      answers        joined with the left value, if that is still the one that asked
+
+Subscriptions go through a topic by their foreign key, answers back to the partition of their row.
+An answer may be overtaken by a change of its row: then the hash of the left value that it carries
+is not that of the value there is now, and it is dropped: another answer is on its way.
+
+Rules: SubscriptionSendProcessorSupplier, SubscriptionReceiveProcessorSupplier,
+SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJoinProcessorSupplier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from streams.murmur3 import hash128
+from streams.serdes.serde import Serde
+from streams.serdes.subscriptions import Answer, Instruction, Subscription, prefix_of
+from streams.topology.nodes import Binding, Emit, Operator, Update
+from streams.topology.views import View
+
+_UNSUBSCRIBE = Instruction.UNSUBSCRIBE
+_UNSUBSCRIBE_AND_ANSWER = Instruction.UNSUBSCRIBE_AND_ANSWER
+_ANSWER = Instruction.ANSWER
+_ANSWER_IF_THERE_IS_ONE = Instruction.ANSWER_IF_THERE_IS_ONE
+
+ForeignKey = Callable[[Any, Any], Any]
+"""Key and value of a row -> the key in the other table; None: none."""
+Asked = Iterator[tuple[Any, Instruction]]
+"""Foreign keys, and what is asked of each."""
+
+
+class Serdes(NamedTuple):
+    """Of what is compared and hashed on both sides."""
+
+    key: Serde[Any]
+    """Of rows."""
+    value: Serde[Any]
+    foreign_key: Serde[Any]
+
+
+def subscribe(view: View, foreign_key: ForeignKey, serdes: Serdes, *, left: bool) -> Operator:
+    def bind(at: Binding) -> Update:
+        context, downstream, failed = at.context, at.downstream, at.failed
+        partition = int(context.task_name.rpartition("_")[2])
+        serialize, serialize_key = serdes.value.serialize, serdes.foreign_key.serialize
+        is_versioned = view.is_versioned
+        asked = _for_left_join if left else _for_inner_join
+
+        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+            if is_versioned and not latest:
+                context.dropped += 1
+                return
+            try:
+                was = None if old is None else foreign_key(key, old)
+                now = None if new is None else foreign_key(key, new)
+                if new is not None and now is None and not left:
+                    context.dropped += 1  # a row without a foreign key joins nothing
+                moved = was is not None and (
+                    now is None or serialize_key(now) != serialize_key(was)
+                )
+                row_hash = None if new is None else hash128(serialize(new))
+            except Exception as error:
+                failed(error, key, new)
+                return
+            for other, instruction in asked(was, now, moved, old is None and new is None):
+                downstream(other, Subscription(row_hash, instruction, key, partition), timestamp_ms)
+
+        return process
+
+    return bind
+
+
+def _for_inner_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
+    """A row that had no foreign key was not joined: it needs no answer that there is no value."""
+    if now is None:
+        if was is not None:
+            yield was, _UNSUBSCRIBE_AND_ANSWER
+    elif moved:
+        yield was, _UNSUBSCRIBE
+        yield now, _ANSWER
+    else:
+        yield now, _ANSWER_IF_THERE_IS_ONE
+
+
+def _for_left_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
+    """Each change gets an answer, also where there is no foreign key, or no row any more."""
+    if nothing:
+        return
+    if moved:
+        yield was, _UNSUBSCRIBE
+    yield now, _ANSWER
+
+
+def register(store_name: str, serdes: Serdes) -> Operator:
+    def bind(at: Binding) -> Emit:
+        context, downstream = at.context, at.downstream
+        put = context.store(store_name).put
+        serialize_key, serialize_row = serdes.foreign_key.serialize, serdes.key.serialize
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            if key is not None:
+                combined = prefix_of(serialize_key(key)) + serialize_row(value.key)
+                subscribes = value.instruction >= _ANSWER
+                put(combined, value if subscribes else None, timestamp_ms)
+            elif value.instruction is not _ANSWER:
+                context.dropped += 1
+                return
+            downstream(key, value, timestamp_ms)
+
+        return process
+
+    return bind
+
+
+def look_up(view: View) -> Operator:
+    def bind(at: Binding) -> Emit:
+        downstream, get = at.downstream, view.get(at)
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            row_hash, instruction, row, partition = value
+            if instruction is _UNSUBSCRIBE:
+                return
+            found = None if key is None else get(key)
+            if found is None:
+                if instruction is _ANSWER_IF_THERE_IS_ONE:
+                    return
+                answered = None
+            else:
+                answered = None if instruction is _UNSUBSCRIBE_AND_ANSWER else found.value
+                timestamp_ms = max(timestamp_ms, found.timestamp_ms)
+            downstream(row, Answer(row_hash, answered, partition), timestamp_ms)
+
+        return process
+
+    return bind
+
+
+def tell(view: View, store_name: str, serdes: Serdes) -> Operator:
+    def bind(at: Binding) -> Update:
+        context, downstream, failed = at.context, at.downstream, at.failed
+        subscribed = context.store(store_name).prefix_scan
+        serialize_key, is_versioned = serdes.foreign_key.serialize, view.is_versioned
+
+        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+            if key is None or (is_versioned and not latest):
+                context.dropped += 1
+                return
+            try:
+                prefix = prefix_of(serialize_key(key))
+            except Exception as error:
+                failed(error, key, new)
+                return
+            for _, (row_hash, _, row, partition) in subscribed(prefix):
+                downstream(row, Answer(row_hash, new, partition), timestamp_ms)
+
+        return process
+
+    return bind
+
+
+def resolve(
+    view: View, joiner: Callable[[Any, Any], Any], serdes: Serdes, *, left: bool
+) -> Operator:
+    def bind(at: Binding) -> Emit:
+        context, downstream, failed = at.context, at.downstream, at.failed
+        get, serialize = view.get(at), serdes.value.serialize
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            row_hash, other, _ = value
+            row = get(key)
+            if row_hash != (None if row is None else hash128(serialize(row.value))):
+                context.dropped += 1  # the row has changed since it asked
+                return
+            joined = None
+            if other is not None or (left and row is not None):
+                try:
+                    joined = joiner(None if row is None else row.value, other)
+                except Exception as error:
+                    failed(error, key, other)
+                    return
+            downstream(key, joined, timestamp_ms)
+
+        return process
+
+    return bind

@@ -1,0 +1,126 @@
+"""What the two sides of a foreign-key join write to each other (KIP-213), byte for byte.
+
+    subscription   version (its high bit: no hash), instruction, hash (16), key of the row,
+                   partition of the row (int32; from version 1 on)
+    answer         version (its high bit: no hash), hash (16), value of the other table, if any
+    combined key   length of the foreign key (int32), foreign key, key of the row
+
+Numbers are big-endian. Version 1 of subscriptions is written, 0 is read too (Kafka Streams before
+3.4). Source: SubscriptionWrapperSerde, SubscriptionResponseWrapperSerde, CombinedKeySchema.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from streams.serdes.serde import Field, Serde
+
+_VERSION = 1
+_ANSWER_VERSION = 0
+_NO_HASH = 0x80
+_HASH_BYTES = 16
+_pack_int = struct.Struct(">i").pack
+_unpack_int = struct.Struct(">i").unpack
+
+
+class Instruction(IntEnum):
+    """What is asked of the other table."""
+
+    UNSUBSCRIBE = 0
+    """DELETE_KEY_NO_PROPAGATE: no answer."""
+    UNSUBSCRIBE_AND_ANSWER = 1
+    """DELETE_KEY_AND_PROPAGATE: the answer has no value."""
+    ANSWER = 2
+    """PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE: subscribe; answered also without a value."""
+    ANSWER_IF_THERE_IS_ONE = 3
+    """PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE: subscribe; no answer if there is no value."""
+
+
+_INSTRUCTIONS = tuple(Instruction)
+
+
+class Subscription(NamedTuple):
+    """A row asks for the value of its foreign key. `hash` is that of the row's value; None: it was
+    deleted. `partition` is the row's; None: of version 0."""
+
+    hash: bytes | None
+    instruction: Instruction
+    key: Any
+    partition: int | None
+
+
+class Answer(NamedTuple):
+    """The value of a foreign key, None if there is none, and what the subscription said. The
+    partition is not written: by it the answer finds its way."""
+
+    hash: bytes | None
+    value: Any
+    partition: int | None
+
+
+def subscription(key: Serde[Any]) -> Serde[Subscription]:
+    """`key` is the serde of the rows' keys."""
+    serialize_key, deserialize_key = key.serialize, key.deserialize
+
+    def serialize(asks: Subscription) -> bytes:
+        row_hash, instruction, row, partition = asks
+        version = 0 if partition is None else _VERSION
+        end = b"" if partition is None else _pack_int(partition)
+        if row_hash is None:
+            return bytes((version | _NO_HASH, instruction)) + serialize_key(row) + end
+        return bytes((version, instruction)) + row_hash + serialize_key(row) + end
+
+    def deserialize(data: bytes) -> Subscription:
+        version, row_hash, at = _begun(data, 2, _VERSION)
+        end = len(data) if version == 0 else len(data) - 4
+        if end < at or data[1] >= len(_INSTRUCTIONS):
+            raise ValueError(f"{data[:20]!r} is no subscription")
+        partition = None if version == 0 else _unpack_int(data[end:])[0]
+        return Subscription(
+            row_hash, _INSTRUCTIONS[data[1]], deserialize_key(data[at:end]), partition
+        )
+
+    return Serde(f"subscription({key.name})", serialize, deserialize)
+
+
+def answer(value: Serde[Any]) -> Serde[Answer]:
+    """`value` is the serde of the other table's values. What takes no bytes is no value."""
+    serialize_value, deserialize_value = value.serialize, value.deserialize
+
+    def serialize(answers: Answer) -> bytes:
+        row_hash, found, _ = answers
+        written = b"" if found is None else serialize_value(found)
+        if row_hash is None:
+            return bytes((_ANSWER_VERSION | _NO_HASH,)) + written
+        return bytes((_ANSWER_VERSION,)) + row_hash + written
+
+    def deserialize(data: bytes) -> Answer:
+        _, row_hash, at = _begun(data, 1, _ANSWER_VERSION)
+        return Answer(row_hash, deserialize_value(data[at:]) if at < len(data) else None, None)
+
+    def bind(topic: str, field: Field) -> Serde[Answer]:
+        return answer(value.for_topic(topic, field))
+
+    binder = None if value.binder is None else bind
+    return Serde(f"answer({value.name})", serialize, deserialize, binder)
+
+
+def _begun(data: bytes, at: int, newest: int) -> tuple[int, bytes | None, int]:
+    """The version, the hash, and where what comes after them begins."""
+    if len(data) < at:
+        raise ValueError(f"{data!r} is too short")
+    version = data[0] & ~_NO_HASH
+    if version > newest:
+        raise ValueError(f"version {version} is of a later release: at most {newest} is known")
+    if data[0] & _NO_HASH:
+        return version, None, at
+    if len(data) < at + _HASH_BYTES:
+        raise ValueError(f"{len(data)} bytes are too few for a hash")
+    return version, data[at : at + _HASH_BYTES], at + _HASH_BYTES
+
+
+def prefix_of(foreign_key: bytes) -> bytes:
+    """With what the combined keys of a foreign key begin."""
+    return _pack_int(len(foreign_key)) + foreign_key

@@ -1,0 +1,285 @@
+"""Foreign-key joins do what those of Kafka Streams 4.3.0 do, in every topic on the way.
+
+The files in kafka_streams/ are what its own TopologyTestDriver wrote, record by record: "> topic,
+key, value, @timestamp" is piped, what follows came of it (topic, key, value, timestamp, headers;
+internal topics in hex).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from streams import App, Store, StreamsError, TopologyError, TopologyTestDriver, serdes
+from streams.dsl.table import Table
+from streams.murmur3 import hash128
+from streams.runtime.commit import Step
+from streams.serdes.subscriptions import Answer, Instruction, Subscription, answer, subscription
+
+BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+RAW: dict[str, Any] = {"key": serdes.bytes, "value": serdes.bytes}
+RUNS = Path(__file__).parent / "kafka_streams"
+TOPICS = ("out", "registration-topic", "response-topic", "store-changelog")
+
+
+def joined(kind: str, **stores: str | Store | None) -> App:
+    """Rows whose value begins with their foreign key, or with "-" if they have none."""
+    app = App("app")
+    left = app.table("left", **BOTH, store=stores.get("left"))
+    right = left if "self" in kind else app.table("right", **BOTH, store=stores.get("right"))
+    join = left.left_join if "left" in kind else left.join
+    result: Table[str, str] = join(
+        right,
+        lambda row, other: f"{row}|{other or 'null'}",
+        foreign_key=lambda key, row: None if row.startswith("-") else row[0],
+        value=serdes.string,
+        store=stores.get("result"),
+        name="j",
+    )
+    result.to_stream().to("out")
+    return app
+
+
+def uncached(kind: str) -> App:
+    kept = {name: Store.in_memory(name, caching=False) for name in ("left", "right", "result")}
+    return joined(kind, **kept)
+
+
+def recorded(kind: str) -> Iterator[tuple[str, list[str]]]:
+    """What was piped, and what came of it."""
+    for step in (RUNS / f"foreign_key_{kind}.txt").read_text().split("> ")[1:]:
+        piped, *came = step.splitlines()
+        yield piped, [line.strip() for line in came]
+
+
+def read(driver: TopologyTestDriver) -> list[str]:
+    """In the words of the files."""
+    lines = []
+    for topic in TOPICS:
+        name = topic if topic == "out" else f"app-j-subscription-{topic}"
+        for record in driver.topic(name, **RAW).read_all():
+            pair = [
+                "null" if part is None else part.decode() if topic == "out" else part.hex()
+                for part in (record.key, record.value)
+            ]
+            headers = [f"{header}={(value or b'').hex()}" for header, value in record.headers]
+            lines.append(" | ".join([topic, *pair, str(record.timestamp_ms), *headers]))
+    return lines
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "inner_self", "left_self"])
+def test_every_topic_has_what_kafka_streams_writes(kind: str) -> None:
+    with TopologyTestDriver(uncached(kind), stores="memory") as driver:
+        for piped, came in recorded(kind):
+            topic, key, value, time = piped.split()
+            headers = [("h", f"h{time[1:]}".encode())]
+            driver.topic(topic).pipe(
+                key, None if value == "null" else value, int(time[1:]), headers
+            )
+            assert read(driver) == came, piped
+
+
+def test_its_steps_stores_and_topics_have_kafka_streams_names() -> None:
+    described = joined("inner").describe()
+    for name in (
+        "j-subscription-registration-processor",
+        "j-subscription-registration-sink (topic: app-j-subscription-registration-topic)",
+        "j-subscription-receive (stores: [j-subscription-store])",
+        "j-foreign-join-subscription (stores: [j-subscription-store])",
+        "j-subscription-response-source (topics: [app-j-subscription-response-topic])",
+        "j-subscription-response-resolver (stores: [KTABLE-SOURCE-0000000001-STATE-STORE])",
+        "j-result (stores: [])",
+    ):
+        assert name in described
+
+
+def test_the_internal_topics_have_the_partitions_of_the_table_that_reads_them() -> None:
+    topology = joined("left").topology()
+    assert topology.partition_counts({"left": 3, "right": 5}) == {
+        "left": 3,
+        "app-j-subscription-response-topic": 3,
+        "right": 5,
+        "app-j-subscription-registration-topic": 5,
+    }
+
+
+def expected(kind: str, left: dict[str, str], right: dict[str, str]) -> dict[str, str]:
+    result = {}
+    for key, row in left.items():
+        other = None if row[0] == "-" else right.get(row[0])
+        if other is not None or kind == "left":
+            result[key] = f"{row}|{other or 'null'}"
+    return result
+
+
+@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize("kind", ["left"])
+@pytest.mark.parametrize("seed", range(4))
+def test_over_several_partitions_in_any_order_the_table_is_right_in_the_end(
+    seed: int, kind: str, caching: bool
+) -> None:
+    random = Random(seed)
+    tables: dict[str, dict[str, str]] = {"left": {}, "right": {}}
+    app = joined(kind) if caching else uncached(kind)
+    counts = {"left": 3, "right": 2}
+    with TopologyTestDriver(app, partitions=counts, seed=seed, stores="memory") as driver:
+        for batch in range(5):
+            driver.crash(at=random.choice([Step.PROCESSED, Step.PRODUCED, Step.COMMITTED]))
+            for topic in ("left", "right"):
+                records = []
+                for number in range(12):
+                    key = random.choice("123456" if topic == "left" else "abc")
+                    value = random.choice(["a", "b", "c", "d", "-", None])
+                    if value is not None:
+                        value += f"{batch}{number}"
+                    records.append((key, value))
+                    if value is None:
+                        tables[topic].pop(key, None)
+                    else:
+                        tables[topic][key] = value
+                driver.topic(topic).pipe_many(records, start_ms=batch * 100 + 1, advance_ms=3)
+            driver.restart()
+            wanted = expected(kind, tables["left"], tables["right"])
+            assert driver.topic("out").read_table() == wanted, f"{seed=} {batch=}"
+
+
+def test_an_answer_that_was_overtaken_is_dropped() -> None:
+    with TopologyTestDriver(uncached("left")) as driver:
+        driver.topic("right").pipe("a", "A", 1)
+        driver.topic("left").pipe("1", "a-now", 2)
+        driver.topic("out").read_all()
+        late = Answer(hash128(b"a-then"), "A", 0)
+        driver.topic("app-j-subscription-response-topic").pipe("1", late, 3)
+        assert driver.topic("out").is_empty
+        assert driver.metrics()["dropped"] == 1
+        in_time = Answer(hash128(b"a-now"), "A2", 0)
+        driver.topic("app-j-subscription-response-topic").pipe("1", in_time, 4)
+        assert driver.topic("out").read_values() == ["a-now|A2"]
+
+
+def test_an_answer_goes_to_the_partition_of_its_row_wherever_its_key_belongs() -> None:
+    counts = {"left": 4, "right": 1}
+    with TopologyTestDriver(uncached("inner"), partitions=counts) as driver:
+        driver.topic("right").pipe("a", "A", 1)
+        for partition in range(4):
+            driver.topic("left").pipe("1", f"a{partition}", 2, partition=partition)
+        answers = driver.topic("app-j-subscription-response-topic").read_all()
+        assert [each.partition for each in answers] == [0, 1, 2, 3]
+        assert driver.topic("out").read_values() == [f"a{n}|A" for n in range(4)]
+
+
+def test_rows_of_a_versioned_table_that_come_late_are_passed_over() -> None:
+    app = joined("inner", left=Store.versioned("l", history=100), right=Store.in_memory("r"))
+    with TopologyTestDriver(app) as driver:
+        driver.topic("right").pipe("a", "A", 1)
+        driver.topic("right").pipe("b", "B", 1)
+        driver.topic("left").pipe("1", "a", 10)
+        driver.topic("left").pipe("1", "b", 5)
+        assert driver.topic("out").read_pairs() == [("1", "a|A")]
+
+
+def test_a_function_that_fails_is_for_the_handler() -> None:
+    app = App("app", processing_handler="skip")
+    left, right = app.table("left", **BOTH), app.table("right", **BOTH)
+    left.join(
+        right,
+        lambda row, other: str(int(row) + int(other)),
+        foreign_key=lambda key, row: str(len(row)) if row.isdigit() else row[99],
+        value=serdes.string,
+    ).to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("right").pipe("2", "x", 1)
+        driver.topic("left").pipe("1", "short", 2)  # no foreign key to be had
+        driver.topic("left").pipe("2", "10", 3)  # nothing to be joined
+        driver.topic("right").pipe("2", "20", 4)
+        assert driver.topic("out").read_values() == ["30"]
+
+
+@pytest.mark.parametrize(
+    ("size", "expected_hash"),
+    [
+        (0, "9d2764a018e329428c3cf3b035938518"),
+        (1, "a04116a8ea130c2064af89d3eb9703d1"),
+        (7, "4f66129d018da90b04dc0e45427cba9c"),
+        (8, "489e80bb663f0ff950d3bfa977f3e227"),
+        (9, "0e6d06218fba4aedeb28629e17ef4069"),
+        (15, "ff192b883fe0a26daf58dabb5ab39f43"),
+        (16, "47ac0c84dbdee98c95e813d263dc43e8"),
+        (17, "7239c265ac81f716370f845a779bc4b7"),
+        (33, "2eccf31fe49dcc9debcdb6b306d5b0fa"),
+        (100, "9c75de43635b79171510b327538a6754"),
+        (1000, "656ff059ff9d226d049a9921bd1d51c8"),
+    ],
+)
+def test_the_hash_is_that_of_kafka_streams(size: int, expected_hash: str) -> None:
+    """Its Murmur3.hash128 gave these."""
+    assert hash128(bytes((i * 37 + size) % 256 for i in range(size))).hex() == expected_hash
+
+
+def test_what_is_not_remembered_because_it_is_long_is_hashed_all_the_same() -> None:
+    assert hash128(b"x" * 5000) == hash128(b"x" * 5000) != hash128(b"x" * 5001)
+
+
+def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
+    serde = subscription(serdes.string)
+    old = bytes((0, 3)) + b"h" * 16 + b"row"
+    asks = Subscription(b"h" * 16, Instruction.ANSWER_IF_THERE_IS_ONE, "row", None)
+    assert serde.deserialize(old) == asks
+    assert serde.serialize(asks) == old
+    gone = asks._replace(hash=None, partition=7)
+    assert serde.deserialize(serde.serialize(gone)) == gone
+
+
+@pytest.mark.parametrize(
+    ("serde", "data"),
+    [
+        (subscription(serdes.string), b""),
+        (subscription(serdes.string), b"\x81\x01"),
+        (subscription(serdes.string), b"\x81\x04row\0\0\0\0"),
+        (subscription(serdes.string), b"\x02\x01" + b"h" * 30),
+        (subscription(serdes.string), b"\x01\x01" + b"h" * 10),
+        (answer(serdes.string), b""),
+        (answer(serdes.string), b"\x01" + b"h" * 16),
+        (answer(serdes.string), b"\x00" + b"h" * 15),
+    ],
+)
+def test_bytes_that_are_none_of_theirs_are_refused(serde: serdes.Serde[Any], data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"is no subscription|too short|later release|too few"):
+        serde.deserialize(data)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda a, b: a.outer_join(b, max, foreign_key=max), "outer_join takes no foreign_key"),
+        (lambda a, b: a.join("b", max, foreign_key=max), "joins a table with another one"),
+        (lambda a, b: a.join(b, max, foreign_key="x"), "needs a function, got 'x'"),
+        (lambda a, b: a.join(b, "x", foreign_key=max), "needs a function, got 'x'"),
+        (lambda a, b: a.join(b, max, foreign_key=lambda row: row), r"with \(key, value\)"),
+        (lambda a, b: App("b").table("x", **BOTH).join(b, max, foreign_key=max), "applications"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(wrong: Any, message: str) -> None:
+    app = App("app")
+    with pytest.raises(TopologyError, match=message):
+        wrong(app.table("left", **BOTH), app.table("right", **BOTH))
+
+
+def test_a_result_that_is_kept_needs_its_serde() -> None:
+    app = App("app")
+    left, right = app.table("left", **BOTH), app.table("right", **BOTH)
+    with pytest.raises(TopologyError, match="needs a value serde"):
+        left.join(right, max, foreign_key=lambda key, row: row, store="kept", name="j")
+
+
+def test_a_value_that_its_serde_refuses_names_the_step() -> None:
+    app = App("app")
+    left = app.table("left", **BOTH)
+    right = app.table("right", key=serdes.int64, value=serdes.string)
+    left.join(right, max, foreign_key=lambda key, row: 2**80, value=serdes.string, name="j")
+    with TopologyTestDriver(app) as driver, pytest.raises(StreamsError, match="'j-subscription"):
+        driver.topic("left").pipe("1", "x", 1)
