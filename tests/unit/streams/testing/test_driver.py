@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,16 @@ def test_a_handler_of_the_settings_makes_dead_letters() -> None:
         assert driver.dropped == 1
 
 
+def test_a_handler_may_be_a_function_that_names_any_topic() -> None:
+    app = App("dead", processing_handler=lambda failed: dead_letter(f"lost-{failed.topic}"))
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(int, value=serdes.int64).to("out")
+    with TopologyTestDriver(app) as driver:
+        assert driver.dead_letters("lost-in") == []
+        driver.topic("in").pipe("k", "one")
+        assert [letter.value for letter in driver.dead_letters("lost-in")] == [b"one"]
+
+
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
 def test_every_guarantee_commits(guarantee: str) -> None:
     with TopologyTestDriver(counting(processing_guarantee=guarantee)) as driver:
@@ -128,6 +139,15 @@ def test_state_on_disk_is_gone_with_the_driver(
         assert not list(tmp_path.iterdir()), "no store needs a disk"
 
 
+def test_with_stores_in_memory_it_is_ready_within_20_ms() -> None:
+    def once() -> float:
+        begin = time.perf_counter()
+        with TopologyTestDriver(word_count(), stores="memory"):
+            return time.perf_counter() - begin
+
+    assert min(once() for _ in range(5)) < 0.02
+
+
 def test_wrong_use_is_told_what_there_is() -> None:
     with pytest.raises(ConfigError, match=r"'line': 2.*there are \['counts-by-word', 'lines'\]"):
         TopologyTestDriver(word_count(), partitions={"line": 2})
@@ -136,6 +156,8 @@ def test_wrong_use_is_told_what_there_is() -> None:
     driver = TopologyTestDriver(word_count())
     with pytest.raises(ConfigError, match=r"no topic 'line'; there are \['counts-by-word', "):
         driver.topic("line")
+    with pytest.raises(ConfigError, match="no topic 'lost'"):
+        driver.dead_letters("lost")
     with pytest.raises(ConfigError, match=r"no store 'count'; there are \['counts'\]"):
         driver.store("count")
     with pytest.raises(ConfigError, match=r"no step reads topic 'counts-by-word': pipe to one of"):
