@@ -11,6 +11,7 @@ from streams.dsl.materialized import Logged, Store
 from streams.durations import Duration, duration_ms
 from streams.errors import TopologyError
 from streams.operators.suppress import SuppressedView, Waiting, suppress
+from streams.topology.finish import on_changelog
 from streams.topology.nodes import Node, ProcessorNode, StoreKind
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
         kind=StoreKind.BUFFER,
         caching=False,
     )
+    spec = on_changelog(builder.application_id, spec)
     builder.graph.declare(spec, owner=object())
     parent.send_old()  # those behind the buffer see the value from before, until it has left
     waiting = Waiting(

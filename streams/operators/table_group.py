@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.operators.copies import as_it_is
 from streams.serdes import Serde
 from streams.topology.changes import Change
 from streams.topology.nodes import Binding, Operator, Update
@@ -25,7 +26,8 @@ _EXACT = frozenset((str, bytes, int))
 def change_groups(parent: View, selector: Selector, key: Serde[Any]) -> Operator:
     """`key` is the serde of the groups' keys: two keys of equal bytes are one group's. A row whose
     new key or new value is None is in no group."""
-    serialize = key.serialize
+    # Where bytes are a topic's, with a schema of its own, keys are compared and not their bytes.
+    serialize = key.serialize if key.binder is None else as_it_is
 
     def same(one: Any, other: Any) -> bool:
         if type(one) is type(other) and type(one) in _EXACT:

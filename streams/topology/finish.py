@@ -37,7 +37,7 @@ def finished(application_id: str, graph: Graph, optimizations: Collection[str] =
     whole = rewritten(graph, lambda node: _expanded(application_id, node, without_key))
     bound = rewritten(whole, lambda node: [_bound(node)])
     stores = bound.stores
-    stores |= {name: _on(changelog(application_id, name), stores[name]) for name in stores}
+    stores |= {name: on_changelog(application_id, spec) for name, spec in stores.items()}
     for name, table in bound.global_tables.items():
         bound.global_tables[name] = replace(table, store=_on(table.topic, table.store))
     return bound
@@ -46,6 +46,11 @@ def finished(application_id: str, graph: Graph, optimizations: Collection[str] =
 def changelog(application_id: str, store: str) -> str:
     """The changelog topic of a store."""
     return f"{application_id}-{store}-changelog"
+
+
+def on_changelog(application_id: str, spec: StoreSpec) -> StoreSpec:
+    """A store with its serdes bound: for steps that use them beside the store."""
+    return _on(changelog(application_id, spec.name), spec)
 
 
 def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:

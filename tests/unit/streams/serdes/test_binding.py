@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, Store, Windowed, serdes
+from streams import App, Store, TopologyTestDriver, Windowed, serdes, until_time_limit
 from streams.serdes import Field, Serde
 from streams.topology.changes import Change
 from tests.unit.streams.bound import BoundTask
@@ -83,6 +83,33 @@ def test_a_sink_whose_topic_is_chosen_knows_each_of_them() -> None:
         task.pipe(key, "v")
     assert [value for _, value in task.pairs] == [b"to-a.value|v", b"to-b.value|v"] * 2
     assert asked == [("to-a", "value"), ("to-b", "value")]
+
+
+def test_a_buffer_knows_its_changelog() -> None:
+    app = App("a")
+    table = app.table("in", key=topical(), value=topical())
+    table.suppress(until_time_limit(10), name="wait").to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "v", 0)
+        driver.topic("in").pipe("other", "w", 10)
+        assert driver.topic("out").read_table() == {"k": "v"}
+        name = "a-wait-store-changelog"
+        changelog = driver.topic(name, key=serdes.bytes, value=serdes.bytes).read_all()
+        assert {each.key.partition(b"|")[0] for each in changelog} == {f"{name}.key".encode()}
+
+
+def test_rows_are_grouped_by_keys_whose_bytes_are_a_topic_s() -> None:
+    app = App("a")
+    pairs = serdes.json
+    key = Serde("pairs", *serdes_that_fail(), lambda topic, field: pairs)
+    table = app.table("in", key=serdes.string, value=serdes.string)
+    grouped = table.group_by(lambda key, value: ([value[0]], value), key=key, value=topical())
+    grouped.count(store="groups").to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        for text in ("ab", "ac", "b"):
+            driver.topic("in").pipe("k", text)
+        counts = [(r.key, r.value) for r in driver.topic("out").read_all()]
+    assert counts == [(["a"], 1), (["a"], 1), (["a"], 0), (["b"], 1)]
 
 
 def test_an_object_is_copied_without_asking_for_its_topic() -> None:
