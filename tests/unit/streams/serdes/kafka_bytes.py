@@ -1,7 +1,7 @@
 """What Kafka Streams' own serialisers make of windowed keys and of changes, in hex.
 
-`tests/peers/test_serde_bytes.py` asks Kafka's classes for these bytes again, and has them read what
-the serdes here write.
+`tests/differential/test_serde_bytes.py` asks Kafka's classes for these bytes again, and has them
+read what the serdes here write.
 """
 
 from __future__ import annotations
