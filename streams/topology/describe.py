@@ -105,9 +105,14 @@ def as_mermaid(topology: TopologyDescription) -> str:
     return "\n".join(lines)
 
 
+_MERMAID = str.maketrans(
+    {"#": "#35;", '"': "#quot;", "`": "#96;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
+)
+"""Mermaid reads `#` and a name as a character, tags as HTML, and some Markdown."""
+
+
 def _mermaid(text: str) -> str:
-    """Mermaid reads `#` and a name as a character, and some Markdown."""
-    return text.replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
+    return text.translate(_MERMAID)
 
 
 def as_dot(topology: TopologyDescription) -> str:

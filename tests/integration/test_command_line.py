@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
+from coordinator import EmbeddedBroker
 from streams.embedded import embedded_broker
 from tests.integration.cluster import Command, Topics
 from tests.processes import HOST, free_ports, wait_until
@@ -171,3 +172,28 @@ def test_every_command_explains_itself(command: list[str]) -> None:
         check=True,
     )
     assert "Usage" in result.stdout
+
+
+def test_plan_asks_the_broker_what_the_old_version_has_made(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(name="planned"))
+    begin = [sys.executable, "-m", "streams", "plan", "program:app"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*begin, *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+
+    topics = {"planned-in": 2, "planned-counts-changelog": 2}
+    with EmbeddedBroker(topics=topics) as broker:
+        servers = ("--bootstrap-servers", broker.bootstrap_servers)
+        assert plan("--save", "saved.json", *servers).returncode == 0
+        same = plan("--against", "saved.json", *servers)
+        assert (same.returncode, same.stderr) == (0, "")
+        assert same.stdout.startswith("nothing changes for state")
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_partitions([NewPartitions("planned-in", 3)])["planned-in"].result(10)
+        wider = plan("--against", "saved.json", *servers)
+    assert wider.returncode == 1
+    assert "lost: store counts\n  partitions: 2 -> 3\n" in wider.stdout

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -170,6 +172,54 @@ Topologies:
 def test_text_has_the_lines_of_kafka_streams_and_is_the_default() -> None:
     assert word_count().describe() == TEXT
     assert word_count().describe(format="text") == TEXT
+
+
+HOSTILE = """the "asked" #1; `end` <b> & [x] {y}"""
+
+
+def drawn() -> App:
+    """A topic that a function chooses, a global table, and a name to stumble over."""
+    app = App("a")
+    lines = app.stream("lines", key=serdes.string, value=serdes.string, name=HOSTILE)
+    app.global_table("rates", key=serdes.string, value=serdes.string, store="rates", name="all")
+    lines.to(by_country, name="write")
+    return app
+
+
+def by_country(record: Any) -> str:
+    return "out"
+
+
+def test_text_shows_global_stores_and_topics_that_a_function_chooses() -> None:
+    lines = drawn().describe().splitlines()
+    assert "    Sink: write (topic: chosen by by_country)" in lines
+    begin = lines.index("   Sub-topology: 1 for global store (will not generate tasks)")
+    assert lines[begin + 1 :] == [
+        "    Source: all-source (topics: [rates])",
+        "      --> all",
+        "    Processor: all (stores: [rates])",
+        "      --> none",
+        "      <-- all-source",
+    ]
+
+
+def test_names_that_mermaid_and_dot_would_stumble_over_are_escaped() -> None:
+    mermaid = drawn().describe(format="mermaid")
+    assert (
+        '"the #quot;asked#quot; #35;1; #96;end#96; #lt;b#gt; #amp; [x] {y}"]' in mermaid
+    )  # as Mermaid 11 reads it: entities are decoded when it is drawn
+    dot = drawn().describe(format="dot")
+    assert '[label="the \\"asked\\" #1; `end` <b> & [x] {y}"]' in dot
+
+
+@pytest.mark.parametrize("make", [word_count, drawn])
+def test_whatever_an_edge_leads_to_is_drawn(make: Callable[[], App]) -> None:
+    thing, edge = r"(?:step|topic|store)\d+", r" (?:-->|---|->) "
+    for drawing in ("mermaid", "dot"):
+        text = make().describe(format=drawing)
+        declared = set(re.findall(rf"^ +({thing}) ?[\[(]", text, re.MULTILINE))
+        ends = {end for pair in re.findall(rf"({thing}){edge}({thing})", text) for end in pair}
+        assert ends == declared
 
 
 def test_another_format_is_refused_with_those_there_are() -> None:
