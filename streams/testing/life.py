@@ -218,15 +218,19 @@ class Life:
             if self._one_by_one:  # also of what a task has kept waiting
                 for task in self.tasks:
                     task.slice_records = _ONE
-            if self._replicas:
-                self._globals.step()
+            self._copy_globals()
             self.loop.turn()
             if self._state == "RUNNING" and not self.consumer.heads():
+                self._copy_globals()  # what was written last
                 return
         raise StreamsError(
             f"after {_TURNS_MAX} turns there is still something to process: does a step write to a "
             "topic that leads back to it?"
         )
+
+    def _copy_globals(self) -> None:
+        if self._replicas:
+            self._globals.step()
 
     def _changed(self, state: str) -> None:
         self._state = state

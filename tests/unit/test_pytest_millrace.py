@@ -43,17 +43,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_it_makes_drivers_and_closes_them(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(TESTS)
-    result = pytester.runpytest_subprocess("-p", PLUGIN, "--strict-markers", "-W", "error")
-    result.assert_outcomes(passed=2)
-
-
-@pytest.mark.usefixtures("alone")
-def test_the_example_passes_as_it_stands(pytester: pytest.Pytester) -> None:
-    path = ROOT / "examples" / "testing" / "test_with_driver.py"
-    result = pytester.runpytest_subprocess("-p", PLUGIN, "--rootdir", ROOT, path)
-    result.assert_outcomes(passed=6)
+def test_it_makes_drivers_and_closes_them_in_the_example_too(pytester: pytest.Pytester) -> None:
+    tests = pytester.makepyfile(TESTS)
+    example = ROOT / "examples" / "testing" / "test_with_driver.py"
+    options = ("-p", PLUGIN, "--strict-markers", "-W", "error")
+    result = pytester.runpytest_subprocess(*options, "--rootdir", ROOT, tests, example)
+    result.assert_outcomes(passed=2 + 6)
 
 
 def test_it_costs_nothing_where_no_test_asks_for_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams import Store, StoreUnavailable, TopologyTestDriver
+from streams import Store, StoreUnavailable, TopologyTestDriver, serdes
 from tests.unit.streams.testing.apps import looking_up
 
 STORES: dict[str, str | Store] = {"disk": "rates", "memory": Store.in_memory("rates")}
@@ -32,6 +32,15 @@ def test_every_task_finds_all_of_it_after_crashes_too(store: str | Store) -> Non
         assert dict(driver.store("rates").all()) == {"eur": "1.2", "sek": "0.1"}
         driver.restart()
         assert asked("eur") == ["1.2"]
+
+
+def test_what_the_application_writes_into_its_topic_is_in_it_too() -> None:
+    app = looking_up()
+    updates = app.stream("updates", key=serdes.string, value=serdes.string)
+    updates.map_values(lambda rate: f"{rate}!").to("rates", value=serdes.string)
+    with TopologyTestDriver(app, stores="memory") as driver:
+        driver.topic("updates").pipe("eur", "1.1")
+        assert driver.store("rates").get("eur") == "1.1!"
 
 
 def test_with_a_seed_it_has_all_that_was_piped() -> None:
