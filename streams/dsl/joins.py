@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streams.dsl.builder import Builder, known
@@ -22,6 +21,7 @@ from streams.operators.outer_join import OuterJoin
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
 from streams.serdes.join_sides import left_or_right_values, timestamped_key_and_join_side
+from streams.topology.joined_view import JoinKind
 from streams.topology.nodes import Graph, Node, StoreKind, StoreSpec
 from streams.topology.stream_join import JoinNames, StreamJoinNode
 
@@ -30,15 +30,10 @@ if TYPE_CHECKING:
 
 _NOT_COMPACTED = {"cleanup.policy": "delete"}
 """Every record of a stream is kept: its changelog has no key twice."""
-_JOINED = ("value", "other_value")
-
-
-class JoinKind(Enum):
-    """Which records are joined with None where they meet nobody."""
-
-    INNER = "join"
-    LEFT = "left_join"
-    OUTER = "outer_join"
+EMIT_INTERVAL = 1_000
+"""Kafka Streams' __emit.interval.ms.kstreams.outer.join.spurious.results.fix__."""
+JOINED = ("value", "other_value")
+"""What a joiner is handed; where it asks for the key, that first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +41,18 @@ class StreamJoin:
     """How two streams are joined, as the user has said it."""
 
     kind: JoinKind
-    within: Duration | None
-    before: Duration | None
-    after: Duration | None
-    grace: Duration
-    key: Serde[Any] | None
-    value: Serde[Any] | None
-    other_value: Serde[Any] | None
-    store: str | Store | None
-    other_store: str | Store | None
     with_key: bool
     name: str | None
-    emit_interval: Duration = 0
+    within: Duration | None = None
+    before: Duration | None = None
+    after: Duration | None = None
+    grace: Duration = 0
+    emit_interval: Duration = EMIT_INTERVAL
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    other_value: Serde[Any] | None = None
+    store: str | Store | None = None
+    other_store: str | Store | None = None
 
 
 def join_streams(
@@ -70,8 +65,8 @@ def join_streams(
     builder, graph = stream._builder, stream._builder.graph
     names = join_names(graph, asked.name, asked.kind)
     step = asked.name or names.this_join
-    _joinable(step, stream, other)
-    callable_for(step, joiner, ("key", *_JOINED) if asked.with_key else _JOINED)
+    same_application(step, stream, other)
+    callable_for(step, joiner, ("key", *JOINED) if asked.with_key else JOINED)
     window = join_window(asked, step)
     key = known(asked.key or stream._key or other._key, "key", step)
     value = known(asked.value or stream._value, "value", step)
@@ -129,14 +124,6 @@ def same_task(
 
 def without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
     return lambda _, value, other: joiner(value, other)
-
-
-def _joinable(step: str, stream: Stream[Any, Any], other: object) -> None:
-    if not isinstance(other, type(stream)):
-        raise TopologyError(
-            f"step {step!r} joins a stream with another one within a time, not with {other!r}"
-        )
-    same_application(step, stream, other)
 
 
 def join_names(graph: Graph, name: str | None, kind: JoinKind) -> JoinNames:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from streams.dsl.joins import JoinKind, StreamJoin, join_streams
+from streams.dsl.global_table import GlobalTable
+from streams.dsl.joins import EMIT_INTERVAL, StreamJoin, join_streams
 from streams.dsl.materialized import Store
+from streams.dsl.stream_table_joins import join_with_global_table, join_with_table
+from streams.dsl.table import Table
 from streams.durations import Duration
+from streams.errors import TopologyError
 from streams.serdes import Serde
+from streams.topology.joined_view import JoinKind
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
 
 K = TypeVar("K")
 V = TypeVar("V")
+K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 R = TypeVar("R")
-
-
-EMIT_INTERVAL = 1_000
-"""Kafka Streams' __emit.interval.ms.kstreams.outer.join.spurious.results.fix__."""
 
 
 class StreamJoins(Generic[K, V]):
@@ -64,36 +66,74 @@ class StreamJoins(Generic[K, V]):
         other_store: str | Store | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
+    @overload
+    def join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2], R],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        grace: Duration | None = None,
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[K, V, V2], R],
+        *,
+        with_key: Literal[True],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        grace: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalTable[K2, V2],
+        joiner: Callable[[V, V2], R],
+        *,
+        key: Callable[[K, V], K2 | None],
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalTable[K2, V2],
+        joiner: Callable[[K, V, V2], R],
+        *,
+        with_key: Literal[True],
+        key: Callable[[K, V], K2 | None],
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
     def join(
         self,
         other: Any,
         joiner: Callable[..., Any],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-        other_value: Serde[Any] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
         with_key: bool = False,
         name: str | None = None,
+        **how: Any,
     ) -> Stream[Any, Any]:
-        """Each record with those of the other stream that have its key and a time near its own.
+        """Each record with what `other` has of its key. `joiner` is handed `(value, other_value)`;
+        `with_key=True`: `(key, value, other_value)`. Records without a key or a value are dropped.
 
-        A record of the other stream may be `before` older, and `after` newer; `within` says both.
-        `grace` is how much longer records that come late find each other. The joined record has the
-        later of the two times. `joiner` is handed `(value, other_value)`; `with_key=True`:
-        `(key, value, other_value)`. Records without a key or a value are dropped.
+        With a stream: each of its records whose time is near. A record of the other stream may be
+        `before` older, and `after` newer; `within` says both. `grace` is how much longer records
+        that come late find each other. The joined record has the later of the two times.
+
+        With a table: its row as it is when the record comes; of a versioned table, as it was at the
+        record's time, for which the record may wait `grace` long. With a global table the row's
+        key is `key(key, value)`. The joined record has the record's own time.
+
+        `key`, `value` and `other_value` are the serdes of what is kept and repartitioned. `store`
+        and `other_store` name the stores of the two streams, or bring them.
         """
-        asked = StreamJoin(
-            kind=JoinKind.INNER, within=within, before=before, after=after, grace=grace, key=key,
-            value=value, other_value=other_value, store=store, other_store=other_store,
-            with_key=with_key, name=name,
-        )  # fmt: skip
-        return join_streams(self, other, joiner, asked)  # type: ignore[arg-type]
+        return _joined(self, other, joiner, JoinKind.INNER, with_key, name, how)
 
     @overload
     def left_join(
@@ -133,36 +173,66 @@ class StreamJoins(Generic[K, V]):
         other_store: str | Store | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
+    @overload
+    def left_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2 | None], R],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        grace: Duration | None = None,
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def left_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[K, V, V2 | None], R],
+        *,
+        with_key: Literal[True],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        grace: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalTable[K2, V2],
+        joiner: Callable[[V, V2 | None], R],
+        *,
+        key: Callable[[K, V], K2 | None],
+        with_key: Literal[False] = False,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalTable[K2, V2],
+        joiner: Callable[[K, V, V2 | None], R],
+        *,
+        with_key: Literal[True],
+        key: Callable[[K, V], K2 | None],
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
     def left_join(
         self,
         other: Any,
         joiner: Callable[..., Any],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-        other_value: Serde[Any] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
         with_key: bool = False,
         name: str | None = None,
+        **how: Any,
     ) -> Stream[Any, Any]:
         """`join`, and each record of this stream that meets none of the other joined with None.
 
-        It is so joined when none can come any more: when its window and the `grace` have closed,
-        which is looked for as records come, at most once in `emit_interval` of the wall clock; it
-        has its own time. A record without a key is joined with None at once.
+        Of two streams it is so joined when none can come any more: when its window and the `grace`
+        have closed, which is looked for as records come, at most once in `emit_interval` of the
+        wall clock; it has its own time. A record without a key is joined with None at once.
         """
-        asked = StreamJoin(
-            kind=JoinKind.LEFT, within=within, before=before, after=after, grace=grace, key=key,
-            value=value, other_value=other_value, store=store, other_store=other_store,
-            with_key=with_key, name=name, emit_interval=emit_interval,
-        )  # fmt: skip
-        return join_streams(self, other, joiner, asked)  # type: ignore[arg-type]
+        return _joined(self, other, joiner, JoinKind.LEFT, with_key, name, how)
 
     @overload
     def outer_join(
@@ -207,23 +277,70 @@ class StreamJoins(Generic[K, V]):
         other: Any,
         joiner: Callable[..., Any],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-        other_value: Serde[Any] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
         with_key: bool = False,
         name: str | None = None,
+        **how: Any,
     ) -> Stream[Any, Any]:
-        """`left_join`, and the same for the records of the other stream."""
-        asked = StreamJoin(
-            kind=JoinKind.OUTER, within=within, before=before, after=after, grace=grace, key=key,
-            value=value, other_value=other_value, store=store, other_store=other_store,
-            with_key=with_key, name=name, emit_interval=emit_interval,
+        """`left_join`, and the same for the records of the other stream, which is no table."""
+        return _joined(self, other, joiner, JoinKind.OUTER, with_key, name, how)
+
+
+def _joined(
+    stream: Any,
+    other: object,
+    joiner: Callable[..., Any],
+    kind: JoinKind,
+    with_key: bool,
+    name: str | None,
+    how: dict[str, Any],
+) -> Stream[Any, Any]:
+    """The join of `stream` with what `other` is."""
+    if isinstance(other, StreamJoins):
+        _only(_OF_STREAMS[kind], how, "a stream", kind, name)
+        asked = StreamJoin(kind=kind, with_key=with_key, name=name, **how)
+        return join_streams(stream, other, joiner, asked)  # type: ignore[arg-type]
+    if kind is JoinKind.OUTER:
+        raise TopologyError(
+            f"{_step(kind, name)}: the outer join of a stream is with another stream, not with "
+            f"{other!r:.100}: a table's updates make no results. Use left_join"
+        )
+    left = kind is JoinKind.LEFT
+    if isinstance(other, Table):
+        _only(_OF_TABLES, how, "a table", kind, name)
+        return join_with_table(
+            stream, other, joiner, left=left, with_key=with_key, name=name,
+            key=how.get("key"), value=how.get("value"), grace=how.get("grace"),
         )  # fmt: skip
-        return join_streams(self, other, joiner, asked)  # type: ignore[arg-type]
+    if isinstance(other, GlobalTable):
+        _only({"key"}, how, "a global table", kind, name)
+        return join_with_global_table(
+            stream, other, joiner, left=left, key_of=how.get("key"), with_key=with_key, name=name
+        )
+    raise TopologyError(
+        f"{_step(kind, name)} needs a stream, a table or a global table, got {other!r:.100}"
+    )
+
+
+_OF_INNER = {"within", "before", "after", "grace", "key", "value", "other_value", "store",
+             "other_store"}  # fmt: skip
+_OF_STREAMS = {
+    JoinKind.INNER: _OF_INNER,
+    JoinKind.LEFT: _OF_INNER | {"emit_interval"},
+    JoinKind.OUTER: _OF_INNER | {"emit_interval"},
+}
+_OF_TABLES = {"key", "value", "grace"}
+
+
+def _only(
+    allowed: set[str], how: dict[str, Any], what: str, kind: JoinKind, name: str | None
+) -> None:
+    """Raises TopologyError for what a join with `what` doesn't take."""
+    if unknown := sorted(how.keys() - allowed):
+        raise TopologyError(
+            f"{_step(kind, name)} is with {what}, and takes no {', '.join(unknown)}: it takes "
+            f"{', '.join(sorted(allowed))}, with_key and name"
+        )
+
+
+def _step(kind: JoinKind, name: str | None) -> str:
+    return f"the {kind.name.lower()} join" if name is None else f"step {name!r}"

@@ -1,0 +1,106 @@
+"""Joins of a stream with a table, and with a global table: what is described of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streams.dsl.builder import known
+from streams.dsl.functions import KEY_VALUE, callable_for
+from streams.dsl.joins import JOINED, same_task, without_key
+from streams.dsl.materialized import Store
+from streams.dsl.routing import same_application
+from streams.durations import Duration, duration_ms
+from streams.errors import TopologyError
+from streams.operators.stream_table_join import (
+    Grace,
+    KeyOf,
+    join_table,
+    join_table_later,
+    time_of,
+)
+from streams.serdes import Serde
+from streams.topology.nodes import StoreKind
+
+if TYPE_CHECKING:
+    from streams.dsl.global_table import GlobalTable
+    from streams.dsl.stream import Stream
+    from streams.dsl.table import Table
+
+
+def join_with_table(
+    stream: Stream[Any, Any],
+    table: Table[Any, Any],
+    joiner: Callable[..., Any],
+    *,
+    left: bool,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    grace: Duration | None,
+    with_key: bool,
+    name: str | None,
+) -> Stream[Any, Any]:
+    """Raises TopologyError naming the step."""
+    builder, graph, view = stream._builder, stream._builder.graph, table._view
+    kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
+    step = graph.name(kind, name)
+    same_application(step, stream, table)
+    callable_for(step, joiner, ("key", *JOINED) if with_key else JOINED)
+    join = joiner if with_key else without_key(joiner)
+    key, value = key or stream._key or table._key, value or stream._value
+    parent = same_task(builder, stream, name, step, key, value)
+    graph.copartitioned.append((parent, table._node))
+    stores = view.read_from()
+    operator = join_table(view, join, left=left)
+    if grace is not None:
+        if not view.is_versioned:
+            raise TopologyError(
+                f"step {step!r} has grace={grace!r}, to join records with rows as they were: that "
+                "needs a versioned table, Store.versioned(name, history=...), or leave grace out"
+            )
+        buffer = replace(
+            Store.persistent(f"{step}-Buffer").spec(
+                known(key, "key", step), known(value, "value", step), step=step
+            ),
+            kind=StoreKind.BUFFER,
+            caching=False,
+            time_of=time_of,
+        )
+        graph.declare(buffer, owner=object())
+        stores.append(buffer.name)
+        try:
+            waits = Grace(duration_ms(grace, "grace"), buffer)
+        except ValueError as error:
+            raise TopologyError(f"step {step!r}: {error}") from None
+        operator = join_table_later(view, join, waits, left=left)
+    node = builder.step(kind, parent, operator, name=step, stores=stores)
+    return type(stream)(builder, node, key, None)
+
+
+def join_with_global_table(
+    stream: Stream[Any, Any],
+    table: GlobalTable[Any, Any],
+    joiner: Callable[..., Any],
+    *,
+    left: bool,
+    key_of: KeyOf | None,
+    with_key: bool,
+    name: str | None,
+) -> Stream[Any, Any]:
+    """Raises TopologyError naming the step."""
+    builder = stream._builder
+    kind = "KSTREAM-LEFTJOIN"  # also of an inner join, as in Kafka Streams
+    step = builder.graph.name(kind, name)
+    same_application(step, stream, table)
+    callable_for(step, joiner, ("key", *JOINED) if with_key else JOINED)
+    if key_of is None:
+        raise TopologyError(
+            f"step {step!r} joins with a global table and has no key to look up: pass "
+            "key=lambda key, value: ..."
+        )
+    callable_for(step, key_of, KEY_VALUE)
+    join = joiner if with_key else without_key(joiner)
+    operator = join_table(table._view, join, left=left, key_of=key_of)
+    node = builder.step(kind, stream._node, operator, name=step)
+    return type(stream)(builder, node, stream._key, None, stream._rekeyed)
