@@ -317,7 +317,8 @@ def _joined(
             stream, other, joiner, left=left, key_of=how.get("key"), with_key=with_key, name=name
         )
     raise TopologyError(
-        f"{_step(kind, name)} needs a stream, a table or a global table, got {other!r:.100}"
+        f"{_step(kind, name)} joins a stream with a stream, a table or a global table, not with "
+        f"{other!r:.100}"
     )
 
 

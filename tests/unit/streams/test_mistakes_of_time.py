@@ -175,6 +175,22 @@ JOINS: Table = {
         lambda app: lines(app).join(other(app), first, within=5, grace=-1, name="j"),
         ("step 'j': grace can't be negative",),
     ),
+    "a table joined within a time": (
+        lambda app: lines(app).join(app.table("t", **TEXT), first, within=5, name="j"),
+        ("step 'j' is with a table, and takes no within", "grace, key, value"),
+    ),
+    "a global table joined without a key": (
+        lambda app: lines(app).join(app.global_table("t", **TEXT), first, name="j"),
+        ("step 'j' joins with a global table", "key=lambda key, value: ..."),
+    ),
+    "a grace where rows have no past": (
+        lambda app: lines(app).join(app.table("t", **TEXT), first, grace=5, name="j"),
+        ("step 'j' has grace=5", "needs a versioned table", "Store.versioned(name, history=...)"),
+    ),
+    "an outer join with a table": (
+        lambda app: lines(app).outer_join(app.table("t", **TEXT), first, name="j"),
+        ("step 'j': the outer join of a stream is with another stream", "Use left_join"),
+    ),
     "a join with a topic": (
         lambda app: lines(app).join("other", first, within=5, name="j"),
         ("step 'j' joins a stream with", "'other'"),

@@ -235,7 +235,7 @@ def test_what_does_not_go_with_a_table_is_said() -> None:
         joined("outer_join")
     app = App("a")
     stream: Any = app.stream("orders", **BOTH)
-    with pytest.raises(TopologyError, match="needs a stream, a table or a global table, got 'c'"):
+    with pytest.raises(TopologyError, match="a stream, a table or a global table, not with 'c'"):
         stream.join("c", pair)
     with pytest.raises(TopologyError, match="of two applications"):
         stream.join(App("b").table("customers", **BOTH), pair)
