@@ -20,6 +20,7 @@ from streams.operators.lateness import LateRecord
 from streams.processor.context import ProcessorContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
+from streams.processor.transformer import ValueTransformer
 from streams.runtime.progress import RestoreListener
 from streams.testing.driver import TopologyTestDriver
 
@@ -42,6 +43,7 @@ __all__ = [
     "StreamsError",
     "TopologyError",
     "TopologyTestDriver",
+    "ValueTransformer",
     "Windowed",
     "dead_letter",
     "serdes",

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from streams.dsl.builder import Builder
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.errors import TopologyError
-from streams.operators.process import Factory
 from streams.processor.processor import Processor
 
 
 def processor_stores(
     builder: Builder,
     step: str,
-    factory: Factory,
+    factory: Callable[[], Any],
     given: Sequence[str | Store],
+    *,
+    kind: type[Any] = Processor,
 ) -> tuple[str, ...]:
-    """The names of the stores of `step`, each once; those that come as a Store are declared.
+    """The names of the stores of `step`, each once; those that come as a Store are declared. `kind`
+    is what `factory` is to make.
 
     Makes two processors to look at: each task needs one of its own (Kafka Streams checks the same).
     Raises TopologyError naming the step.
     """
-    if isinstance(factory, Processor):
+    wanted = kind.__name__
+    if isinstance(factory, kind):
         raise TopologyError(
-            f"step {step!r} needs a Processor's class, or a function that makes one, and got "
+            f"step {step!r} needs a {wanted}'s class, or a function that makes one, and got "
             f"{factory!r}: each task needs one of its own"
         )
     callable_for(step, factory)
@@ -33,13 +37,13 @@ def processor_stores(
         one, other = factory(), factory()
     except Exception as error:
         raise TopologyError(
-            f"step {step!r} can't make a processor: {factory!r} raised {error!r}"
+            f"step {step!r} can't make a {wanted}: {factory!r} raised {error!r}"
         ) from error
-    if not isinstance(one, Processor):
-        raise TopologyError(f"step {step!r} needs a Processor, and {factory!r} made {one!r}")
+    if not isinstance(one, kind):
+        raise TopologyError(f"step {step!r} needs a {wanted}, and {factory!r} made {one!r}")
     if one is other:
         raise TopologyError(
-            f"step {step!r}: {factory!r} returned the same processor twice; each task needs one of "
+            f"step {step!r}: {factory!r} returned the same {wanted} twice; each task needs one of "
             "its own"
         )
     names = []

@@ -6,7 +6,7 @@ needs a table's values, or the old value beside the new one, the source at its r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -18,6 +18,7 @@ from streams.dsl.suppressed import Suppressed, suppressed
 from streams.operators.table_source import table_source
 from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
 from streams.operators.to_stream import to_stream
+from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
 from streams.topology.joined_view import JoinKind
 from streams.topology.nodes import Binding, Node, StoreKind, StoreSpec
@@ -177,6 +178,24 @@ class Table(Instead, Generic[K, V]):
         (`until_time_limit`), so that only the last of a key goes on. What waits is kept in the
         store `<name>-store`, which the step's `name` names."""
         return suppressed(self, until, name)
+
+    def transform_values(
+        self,
+        transformer: Callable[[], ValueTransformer[K, V, V2]],
+        *,
+        stores: Sequence[str | Store] = (),
+        value: Serde[V2] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V2]:
+        """A new value for each row from a ValueTransformer, which may use stores: `transformer` is
+        its class, or a function making one. The value's serde stays unless `value` is given.
+
+        `stores` names more stores than the class does, or brings them; `store` keeps the result.
+        """
+        from streams.dsl.transformed import transformed  # what is transformed is a table again
+
+        return transformed(self, transformer, stores, value, store, name)
 
     def group_by(
         self,

@@ -54,14 +54,18 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
 
 def _versioned(at: Binding, store: Any, view: View, *, without_nothing: bool) -> Keep:
     downstream, sends_old = at.downstream, view.sends_old
-    put, get = store.put, store.get
+    put, get, failed = store.put, store.get, at.failed
     skips = sends_old and without_nothing
 
     def keep(key: Any, new: Any, timestamp_ms: int) -> None:
-        was = get(key) if sends_old else None
-        if skips and was is None and new is None:
+        try:
+            was = get(key) if sends_old else None
+            if skips and was is None and new is None:
+                return
+            until_ms = put(key, new, timestamp_ms)
+        except Exception as error:
+            failed(error, key, new)
             return
-        until_ms = put(key, new, timestamp_ms)
         if until_ms != NOT_PUT:
             old = None if was is None else was.value
             downstream(key, new, old, timestamp_ms, until_ms == VALID_TO_UNDEFINED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
 from streams.errors import StreamsError
 from streams.processor.context import FixedKeyContext, ProcessorContext
@@ -21,7 +21,7 @@ def process_records(factory: Factory, stores: Collection[str]) -> Operator:
     def bind(at: Binding) -> Emit:
         context, failed = at.context, at.failed
         processor = factory()
-        _attach(processor, ProcessorContext(at, stores), at)
+        attach(processor, ProcessorContext(at, stores), at)
         process = processor.process
 
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -41,7 +41,7 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
         context, failed = at.context, at.failed
         processor = factory()
         own: FixedKeyContext[Any, Any] = FixedKeyContext(at, stores)
-        _attach(processor, own, at)
+        attach(processor, own, at)
         process = processor.process
 
         def receive(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -57,9 +57,17 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
     return bind
 
 
-def _attach(
-    processor: Processor[Any, Any, Any, Any], own: ProcessorContext[Any, Any], at: Binding
-) -> None:
+class Attached(Protocol):
+    """What a user wrote as a class: a Processor, a ValueTransformer."""
+
+    context: Any
+
+    def init(self, context: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+def attach(processor: Attached, own: ProcessorContext[Any, Any], at: Binding) -> None:
+    """Started when the task's steps are bound, and closed with them."""
     processor.context = own
 
     def start() -> None:

@@ -41,7 +41,7 @@ def _nothing_to_bytes(value: None) -> builtins.bytes:
 
 
 def _bytes_to_nothing(data: builtins.bytes) -> None:
-    return None
+    raise ValueError(f"takes None only, got {shown(data)}")
 
 
 # str.encode itself, not a function around it, which would cost as much again for each record. It

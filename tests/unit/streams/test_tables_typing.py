@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from streams import App, serdes
+from streams import App, ValueTransformer, serdes
 from streams.dsl.grouped_table import GroupedTable
 from streams.dsl.table import Table
+
+
+class Length(ValueTransformer[int, str, float]):
+    def transform(self, key: int, value: str | None) -> float | None:
+        return None if value is None else len(value) / 2
+
+
+def test_the_type_checker_infers_what_a_transformer_makes() -> None:
+    app = App("a")
+    names = app.table("names", key=serdes.int64, value=serdes.string)
+    assert_type(names.transform_values(Length), Table[int, float])
+    assert_type(names.transform_values(lambda: Length()), Table[int, float])
 
 
 def test_the_type_checker_infers_what_a_join_of_tables_makes() -> None:

@@ -48,6 +48,17 @@ def test_a_value_of_another_kind_is_refused(serde: Serde[Any], value: Any) -> No
         serde.serialize(value)
 
 
+def test_none_is_for_what_is_null() -> None:
+    for use in (serdes.none.serialize, serdes.none.deserialize):
+        with pytest.raises((TypeError, ValueError), match="takes None only, got bytes: b'x'"):
+            use(b"x")  # type: ignore[arg-type]
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(ValueError, match="utf-8"):
+        serdes.string.deserialize(b"\xff")
+
+
 def test_a_refusal_shows_the_value() -> None:
     refusing: list[Serde[Any]] = [serdes.bytes, serdes.int64, serdes.none]
     for serde in refusing:

@@ -1,0 +1,68 @@
+"""Value transformer: a step of a table that a user writes as a class, with stores and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Generic, NoReturn
+
+from typing_extensions import TypeVar
+
+from streams.dsl.materialized import Store
+from streams.errors import StreamsError
+from streams.processor.context import ProcessorContext
+from streams.processor.record import Headers
+from streams.topology.nodes import Binding
+
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
+V2 = TypeVar("V2", default=Any)
+
+
+class TransformerContext(ProcessorContext[Any, Any]):
+    """The task as a transformer sees it. It returns values, and forwards nothing."""
+
+    def __init__(self, at: Binding, stores: Collection[str]) -> None:
+        super().__init__(at, stores)
+        self.timestamp_ms = -1
+        """Of the value being transformed, in ms since 1970; -1 where there is none."""
+
+    @property
+    def headers(self) -> Headers:
+        """Of the record that changed the row; none where the value is read from a table."""
+        message = self._task.message
+        return () if message is None else tuple(message.headers() or ())
+
+    def forward(self, record: object, to: str | None = None) -> NoReturn:
+        raise StreamsError(
+            f"step {self._at.step!r} can't forward: transform_values returns one value for each "
+            "row; to forward use to_stream().process(...)"
+        )
+
+
+class ValueTransformer(Generic[K, V, V2]):
+    """Base class: makes of a row's value another one, for `Table.transform_values`.
+
+    Each task has an instance of its own, and one more for each later step that asks for the table's
+    values, unless the result is kept (`store=`): such a step has a value transformed anew, and then
+    stores should only be read. An instance is used by one thread at a time; after a rollback a new
+    one takes over, so what belongs to a row must be in stores, not in attributes.
+
+    Source of the rules: Kafka Streams' ValueTransformerWithKey and KTableTransformValues.
+    """
+
+    stores: ClassVar[Sequence[str | Store]] = ()
+    """The stores that it uses: names of stores of the application, or stores that it brings."""
+
+    context: TransformerContext
+    """Set before `init`."""
+
+    def init(self, context: TransformerContext) -> None:
+        """Get the stores, schedule punctuations."""
+
+    def transform(self, key: K, value: V | None) -> V2 | None:
+        """The row's new value; None: the row has none. `value` is None for a row that is deleted or
+        is not there. A key never becomes another."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release what `init` has taken; stores and schedules are not among it."""

@@ -1,0 +1,50 @@
+"""A record with a wrong object: the message has its step, its type and its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from state.errors import Refused
+from state.memory import MemoryDisk
+from streams import App, SerdeError, serdes
+from streams.runtime.stores import open_store
+from streams.serdes import Serde
+from streams.topology.nodes import StoreSpec
+from tests.unit.streams.bound import BoundTask
+
+
+@dataclass
+class Text:
+    text: str
+
+
+WRONG: list[tuple[Serde[Any], object, str, str]] = [
+    (serdes.string, 7, "int", "7"),
+    (serdes.bytes, "tea", "str", "'tea'"),
+    (serdes.int32, 2**31, "int", "2147483648"),
+    (serdes.int64, "7", "str", "'7'"),
+    (serdes.float64, b"7", "bytes", "b'7'"),
+    (serdes.none, 0, "int", "0"),
+    (serdes.json, {7}, "set", r"\{7\}"),
+    (serdes.json(Text), {7}, "set", r"\{7\}"),
+    (serdes.windowed(serdes.string), "k", "str", "'k'"),
+    (serdes.session_windowed(serdes.string), "k", "str", "'k'"),
+    (serdes.changed(serdes.string), "k", "str", "'k'"),
+]
+
+
+@pytest.mark.parametrize(("serde", "value", "kind", "shown"), WRONG, ids=lambda case: str(case)[:9])
+def test_a_sink_and_a_store_say_what_was_wrong(
+    serde: Serde[Any], value: object, kind: str, shown: str
+) -> None:
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(lambda _: value, value=serde).to("out", name="write")
+    with pytest.raises(SerdeError, match=f"'write' .*{kind}.*value {shown}"):
+        BoundTask(app).pipe("k", "v")
+    store: Any = open_store(StoreSpec(name="s", key=serde, value=serdes.string), MemoryDisk())
+    with pytest.raises(Refused, match=f"'s' can't take key {shown}: .*{kind}"):
+        store.put(value, "v", timestamp_ms=1)
