@@ -5,6 +5,11 @@
     session     key, end (int64), start (int64)                 segment (int64), then the same
     versioned   key                                             key, timestamp (int64)
 
+Windows and sessions that are kept by time too lie on disk a second time, without their value:
+
+    window      0x80, start (int64), key
+    session     0x80, end (int64), start (int64), key
+
 All numbers are big-endian, and times are not negative, so that bytes sort as numbers do. A segment
 is a stretch of time as long as half of the retention: what has expired is a range of whole
 segments, and the windows of a key are in order in each of the few that are alive.
@@ -20,10 +25,13 @@ import struct
 
 TIME_MAX = 2**63 - 1
 SEQUENCE_MAX = 2**31 - 1
+TIME_BYTES = 8
 SEGMENT_BYTES = 8
 WINDOW_SUFFIX_BYTES = 12
 SESSION_SUFFIX_BYTES = 16
 VERSION_SUFFIX_BYTES = 8
+BY_TIME = b"\x80"
+"""What keys by time begin with: they lie behind all segments, whose numbers are not negative."""
 _SEGMENT_MS_MIN = 60_000
 
 pack_time = struct.Struct(">q").pack

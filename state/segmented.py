@@ -3,17 +3,30 @@
 A store's stream time is the largest time it has been given; what lies `retention_ms` or more behind
 it has expired: it is not returned, and a write there is dropped and counted. On disk a key stands
 in the segment of its time, so that whole segments go at once when the last time in them expires.
+
+A store may also keep its entries by time (`by_time`): beside each, under its time and then its key,
+lies an empty value on disk, so that what a stretch of time has is found without a look at the rest.
 Rule: AbstractRocksDBSegmentedBytesStore and InMemoryWindowStore of Kafka Streams 4.3, which drops a
 write to a RocksDB store only when its whole segment has expired, and never returns it before that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 from state.cache import ObjectCache
-from state.keys import SEGMENT_BYTES, pack_time, segment_ms_for
+from state.keys import (
+    BY_TIME,
+    SEGMENT_BYTES,
+    TIME_BYTES,
+    TIME_MAX,
+    pack_time,
+    segment_ms_for,
+    unpack_time,
+)
+from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.transaction import Codecs, TransactionalStore, no_record
 from state.windowed import Windowed
@@ -35,12 +48,16 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         *,
         retention_ms: int,
         segment_ms: int | None = None,
+        by_time: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
         self._retention_ms = retention_ms
         self._segment_ms = segment_ms or segment_ms_for(retention_ms)
+        self._by_time = by_time
         self._layout = f"{self._kind} in segments of {self._segment_ms} ms"
+        if by_time:
+            self._layout += ", and by time"
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._expired_segments = 0
         """Segments below are gone from the disk."""
@@ -63,6 +80,59 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
     def clear(self) -> None:
         super().clear()
         self._expired_segments = 0
+
+    def in_time_order(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
+        """The entries whose time lies between the two, both included, by their time, and of the
+        same time by their key's bytes: each with its value and the timestamp of the record that
+        wrote it. Of a store that is kept `by_time`, what has expired but not gone included."""
+        for at in self._times(from_ms, to_ms):
+            disk_key, window = self._found_at(at)
+            held = self._find(disk_key, window)
+            if held is not None and held.value is not None:
+                yield held.key, held.value, held.timestamp_ms
+
+    def first_time(self, from_ms: int) -> int:
+        """A time of which there may be an entry, none being earlier but before `from_ms`;
+        `TIME_MAX` if there is none. Of a store that is kept `by_time`."""
+        for at in self._times(from_ms, TIME_MAX - 1):
+            return unpack_time(at[len(BY_TIME) :][:TIME_BYTES])[0]  # type: ignore[no-any-return]
+        return TIME_MAX
+
+    def _times(self, from_ms: int, to_ms: int) -> Iterator[bytes]:
+        """The keys by time, of the disk and of this transaction, in order."""
+        assert self._by_time, f"store {self.name!r} is not kept by time"
+        if to_ms < max(from_ms, 0):
+            return
+        added = len(self._overlay) - len(self._timed)
+        for disk_key in islice(reversed(self._overlay), added):
+            self._timed[self._at_time(disk_key)] = None
+        first, last = BY_TIME + pack_time(max(from_ms, 0)), BY_TIME + pack_time(to_ms + 1)
+        keys = self._timed_order.between(first, last)
+        for at, _, _ in merged(self._disk.range(first, last), self._timed, keys, reverse=False):
+            yield at
+
+    def _at_time(self, disk_key: bytes) -> bytes:
+        """The key by time of an entry's key on disk."""
+        raise NotImplementedError
+
+    def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
+        """The key on disk, and as users see it, of a key by time."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._timed: dict[bytes, None] = {}
+        self._timed_order = Order(self._timed)
+
+    def _serialised(self) -> list[ChangelogEntry]:
+        if not self._by_time:
+            return super()._serialised()
+        new = [key for key, entry in self._overlay.items() if not entry.stored]
+        drained = super()._serialised()
+        changes = self._changes
+        changes.update({self._at_time(key): b"" for key in new if changes[key] is not None})
+        changes.update({self._at_time(key): None for key in self._deleted})
+        return drained
 
     def _time_of(self, logged: bytes) -> int:
         """The time by which a changelog's key is kept."""
@@ -98,6 +168,9 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         if dead > self._expired_segments:
             self._expired_segments = dead
             self._disk.delete_range(pack_time(0), pack_time(dead))
+            if self._by_time:
+                gone = pack_time(dead * self._segment_ms)
+                self._disk.delete_range(BY_TIME, BY_TIME + gone)
 
     def _replayed(self, entries: Iterable[ChangelogEntry]) -> Iterable[tuple[bytes, bytes | None]]:
         entries = list(entries)
@@ -105,10 +178,15 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         times = [time_of(key) for key, _, _ in entries]
         if times:
             self._stream_time_ms = max(self._stream_time_ms, *times)
-        return [
+        replayed = [
             (
                 self._segment(time_ms) + key,
                 None if value is None else pack_time(timestamp_ms) + value,
             )
             for time_ms, (key, value, timestamp_ms) in zip(times, entries, strict=True)
         ]
+        if self._by_time:
+            replayed += [
+                (self._at_time(key), None if stored is None else b"") for key, stored in replayed
+            ]
+        return replayed

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from state.entry import ValueAndTimestamp
+from state.entry import Entry, ValueAndTimestamp
 from state.keys import (
+    BY_TIME,
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
@@ -40,6 +41,17 @@ class SessionStore(SegmentedStore[V]):
         if self._arrives(session.end_ms):
             self._set(self._disk_key(encoded, session), session, value, timestamp_ms)
 
+    def update(self, session: Windowed[Any]) -> Entry[Windowed[Any], V] | None:
+        """The entry of a session, counted as written: set its `value` and `timestamp_ms` in place.
+        None for a session that has expired, and `dropped` counts it."""
+        encoded = self._encoded(session.key)
+        self._check_open()
+        if not self._arrives(session.end_ms):
+            return None
+        disk_key = self._disk_key(encoded, session)
+        held = self._overlay.get(disk_key)
+        return self._own(disk_key, session) if held is None else held
+
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
         """Remove a session: its key, start and end say which."""
         self.put(session, None, timestamp_ms)
@@ -50,6 +62,15 @@ class SessionStore(SegmentedStore[V]):
         if session.end_ms < self._live_from_ms:
             return None
         return self._read(self._disk_key(encoded, session), session)
+
+    def copy(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
+        """The value of a session, as the caller's own to change: never the object that the running
+        transaction has put, which is to be written as it is. Its timestamp is the session's end."""
+        encoded = self._encoded(session.key)
+        if session.end_ms < self._live_from_ms:
+            return None
+        found = self._copied(self._disk_key(encoded, session), session)
+        return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:
         """The value of the session of `key` with that start and end, or None."""
@@ -152,3 +173,14 @@ class SessionStore(SegmentedStore[V]):
 
     def _time_of(self, logged: bytes) -> int:
         return unpack_session(logged[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
+
+    def _at_time(self, disk_key: bytes) -> bytes:
+        encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
+        return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
+
+    def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
+        times = at[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
+        end_ms, start_ms = unpack_session(times)
+        encoded = at[len(BY_TIME) + SESSION_SUFFIX_BYTES :]
+        session = Windowed(self._decode_key(encoded), start_ms, end_ms)
+        return self._disk_key(encoded, session), session

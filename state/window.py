@@ -9,14 +9,17 @@ from typing import Any, TypeVar, overload
 from state.cache import ObjectCache
 from state.entry import Entry, ValueAndTimestamp
 from state.keys import (
+    BY_TIME,
     SEGMENT_BYTES,
     SEQUENCE_MAX,
+    TIME_BYTES,
     TIME_MAX,
     WINDOW_SUFFIX_BYTES,
     last_of,
     next_segment,
     pack_time,
     pack_window,
+    unpack_time,
     unpack_window,
 )
 from state.segmented import SegmentedStore
@@ -50,6 +53,7 @@ class WindowStore(SegmentedStore[V]):
         window_size_ms: int,
         retain_duplicates: bool = False,
         segment_ms: int | None = None,
+        by_time: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = no_record,
     ) -> None:
@@ -61,6 +65,7 @@ class WindowStore(SegmentedStore[V]):
             codecs,
             retention_ms=retention_ms,
             segment_ms=segment_ms,
+            by_time=by_time,
             cache=cache,
             clock=clock,
         )
@@ -293,6 +298,16 @@ class WindowStore(SegmentedStore[V]):
 
     def _time_of(self, logged: bytes) -> int:
         return unpack_window(logged[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
+
+    def _at_time(self, disk_key: bytes) -> bytes:
+        encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
+        return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
+
+    def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
+        (start_ms,) = unpack_time(at[len(BY_TIME) :][:TIME_BYTES])
+        encoded = at[len(BY_TIME) + TIME_BYTES :]
+        window = self._window(self._decode_key(encoded), start_ms)
+        return self._disk_key(encoded, start_ms, 0), window
 
 
 def _as_it_is(value: Any) -> Any:

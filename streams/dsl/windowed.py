@@ -21,11 +21,13 @@ from streams.dsl.table import Table
 from streams.errors import TopologyError
 from streams.operators.folding import Folding, counting, reducing
 from streams.operators.lateness import LateRecord
+from streams.operators.session_aggregate import session_aggregate
+from streams.operators.sliding_aggregate import sliding_aggregate
 from streams.operators.window_aggregate import window_aggregate
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, StoreKind, StoreSpec
 from streams.topology.views import StoredView, View
-from streams.windows import SessionWindows, TimeWindows, UnlimitedWindows, Windows
+from streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -174,7 +176,10 @@ def windowed_operator(
     match windows:
         case TimeWindows() | UnlimitedWindows():
             return window_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
-    raise NotImplementedError
+        case SlidingWindows():
+            return sliding_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
+        case SessionWindows():
+            return session_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
 
 
 def window_store(
@@ -220,6 +225,7 @@ def window_store(
         caching=spec.caching and not on_close,
         # What closes together lies together, in the order in which it is passed on.
         segment_ms=windows.advance_ms if on_close and isinstance(windows, TimeWindows) else None,
+        by_time=on_close and not isinstance(windows, TimeWindows),
     )
     builder.graph.declare(spec, owner=object())
     return spec

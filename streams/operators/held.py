@@ -18,9 +18,12 @@ Held = dict[Entry[Any, Any], Any]
 entry out if it is there, and put it in again, at the end."""
 
 
-def held_back(at: Binding, store: Any, view: View, emitted: Copied) -> Held:
+def held_back(
+    at: Binding, store: Any, view: View, emitted: Copied, *, at_end: bool = False
+) -> Held:
     """What the operator notes its changes in. What was noted goes downstream at the commit, as
-    updates with the values that the entries of `store` have then."""
+    updates with the values that the entries of `store` have then, and their timestamps: or with
+    `at_end` those of the ends of their windows."""
     context, downstream = at.context, at.downstream
     held: Held = {}
     sends_old, before = view.sends_old, store.before
@@ -32,9 +35,8 @@ def held_back(at: Binding, store: Any, view: View, emitted: Copied) -> Held:
             if new is None and old is None:
                 continue  # came and went since the last commit: nobody has seen it
             context.message = message
-            downstream(
-                entry.key, emitted(new), old if sends_old else None, entry.timestamp_ms, True
-            )
+            time_ms = entry.key.end_ms if at_end else entry.timestamp_ms
+            downstream(entry.key, emitted(new), old if sends_old else None, time_ms, True)
         held.clear()
         context.message = None
 

@@ -14,6 +14,7 @@ from state.entry import Entry
 from state.windowed import Windowed
 from streams.operators.copies import Copied
 from streams.operators.held import held_back
+from streams.processor.record import Rewritten
 from streams.topology.nodes import Binding
 from streams.topology.views import View
 
@@ -21,12 +22,14 @@ Result = Callable[[Entry[Windowed[Any], Any], Any, int], None]
 """A window's entry, its old value where one is sent, and the timestamp of the result in ms."""
 
 
-def results(at: Binding, view: View, store: Any, emitted: Copied) -> Result:
+def results(
+    at: Binding, view: View, store: Any, emitted: Copied, *, sessions: bool = False
+) -> Result:
     """What passes on the windows of `view`, which are in `store`."""
     assert view.spec is not None
     context, downstream, sends_old = at.context, at.downstream, view.sends_old
     if view.spec.caching:
-        held = held_back(at, store, view, emitted)
+        held = held_back(at, store, view, emitted, at_end=sessions)
 
         def hold(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
             held.pop(entry, None)
@@ -37,4 +40,12 @@ def results(at: Binding, view: View, store: Any, emitted: Copied) -> Result:
     def pass_on(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
         downstream(entry.key, emitted(entry.value), was if sends_old else None, time_ms, True)
 
-    return pass_on
+    def pass_on_bare(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
+        message = context.message
+        context.message = None if message is None else Rewritten(message, ())
+        try:
+            pass_on(entry, was, time_ms)
+        finally:
+            context.message = message
+
+    return pass_on_bare if sessions else pass_on

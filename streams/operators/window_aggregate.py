@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.operators.closing import closing_windows
+from streams.operators.closing import closing
 from streams.operators.copies import copier, for_those_after
 from streams.operators.folding import Folding, folded_into
 from streams.operators.lateness import OnLate, lateness
@@ -41,7 +41,7 @@ def window_aggregate(
         late = lateness(at, on_late)
         tumbling = windows.size_ms == windows.advance_ms
         process = (_tumbling if tumbling else _hopping)(at, time, windows, into, late)
-        return closing_windows(at, view, windows, process) if on_close else process
+        return closing(at, view, windows, process) if on_close else process
 
     return bind
 

@@ -74,12 +74,19 @@ def open_store(
                 window_size_ms=size_ms,
                 retain_duplicates=spec.retain_duplicates,
                 segment_ms=spec.segment_ms,
+                by_time=spec.by_time,
                 cache=cache,
                 clock=clock,
             )
         case StoreKind.SESSION:
             return SessionStore(
-                spec.name, disk, codecs, retention_ms=retention_ms, cache=cache, clock=clock
+                spec.name,
+                disk,
+                codecs,
+                retention_ms=retention_ms,
+                by_time=spec.by_time,
+                cache=cache,
+                clock=clock,
             )
         case StoreKind.VERSIONED:
             history_ms = _RETENTION_MS if spec.history_ms is None else spec.history_ms

@@ -189,6 +189,8 @@ class StoreSpec:
     window_size_ms: int | None = None
     segment_ms: int | None = None
     """How much time of a window store lies together on disk; None: half of the retention."""
+    by_time: bool = False
+    """A window or session store that can be asked in the order of time."""
     retain_duplicates: bool = False
     history_ms: int | None = None
     """Versioned stores: how far behind stream time can be asked for."""

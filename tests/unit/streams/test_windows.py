@@ -288,3 +288,38 @@ GROUPED = App("a").stream("in", **TEXT).group_by_key()
 def test_what_can_not_be_is_refused_when_it_is_described(wrong: Any, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         wrong()
+
+
+CUTS = [
+    windows.tumbling(10, grace=5, idle_close=1000),
+    windows.hopping(10, 5, grace=5, idle_close=1000),
+    windows.sliding(10, grace=5, idle_close=1000),
+    windows.session(10, grace=5, idle_close=1000),
+]
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=["tumbling", "hopping", "sliding", "session"])
+def test_without_records_windows_close_by_the_clock_where_they_were_asked_to(cut: Any) -> None:
+    driver = counting(cut, emit="on_close")
+    assert counts(driver, 15, 16) == []
+    for _ in range(4):
+        driver.advance_wall_clock(ms=250)
+        assert results(driver) == []
+    driver.advance_wall_clock(ms=250)
+    assert results(driver)
+    assert counts(driver, 17) == []
+    assert driver.metrics()["late"] == (2 if cut is CUTS[1] else 1)
+
+
+def test_records_keep_windows_open_and_a_crash_does_not_open_them_again() -> None:
+    driver = counting(windows.tumbling(10, idle_close=1000), emit="on_close")
+    for time_ms in (5, 6, 7, 8):
+        assert counts(driver, time_ms) == []
+        driver.advance_wall_clock(ms=900)
+    driver.advance_wall_clock(ms=1000)
+    assert results(driver) == [(0, 10, 4, 8)]
+    driver.crash()
+    driver.restart()
+    assert counts(driver, 9) == []
+    driver.advance_wall_clock(ms=5000)
+    assert results(driver) == []

@@ -1,0 +1,118 @@
+"""Session aggregate: the records of a key folded by sessions, which grow together.
+
+A record joins the sessions of its key that begin or end at most the gap away from it: their values
+are merged, oldest first, into a new one, and the record is folded into that. The sessions that were
+joined go, each with a deletion that is passed on, before the new one is; but not where the new one
+has the same bounds and the record is all there is of it. A session closes when stream time is the
+gap and the grace past its end. Records without a key are dropped; those without a value are taken.
+
+Results have the end of their session as timestamp. Rules: KStreamSessionWindowAggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from state.entry import Entry
+from state.session import SessionStore
+from state.windowed import Windowed
+from streams.operators.closing import closing
+from streams.operators.copies import as_it_is, copier, for_those_after
+from streams.operators.folding import Folding
+from streams.operators.lateness import OnLate, lateness
+from streams.operators.results import results
+from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.views import View
+from streams.windows import SessionWindows
+
+
+def session_aggregate(
+    view: View,
+    windows: SessionWindows,
+    folding: Folding,
+    *,
+    on_close: bool = False,
+    on_late: OnLate | None = None,
+) -> Operator:
+    gap_ms, open_ms = windows.gap_ms, windows.close_after_ms
+
+    def bind(at: Binding) -> Emit:
+        context, failed = at.context, at.failed
+        assert view.spec is not None
+        time = context.step_time(at.step)
+        store: SessionStore[Any] = context.store(view.spec.name)
+        find = store.find_sessions
+        late = lateness(at, on_late)
+        sends_old = view.sends_old and not on_close and not view.spec.caching
+        merged = _merging(at, view, folding, copies=sends_old)
+        put = _putting(at, view, store, emits=not on_close)
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            if key is None:
+                context.dropped += 1
+                return
+            if timestamp_ms > time.ms:
+                time.ms = timestamp_ms
+            start_ms = end_ms = timestamp_ms
+            try:
+                found = list(find(key, timestamp_ms - gap_ms, timestamp_ms + gap_ms))
+                for session, _ in found:
+                    start_ms, end_ms = min(start_ms, session.start_ms), max(end_ms, session.end_ms)
+                is_late = end_ms < time.ms - open_ms
+                new = None if is_late else merged(key, value, found)
+            except Exception as error:
+                failed(error, key, value)
+                return
+            if is_late:
+                late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
+                return
+            if start_ms != end_ms:
+                for session, held in found:
+                    put(session, None, held if sends_old else None, timestamp_ms)
+            put(Windowed(key, start_ms, end_ms), new, None, timestamp_ms)
+
+        return closing(at, view, windows, process) if on_close else process
+
+    return bind
+
+
+def _merging(
+    at: Binding, view: View, folding: Folding, *, copies: bool
+) -> Callable[[Any, Any, Iterable[tuple[Windowed[Any], Any]]], Any]:
+    """A function of key, value and the sessions that the record joins: what becomes of them all."""
+    assert view.spec is not None
+    assert folding.merger is not None
+    initializer, fold, merger = folding.initializer, folding.fold, folding.merger
+    copied = copier(view.spec.value)
+    # A merger may change what it is handed, which is the store's until it is replaced.
+    own = copied if copies or at.context.skips_processing else as_it_is
+
+    def merged(key: Any, value: Any, found: Iterable[tuple[Windowed[Any], Any]]) -> Any:
+        aggregate = initializer()
+        for _, held in found:
+            aggregate = merger(key, aggregate, own(held))
+        new = fold(key, value, aggregate)
+        return copied(new) if new is value else new
+
+    return merged
+
+
+def _putting(
+    at: Binding, view: View, store: SessionStore[Any], *, emits: bool
+) -> Callable[[Windowed[Any], Any, Any, int], None]:
+    """Keeps a session's value, None to remove it, and passes it on with the old one given."""
+    assert view.spec is not None
+    update = store.update
+    emitted = for_those_after(at, view.spec.value)
+    result = results(at, view, store, emitted, sessions=True) if emits else None
+
+    def put(session: Windowed[Any], value: Any, was: Any, timestamp_ms: int) -> None:
+        entry = update(session)
+        if entry is None:  # the store has forgotten it: its result goes on, and is lost
+            entry = Entry(session, None, -1, None)
+        entry.value, entry.timestamp_ms = value, timestamp_ms
+        if result is not None:
+            result(entry, was, session.end_ms)
+
+    return put

@@ -1,0 +1,227 @@
+"""Sliding aggregate: the records of a key folded by windows that lie between them.
+
+For a record at t and a difference d there is a window [t-d, t] that ends with it, and a window
+[t+1, t+1+d] that begins right after it as soon as it has a record; both ends are part of a window.
+A record goes into all windows of its key over its time. A window that it makes takes over the
+aggregate of one with the same other records: so it looks at those that begin from t-2d to t+1.
+Windows that would begin before 0 are one, [0, d]. Records without a key or a value are dropped.
+
+A window's timestamp is its latest record's, and tells whether there are records behind a time.
+Rules, in their order: KStreamSlidingWindowAggregate (processReverse, processEarly).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, NamedTuple, NoReturn
+
+from state.entry import Entry
+from state.window import WindowStore
+from state.windowed import Windowed
+from streams.operators.closing import closing
+from streams.operators.copies import copier, for_those_after
+from streams.operators.folding import Folding
+from streams.operators.lateness import OnLate, lateness
+from streams.operators.results import results
+from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.views import View
+from streams.windows import SlidingWindows
+
+
+class _Held(NamedTuple):
+    """The aggregate of a window, and the time of its latest record."""
+
+    value: Any
+    latest_ms: int
+
+
+class _Record(NamedTuple):
+    """A record, and the time up to which windows have closed: one that ends then is open."""
+
+    key: Any
+    value: Any
+    ms: int
+    closed_ms: int
+
+
+class _Skipped(Exception):
+    """A user's function has failed, and the record is to be skipped."""
+
+
+def sliding_aggregate(
+    view: View,
+    windows: SlidingWindows,
+    folding: Folding,
+    *,
+    on_close: bool = False,
+    on_late: OnLate | None = None,
+) -> Operator:
+    def bind(at: Binding) -> Emit:
+        process = _Sliding(at, view, windows, folding, on_late, emits=not on_close).process
+        return closing(at, view, windows, process) if on_close else process
+
+    return bind
+
+
+class _Sliding:
+    """The step in one task."""
+
+    def __init__(
+        self,
+        at: Binding,
+        view: View,
+        windows: SlidingWindows,
+        folding: Folding,
+        on_late: OnLate | None,
+        *,
+        emits: bool,
+    ) -> None:
+        assert view.spec is not None
+        self._context, self._failed = at.context, at.failed
+        self._time = at.context.step_time(at.step)
+        self._store: WindowStore[Any] = at.context.store(view.spec.name)
+        self._difference_ms, self._grace_ms = windows.difference_ms, windows.grace_ms
+        self._initializer, self._fold = folding.initializer, folding.fold
+        self._copied = copier(view.spec.value)
+        self._sends_old = view.sends_old
+        self._late = lateness(at, on_late)
+        emitted = for_those_after(at, view.spec.value)
+        self._result = results(at, view, self._store, emitted) if emits else None
+
+    def process(self, key: Any, value: Any, timestamp_ms: int) -> None:
+        if key is None or value is None:
+            self._context.dropped += 1
+            return
+        time, difference_ms = self._time, self._difference_ms
+        if timestamp_ms > time.ms:
+            time.ms = timestamp_ms
+        record = _Record(key, value, timestamp_ms, time.ms - self._grace_ms)
+        end_ms = timestamp_ms + difference_ms
+        if end_ms < record.closed_ms:
+            self._late(key, value, timestamp_ms, time.ms, timestamp_ms, end_ms)
+            return
+        try:
+            if timestamp_ms < difference_ms:
+                self._take_early(record)
+            else:
+                self._take(record)
+        except _Skipped:
+            pass
+
+    def _take(self, record: _Record) -> None:
+        at_ms, difference_ms = record.ms, self._difference_ms
+        starts = set()
+        behind: _Held | None = None
+        """What the window right after the record has, but for the record."""
+        before: _Held | None = None
+        """What the latest window that ends before the record has."""
+        previous_ms: int | None = None
+        """The time of the latest record before this one."""
+        ends_here = begins_behind = False
+        from_ms = max(at_ms - 2 * difference_ms, 0)
+        for start_ms, *found in self._store.entries(record.key, from_ms, at_ms + 1, reverse=True):
+            held = _Held(*found)
+            starts.add(start_ms)
+            end_ms = start_ms + difference_ms
+            if start_ms == at_ms + 1:
+                begins_behind = True
+            elif end_ms > at_ms:
+                behind = behind or held
+                self._update(record, start_ms, held)
+            elif end_ms == at_ms:
+                ends_here = True
+                self._update(record, start_ms, held)
+                if held.latest_ms >= at_ms:
+                    return  # there was a record of this time: all windows are there
+                previous_ms = held.latest_ms
+            else:
+                before, previous_ms = held, held.latest_ms
+                break
+        if previous_ms is not None:
+            self._follow(record, previous_ms, starts)
+        if not ends_here:
+            left_ms = at_ms - difference_ms
+            reaches = before is not None and before.latest_ms >= left_ms
+            self._begin(record, left_ms, before if reaches else None)
+        if not begins_behind:
+            self._begin_behind(record, behind)
+
+    def _take_early(self, record: _Record) -> None:
+        """Of a record before the difference: the window that ends with it would begin before 0."""
+        at_ms = record.ms
+        starts = set()
+        first: _Held | None = None
+        behind: _Held | None = None
+        previous_ms: int | None = None
+        begins_behind = False
+        for start_ms, *found in self._store.entries(record.key, 0, at_ms + 1):
+            held = _Held(*found)
+            starts.add(start_ms)
+            if start_ms == 0:
+                first = held
+                if held.latest_ms < at_ms:
+                    previous_ms = held.latest_ms
+            elif start_ms <= at_ms:
+                behind = held
+                self._update(record, start_ms, held)
+            else:
+                begins_behind = True
+        if behind is None and first is not None and first.latest_ms > at_ms:
+            behind = first  # all that it has comes after this record
+        if not begins_behind:
+            self._begin_behind(record, behind)
+        if previous_ms is not None:
+            self._follow(record, previous_ms, starts)
+        self._begin(record, 0, first)
+
+    def _follow(self, record: _Record, previous_ms: int, starts: Container[int]) -> None:
+        """The window right after the record before this one, if this is the first that it has."""
+        start_ms = previous_ms + 1
+        if start_ms not in starts and start_ms + self._difference_ms >= record.ms:
+            self._begin(record, start_ms)
+
+    def _begin(self, record: _Record, start_ms: int, held: _Held | None = None) -> None:
+        """The record comes into a window which has `held` so far; None: nothing."""
+        if held is None:
+            try:
+                held = _Held(self._initializer(), record.ms)
+            except Exception as error:
+                self._skip(record, error)
+        self._update(record, start_ms, held)
+
+    def _begin_behind(self, record: _Record, behind: _Held | None) -> None:
+        """The window right after the record, if it has records."""
+        if behind is not None and behind.latest_ms > record.ms:
+            value = self._copied(behind.value)
+            self._write(record, record.ms + 1, value, None, behind.latest_ms)
+
+    def _update(self, record: _Record, start_ms: int, held: _Held) -> None:
+        end_ms = start_ms + self._difference_ms
+        if end_ms < record.closed_ms:
+            self._late(record.key, record.value, record.ms, self._time.ms, start_ms, end_ms)
+            return
+        old = held.value
+        try:
+            # Other windows may have this very object, or begin with it.
+            new = self._fold(record.key, record.value, None if old is None else self._copied(old))
+            if new is record.value:
+                new = self._copied(new)
+        except Exception as error:
+            self._skip(record, error)
+        time_ms = record.ms if old is None else max(record.ms, held.latest_ms)
+        was = self._copied(old) if self._sends_old and old is not None else None
+        self._write(record, start_ms, new, was, time_ms)
+
+    def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:
+        entry = self._store.update(record.key, start_ms)
+        if entry is None:  # the store has forgotten the window: its result goes on, and is lost
+            window = Windowed(record.key, start_ms, start_ms + self._difference_ms)
+            entry = Entry(window, None, -1, None)
+        entry.value = new
+        entry.timestamp_ms = record.ms if new is None else time_ms
+        if self._result is not None:
+            self._result(entry, was, time_ms)
+
+    def _skip(self, record: _Record, error: Exception) -> NoReturn:
+        self._failed(error, record.key, record.value)
+        raise _Skipped

@@ -1,0 +1,133 @@
+"""Windows and sessions that are kept by time too: found in its order, whatever happened to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from state.keys import BY_TIME, TIME_MAX
+from state.memory import MemoryDisk
+from state.rocksdb import RocksDisk
+from state.session import SessionStore
+from state.store import Checkpoint, Disk
+from state.transaction import Codecs
+from state.window import WindowStore
+from state.windowed import Windowed
+
+CODECS = Codecs(str.encode, bytes.decode, str.encode, bytes.decode)
+MINUTE_MS = 60_000
+
+
+def sessions(disk: Disk, retention_ms: int = 100 * MINUTE_MS) -> SessionStore[str]:
+    return SessionStore("s", disk, CODECS, retention_ms=retention_ms, by_time=True)
+
+
+def windows(disk: Disk, retention_ms: int = 100 * MINUTE_MS) -> WindowStore[str]:
+    return WindowStore("w", disk, CODECS, retention_ms=retention_ms, window_size_ms=5, by_time=True)
+
+
+def commit(store: Any) -> list[Any]:
+    drained: list[Any] = store.drain()
+    store.commit(Checkpoint(1, "t"))
+    return drained
+
+
+def test_sessions_come_by_their_end_then_their_start_then_their_key() -> None:
+    store = sessions(MemoryDisk())
+    for key, start_ms, end_ms in (("b", 3, 9), ("a", 3, 9), ("c", 1, 9), ("d", 7, 7), ("e", 0, 12)):
+        store.put(Windowed(key, start_ms, end_ms), key, 0)
+    found = [each.key for each, _, _ in store.in_time_order(0, 11)]
+    assert found == ["d", "c", "a", "b"]
+
+
+def test_windows_come_by_their_start_then_their_key_with_their_timestamp() -> None:
+    store = windows(MemoryDisk())
+    for key, start_ms in (("b", 3), ("a", 3), ("c", 1)):
+        store.put(key, key, start_ms, 40 + start_ms)
+    assert list(store.in_time_order(0, 3)) == [
+        (Windowed("c", 1, 6), "c", 41),
+        (Windowed("a", 3, 8), "a", 43),
+        (Windowed("b", 3, 8), "b", 43),
+    ]
+
+
+def test_the_first_time_from_one_on_is_told() -> None:
+    store = sessions(MemoryDisk())
+    assert store.first_time(0) == TIME_MAX
+    store.put(Windowed("k", 1, 9), "v", 0)
+    commit(store)
+    store.put(Windowed("k", 20, 25), "v", 0)
+    assert [store.first_time(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
+
+
+def test_what_has_expired_goes_from_the_order_of_time_as_well() -> None:
+    disk = MemoryDisk()
+    store = sessions(disk, retention_ms=2 * MINUTE_MS)
+    for minute in range(20):
+        store.put(Windowed("k", minute * MINUTE_MS, minute * MINUTE_MS), "v", 0)
+        commit(store)
+    assert disk.approximate_count() <= 2 * 3
+    assert len(list(disk.range(BY_TIME, None))) <= 3
+
+
+def test_a_store_that_was_not_kept_by_time_is_caught_up_from_its_changelog() -> None:
+    disk = MemoryDisk()
+    plain = SessionStore[str]("s", disk, CODECS, retention_ms=100 * MINUTE_MS)
+    plain.put(Windowed("k", 1, 2), "v", 0)
+    drained = commit(plain)
+    store = sessions(disk)
+    assert store.checkpoint() is None
+    store.replay(drained, Checkpoint(1, "t"))
+    assert [each for each, _, _ in store.in_time_order(0, 5)] == [Windowed("k", 1, 2)]
+
+
+@pytest.mark.parametrize("make", [sessions, windows], ids=["sessions", "windows"])
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -> None:
+    rng = Random(seed)
+    disk: Disk = MemoryDisk() if seed % 2 else RocksDisk(tmp_path / "db", store="s")
+    store = make(disk)
+    model: dict[Windowed[str], str] = {}
+    committed = dict(model)
+    for step in range(300):
+        match rng.choice(["put", "put", "put", "remove", "commit", "rollback", "ask", "reload"]):
+            case "put" | "remove" as action:
+                start_ms = rng.randrange(50)
+                length_ms = 5 if make is windows else rng.randrange(4)
+                window = Windowed(rng.choice(["a", "b", "ab"]), start_ms, start_ms + length_ms)
+                value = str(step) if action == "put" else None
+                entry = store.update(*((window.key, start_ms) if make is windows else (window,)))
+                entry.value, entry.timestamp_ms = value, step
+                if value is None:
+                    model.pop(window, None)
+                else:
+                    model[window] = value
+            case "commit":
+                commit(store)
+                committed = dict(model)
+            case "rollback":
+                store.rollback()
+                model = dict(committed)
+            case "reload":
+                store.rollback()
+                model = dict(committed)
+                store = make(disk)
+            case "ask":
+                from_ms = rng.randrange(50)
+                to_ms = from_ms + rng.randrange(20)
+
+                def place(window: Windowed[str]) -> tuple[int, ...]:
+                    if make is windows:
+                        return (window.start_ms,)
+                    return window.end_ms, window.start_ms
+
+                wanted = sorted(
+                    (window for window in model if from_ms <= place(window)[0] <= to_ms),
+                    key=lambda window: (place(window), window.key),
+                )
+                found = [(each, value) for each, value, _ in store.in_time_order(from_ms, to_ms)]
+                assert found == [(each, model[each]) for each in wanted], f"{seed=} {step=}"
+    disk.close()
