@@ -64,6 +64,7 @@ class DescribedStore:
     topic_settings: dict[str, str] = field(default_factory=dict)
     retention_ms: int | None = None
     window_size_ms: int | None = None
+    segment_ms: int | None = None
     retain_duplicates: bool = False
     history_ms: int | None = None
     ttl_ms: int | None = None
@@ -227,6 +228,7 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
         topic_settings=dict(spec.topic_settings),
         retention_ms=spec.retention_ms,
         window_size_ms=spec.window_size_ms,
+        segment_ms=spec.segment_ms,
         retain_duplicates=spec.retain_duplicates,
         history_ms=spec.history_ms,
         ttl_ms=spec.ttl_ms,

@@ -3,8 +3,8 @@
     what differs                     what becomes of it
     kind, key serde, value serde     lost: its bytes are of another kind
     window size                      lost, unless it is a join's, which finds entries by time
-    retention                        its segments on disk are cut anew: from the changelog, or lost
-    history, ttl                     kept
+    retention, history, ttl          kept
+    segments on disk, by retention   cut anew: from the changelog, or lost
     on disk, in memory               read from its changelog; without one, memory begins empty
     its changelog goes               kept on this disk alone
     its changelog comes              lost: a store is what its changelog says, and that is empty
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from state.keys import segment_ms_for
 from streams.topology.description import DescribedStore
 
 
@@ -108,22 +109,34 @@ def _times(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
         difference = f"{what}: {_ms(a)} -> {_ms(b)}"
         shorter = b is not None and (a is None or b < a)
         why = "what is older expires" if shorter else "what has expired does not come back"
-        if what != "retention" or not (old.persistent and new.persistent):
-            yield Effect(difference, Fate.KEPT, why)
-        elif old.changelog and new.changelog:
-            yield Effect(
-                difference,
-                Fate.RESTORED,
-                f"its segments on disk are cut anew, from its changelog; {why}",
-                f"{new.changelog} keeps the retention.ms that it was made with: alter it with "
-                "kafka-configs",
-            )
+        keeps = what == "retention" and new.changelog is not None
+        yield Effect(
+            difference,
+            Fate.KEPT,
+            why,
+            f"{new.changelog} keeps the retention.ms that it was made with: alter it with "
+            "kafka-configs"
+            if keeps
+            else "",
+        )
+    if _segments(old) != _segments(new) and old.persistent and new.persistent:
+        difference = f"segments on disk: {_ms(_segments(old))} -> {_ms(_segments(new))}"
+        if old.changelog and new.changelog:
+            why = f"they are cut anew, from {new.changelog}"
+            yield Effect(difference, Fate.RESTORED, why)
         else:
             yield Effect(
                 difference,
                 Fate.LOST,
-                "its segments on disk are cut anew, and it has no changelog to fill them from",
+                "they are cut anew, and there is no changelog to fill them from",
             )
+
+
+def _segments(store: DescribedStore) -> int | None:
+    """How much time lies together on disk (`state/keys`)."""
+    if store.segment_ms is not None or store.retention_ms is None:
+        return store.segment_ms
+    return segment_ms_for(store.retention_ms)
 
 
 def _place(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:

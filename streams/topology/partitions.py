@@ -44,7 +44,8 @@ def partition_counts(
         upstream = {t: _upstream(t, flows) for t in missing}
         derived = {t: _most(up, counts) for t, up in upstream.items() if up and up <= counts.keys()}
         if not derived:  # upstream leads round in a circle, or isn't known
-            derived = {t: _most(up, counts) for t, up in upstream.items() if up & fixed}
+            circling = [t for t in missing if _all_above(t, flows, fixed) <= {*declared, *fixed}]
+            derived = {t: _most(upstream[t], counts) for t in circling if upstream[t] & fixed}
         if not derived:
             break
         counts |= derived
@@ -55,6 +56,15 @@ def partition_counts(
 
 def _upstream(topic: str, flows: Iterable[Flow]) -> frozenset[str]:
     return frozenset[str]().union(*(flow.reads for flow in flows if topic in flow.writes))
+
+
+def _all_above(topic: str, flows: Iterable[Flow], fixed: frozenset[str]) -> set[str]:
+    """All topics upstream, to those whose counts are given."""
+    found = [topic]
+    for each in found:  # grows on the way
+        if each not in fixed:
+            found += [above for above in _upstream(each, flows) if above not in found]
+    return set(found)
 
 
 def _most(topics: Iterable[str], counts: Mapping[str, int]) -> int:

@@ -78,6 +78,8 @@ def test_what_does_not_follow_is_left_out() -> None:
     flows = [flow("a", "r"), flow("b", "s"), flow("r s"), flow("x", "t"), flow("t c")]
     found = counts(flows, {"a": 2, "x": 1}, "t c", r=None, s=None, t=None)
     assert found == {"a": 2, "x": 1, "r": 2}
+    halves = [flow("a b", "r"), flow("a r", "s"), flow("s")]
+    assert counts(halves, {"a": 2}, r=None, s=None) == {"a": 2}
 
 
 def test_topics_that_can_not_be_made_equal_are_refused() -> None:
