@@ -317,7 +317,7 @@ PROCESSORS: Table = {
     ),
     "one processor for all tasks": (
         lambda app: lines(app).process(lambda: SHARED, name="work"),
-        ("step 'work'", "returned the same processor twice"),
+        ("step 'work'", "returned the same Processor twice"),
     ),
     "a class that is no processor": (
         lambda app: lines(app).process(dict, name="work"),
@@ -325,7 +325,7 @@ PROCESSORS: Table = {
     ),
     "a processor that can't be made": (
         lambda app: lines(app).process(raising, name="work"),
-        ("step 'work' can't make a processor", "OSError('no route')"),
+        ("step 'work' can't make a Processor", "OSError('no route')"),
     ),
     "a store's name for a list of them": (
         lambda app: lines(app).process(Idle, stores="counts", name="work"),
