@@ -48,6 +48,7 @@ class Builder:
         updates: bool = False,
         keeps_records: bool = False,
         only_passes_on: bool = False,
+        joins_without_key: bool = False,
         keeps_time: bool = False,
         grace_ms: int | None = None,
     ) -> ProcessorNode:
@@ -61,6 +62,7 @@ class Builder:
             updates=updates,
             keeps_records=keeps_records,
             only_passes_on=only_passes_on,
+            joins_without_key=joins_without_key,
             keeps_time=keeps_time,
             grace_ms=grace_ms,
         )

@@ -21,6 +21,7 @@ from streams.operators.stream_table_join import (
     time_of,
 )
 from streams.serdes import Serde
+from streams.topology.finish import on_changelog
 from streams.topology.nodes import StoreKind
 
 if TYPE_CHECKING:
@@ -70,11 +71,12 @@ def join_with_table(
         graph.declare(buffer, owner=object())
         stores.append(buffer.name)
         try:
-            waits = Grace(duration_ms(grace, "grace"), buffer)
+            bound = on_changelog(builder.application_id, buffer)
+            waits = Grace(duration_ms(grace, "grace"), bound)
         except ValueError as error:
             raise TopologyError(f"step {step!r}: {error}") from None
         operator = join_table_later(view, join, waits, left=left)
-    node = builder.step(kind, parent, operator, name=step, stores=stores)
+    node = builder.step(kind, parent, operator, name=step, stores=stores, joins_without_key=left)
     return type(stream)(builder, node, key, None)
 
 
@@ -102,5 +104,5 @@ def join_with_global_table(
     callable_for(step, key_of, KEY_VALUE)
     join = joiner if with_key else without_key(joiner)
     operator = join_table(table._view, join, left=left, key_of=key_of)
-    node = builder.step(kind, stream._node, operator, name=step)
+    node = builder.step(kind, stream._node, operator, name=step, joins_without_key=left)
     return type(stream)(builder, node, stream._key, None, stream._rekeyed)

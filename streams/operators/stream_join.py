@@ -95,6 +95,49 @@ def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
     return bind
 
 
+def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
+    """A stream with itself, its records kept once (`single.store.self.join`, KIP-862).
+
+    The results are those of the two sides one after the other: the record as the left one with the
+    others, then as the right one, itself among them by its time. A record that is as old as one can
+    be and still be kept is not joined with itself, as in KStreamKStreamSelfJoin.
+    """
+
+    def bind(at: Binding) -> Emit:
+        context, downstream, failed = at.context, at.downstream, at.failed
+        find = finder(at, store_name, window)
+        find_reversed = finder(at, store_name, window.reversed)
+        retention_ms = window.size_ms + window.grace_ms
+        stream_time_ms = context.store(store_name).stream_time_ms
+
+        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+            nonlocal stream_time_ms
+            if key is None or value is None:
+                context.dropped += 1
+                return
+            stream_time_ms = max(stream_time_ms, timestamp_ms)
+            try:
+                found = [(value, *each) for each in find(key, timestamp_ms)]
+                as_right = [(other, ms, value) for ms, other in find_reversed(key, timestamp_ms)]
+            except Exception as error:
+                failed(error, key, value)
+                return
+            if timestamp_ms > stream_time_ms - retention_ms + 1:
+                older = sum(other_ms <= timestamp_ms for _, other_ms, _ in as_right)
+                as_right.insert(older, (value, timestamp_ms, value))
+            for left, other_ms, right in found + as_right:
+                try:
+                    joined = joiner(key, left, right)
+                except Exception as error:
+                    failed(error, key, value)
+                    return
+                downstream(key, joined, max(other_ms, timestamp_ms))
+
+        return process
+
+    return bind
+
+
 def finder(
     at: Binding, store_name: str, window: JoinWindow
 ) -> Callable[[Any, int], list[tuple[int, Any]]]:

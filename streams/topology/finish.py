@@ -21,7 +21,11 @@ from streams.topology.nodes import (
     StoreSpec,
 )
 from streams.topology.null_keys import before_joins_without_key
-from streams.topology.optimize import MERGE_REPARTITION_TOPICS, merge_repartition_topics
+from streams.topology.optimize import (
+    MERGE_REPARTITION_TOPICS,
+    SINGLE_STORE_SELF_JOIN,
+    merge_repartition_topics,
+)
 from streams.topology.stream_join import StreamJoinNode, join_steps
 
 B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
@@ -33,6 +37,11 @@ def finished(application_id: str, graph: Graph, optimizations: Collection[str] =
     store's to its changelog, if it has one or not."""
     if MERGE_REPARTITION_TOPICS in optimizations:
         graph = merge_repartition_topics(graph)
+    if SINGLE_STORE_SELF_JOIN in optimizations:
+        graph = rewritten(graph, _self_joined_once)
+        for node in graph.nodes:
+            if isinstance(node, StreamJoinNode) and node.single_store:
+                del graph.stores[node.other_store]
     without_key = before_joins_without_key(graph)
     whole = rewritten(graph, lambda node: _expanded(application_id, node, without_key))
     bound = rewritten(whole, lambda node: [_bound(node)])
@@ -78,6 +87,12 @@ def _behind(node: Node, now: Mapping[Node, Node], global_tables: Collection[str]
         stores = tuple(name for name in node.stores if name not in global_tables)
         return replace(node, parents=parents, stores=stores)
     return replace(node, parents=parents)
+
+
+def _self_joined_once(node: Node) -> list[Node]:
+    if isinstance(node, StreamJoinNode) and node.is_self_join:
+        return [replace(node, single_store=True)]
+    return [node]
 
 
 def _bound(node: Node) -> Node:

@@ -14,7 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams.operators.outer_join import OuterJoin, outer_join_side
-from streams.operators.stream_join import Joiner, JoinWindow, join_side, pass_on, remember
+from streams.operators.stream_join import (
+    Joiner,
+    JoinWindow,
+    join_side,
+    pass_on,
+    remember,
+    self_join,
+)
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, ProcessorNode
 
@@ -34,6 +41,8 @@ class StreamJoinNode(Node):
     other_value: Serde[object]
     outer: OuterJoin | None = None
     """Of a left or an outer join."""
+    single_store: bool = False
+    """The two streams are one, which is kept once."""
 
     @property
     def is_self_join(self) -> bool:
@@ -54,14 +63,13 @@ class JoinNames:
 
 def join_steps(node: StreamJoinNode) -> list[Node]:
     """The steps that run. What follows the join follows the last."""
+    if node.single_store:
+        return _self_join_steps(node)
     left, right = node.parents
     names, joiner = node.names, node.joiner
 
     def reversed_joiner(key: object, value: object, other: object) -> object:
         return joiner(key, other, value)
-
-    def step(name: str, parents: tuple[Node, ...], operator: Operator, *stores: str) -> Node:
-        return ProcessorNode(name=name, parents=parents, operator=operator, stores=stores)
 
     this, other = node.this_store, node.other_store
     shared = (node.outer.store,) if node.outer else ()
@@ -75,9 +83,29 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
         other_side = outer_join_side(
             node.outer, is_left=False, this_store=other, other_store=this, value=node.other_value
         )
-    this_windowed = step(names.this_windowed, (left,), remember(this), this)
-    other_windowed = step(names.other_windowed, (right,), remember(other), other)
-    this_join = step(names.this_join, (this_windowed,), this_side, other, *shared)
-    other_join = step(names.other_join, (other_windowed,), other_side, this, *shared)
-    merge = step(names.merge, (this_join, other_join), pass_on)
+    this_windowed = _step(names.this_windowed, "KSTREAM-WINDOWED", (left,), remember(this), this)
+    other_windowed = _step(
+        names.other_windowed, "KSTREAM-WINDOWED", (right,), remember(other), other
+    )
+    outer = node.outer
+    kind = "KSTREAM-OUTERTHIS" if outer and outer.both else "KSTREAM-JOINTHIS"
+    this_join = _step(names.this_join, kind, (this_windowed,), this_side, other, *shared)
+    kind = "KSTREAM-OUTEROTHER" if outer else "KSTREAM-JOINOTHER"
+    other_join = _step(names.other_join, kind, (other_windowed,), other_side, this, *shared)
+    merge = _step(names.merge, "KSTREAM-MERGE", (this_join, other_join), pass_on)
     return [this_windowed, other_windowed, this_join, other_join, merge]
+
+
+def _self_join_steps(node: StreamJoinNode) -> list[Node]:
+    names, this = node.names, node.this_store
+    windowed = _step(
+        names.this_windowed, "KSTREAM-WINDOWED", node.parents[:1], remember(this), this
+    )
+    join = self_join(this, node.window, node.joiner)
+    return [windowed, _step(names.merge, "KSTREAM-MERGE", (windowed,), join, this)]
+
+
+def _step(
+    name: str, kind: str, parents: tuple[Node, ...], operator: Operator, *stores: str
+) -> Node:
+    return ProcessorNode(name=name, kind=kind, parents=parents, operator=operator, stores=stores)
