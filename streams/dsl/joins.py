@@ -49,8 +49,10 @@ class StreamJoin:
     grace: Duration = 0
     emit_interval: Duration = EMIT_INTERVAL
     key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
+    this_value: Serde[Any] | None = None
     other_value: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    """Of the result."""
     store: str | Store | None = None
     other_store: str | Store | None = None
 
@@ -69,8 +71,8 @@ def join_streams(
     callable_for(step, joiner, ("key", *JOINED) if asked.with_key else JOINED)
     window = join_window(asked, step)
     key = known(asked.key or stream._key or other._key, "key", step)
-    value = known(asked.value or stream._value, "value", step)
-    other_value = known(asked.other_value or other._value, "value", step)
+    value = known_value(asked.this_value or stream._value, "this_value", step)
+    other_value = known_value(asked.other_value or other._value, "other_value", step)
     left = same_task(builder, stream, asked.name and f"{asked.name}-left", step, key, value)
     right = same_task(builder, other, asked.name and f"{asked.name}-right", step, key, other_value)
     graph.copartitioned.append((left, right))
@@ -105,7 +107,20 @@ def join_streams(
         outer=outer,
     )
     graph.add(node)
-    return type(stream)(builder, node, key, None)
+    return type(stream)(builder, node, key, asked.value)
+
+
+def known_value(serde: Serde[Any] | None, argument: str, step: str) -> Serde[Any]:
+    """The serde of what a side keeps. Raises TopologyError that names the argument to pass."""
+    if serde is None:
+        side = "the stream" if argument == "this_value" else "the other stream"
+        raise TopologyError(
+            f"step {step!r} keeps the values of {side} and knows no value serde of it: pass "
+            f"{argument}=serdes.…, or value= to the step that made the value"
+        )
+    if not isinstance(serde, Serde):
+        raise TopologyError(f"step {step!r}: {argument}={serde!r} is not a serde")
+    return serde
 
 
 def same_task(

@@ -41,7 +41,8 @@ class StreamJoins(Generic[K, V]):
         after: Duration | None = None,
         grace: Duration = 0,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -60,7 +61,8 @@ class StreamJoins(Generic[K, V]):
         after: Duration | None = None,
         grace: Duration = 0,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -73,7 +75,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[V, V2], R],
         *,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         grace: Duration | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
@@ -86,7 +89,8 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: Literal[True],
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         grace: Duration | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -97,6 +101,7 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[V, V2], R],
         *,
         key: Callable[[K, V], K2 | None],
+        value: Serde[R] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -108,6 +113,7 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: Literal[True],
         key: Callable[[K, V], K2 | None],
+        value: Serde[R] | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
     def join(
@@ -130,8 +136,9 @@ class StreamJoins(Generic[K, V]):
         record's time, for which the record may wait `grace` long. With a global table the row's
         key is `key(key, value)`. The joined record has the record's own time.
 
-        `key`, `value` and `other_value` are the serdes of what is kept and repartitioned. `store`
-        and `other_store` name the stores of the two streams, or bring them.
+        `value` is the serde of the result, `this_value` and `other_value` are those of what is kept
+        and repartitioned, where they are not known. `store` and `other_store` name the stores of
+        the two streams, or bring them.
         """
         return _joined(self, other, joiner, JoinKind.INNER, with_key, name, how)
 
@@ -147,7 +154,8 @@ class StreamJoins(Generic[K, V]):
         grace: Duration = 0,
         emit_interval: Duration = EMIT_INTERVAL,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -167,7 +175,8 @@ class StreamJoins(Generic[K, V]):
         grace: Duration = 0,
         emit_interval: Duration = EMIT_INTERVAL,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -180,7 +189,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[V, V2 | None], R],
         *,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         grace: Duration | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
@@ -193,7 +203,8 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: Literal[True],
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         grace: Duration | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -204,6 +215,7 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[V, V2 | None], R],
         *,
         key: Callable[[K, V], K2 | None],
+        value: Serde[R] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -215,6 +227,7 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: Literal[True],
         key: Callable[[K, V], K2 | None],
+        value: Serde[R] | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
     def left_join(
@@ -246,7 +259,8 @@ class StreamJoins(Generic[K, V]):
         grace: Duration = 0,
         emit_interval: Duration = EMIT_INTERVAL,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -266,7 +280,8 @@ class StreamJoins(Generic[K, V]):
         grace: Duration = 0,
         emit_interval: Duration = EMIT_INTERVAL,
         key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        this_value: Serde[V] | None = None,
+        value: Serde[R] | None = None,
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
@@ -309,27 +324,29 @@ def _joined(
         _only(_OF_TABLES, how, "a table", kind, name)
         return join_with_table(
             stream, other, joiner, left=left, with_key=with_key, name=name,
-            key=how.get("key"), value=how.get("value"), grace=how.get("grace"),
+            key=how.get("key"), this_value=how.get("this_value"), value=how.get("value"),
+            grace=how.get("grace"),
         )  # fmt: skip
     if isinstance(other, GlobalTable):
-        _only({"key"}, how, "a global table", kind, name)
+        _only({"key", "value"}, how, "a global table", kind, name)
         return join_with_global_table(
-            stream, other, joiner, left=left, key_of=how.get("key"), with_key=with_key, name=name
-        )
+            stream, other, joiner, left=left, key_of=how.get("key"), value=how.get("value"),
+            with_key=with_key, name=name,
+        )  # fmt: skip
     raise TopologyError(
         f"{_step(kind, name)} joins a stream with a stream, a table or a global table, not with "
         f"{other!r:.100}"
     )
 
 
-_OF_INNER = {"within", "before", "after", "grace", "key", "value", "other_value", "store",
-             "other_store"}  # fmt: skip
+_OF_INNER = {"within", "before", "after", "grace", "key", "this_value", "value", "other_value",
+             "store", "other_store"}  # fmt: skip
 _OF_STREAMS = {
     JoinKind.INNER: _OF_INNER,
     JoinKind.LEFT: _OF_INNER | {"emit_interval"},
     JoinKind.OUTER: _OF_INNER | {"emit_interval"},
 }
-_OF_TABLES = {"key", "value", "grace"}
+_OF_TABLES = {"key", "this_value", "value", "grace"}
 
 
 def _only(

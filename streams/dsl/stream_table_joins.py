@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streams.dsl.builder import known
 from streams.dsl.functions import KEY_VALUE, callable_for
-from streams.dsl.joins import JOINED, same_task, without_key
+from streams.dsl.joins import JOINED, known_value, same_task, without_key
 from streams.dsl.materialized import Store
 from streams.dsl.routing import same_application
 from streams.durations import Duration, duration_ms
@@ -37,6 +37,7 @@ def join_with_table(
     *,
     left: bool,
     key: Serde[Any] | None,
+    this_value: Serde[Any] | None,
     value: Serde[Any] | None,
     grace: Duration | None,
     with_key: bool,
@@ -49,8 +50,8 @@ def join_with_table(
     same_application(step, stream, table)
     callable_for(step, joiner, ("key", *JOINED) if with_key else JOINED)
     join = joiner if with_key else without_key(joiner)
-    key, value = key or stream._key or table._key, value or stream._value
-    parent = same_task(builder, stream, name, step, key, value)
+    key, this_value = key or stream._key or table._key, this_value or stream._value
+    parent = same_task(builder, stream, name, step, key, this_value)
     graph.copartitioned.append((parent, table._node))
     stores = view.read_from()
     operator = join_table(view, join, left=left)
@@ -62,7 +63,7 @@ def join_with_table(
             )
         buffer = replace(
             Store.persistent(f"{step}-Buffer").spec(
-                known(key, "key", step), known(value, "value", step), step=step
+                known(key, "key", step), known_value(this_value, "this_value", step), step=step
             ),
             kind=StoreKind.BUFFER,
             caching=False,
@@ -77,7 +78,7 @@ def join_with_table(
             raise TopologyError(f"step {step!r}: {error}") from None
         operator = join_table_later(view, join, waits, left=left)
     node = builder.step(kind, parent, operator, name=step, stores=stores, joins_without_key=left)
-    return type(stream)(builder, node, key, None)
+    return type(stream)(builder, node, key, value)
 
 
 def join_with_global_table(
@@ -87,6 +88,7 @@ def join_with_global_table(
     *,
     left: bool,
     key_of: KeyOf | None,
+    value: Serde[Any] | None,
     with_key: bool,
     name: str | None,
 ) -> Stream[Any, Any]:
@@ -105,4 +107,4 @@ def join_with_global_table(
     join = joiner if with_key else without_key(joiner)
     operator = join_table(table._view, join, left=left, key_of=key_of)
     node = builder.step(kind, stream._node, operator, name=step, joins_without_key=left)
-    return type(stream)(builder, node, stream._key, None, stream._rekeyed)
+    return type(stream)(builder, node, stream._key, value, stream._rekeyed)

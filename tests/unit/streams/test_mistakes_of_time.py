@@ -177,7 +177,7 @@ JOINS: Table = {
     ),
     "a table joined within a time": (
         lambda app: lines(app).join(app.table("t", **TEXT), first, within=5, name="j"),
-        ("step 'j' is with a table, and takes no within", "grace, key, value"),
+        ("step 'j' is with a table, and takes no within", "grace, key, this_value, value"),
     ),
     "a global table joined without a key": (
         lambda app: lines(app).join(app.global_table("t", **TEXT), first, name="j"),

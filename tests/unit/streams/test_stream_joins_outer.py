@@ -207,7 +207,7 @@ def test_the_shared_store_is_kept_as_the_left_sides_is() -> None:
 
 
 def test_the_shared_store_lies_in_its_changelog_as_kafka_streams_writes_it() -> None:
-    task = BoundTask(joined("outer_join", value=serdes.string, name="j"))
+    task = BoundTask(joined("outer_join", this_value=serdes.string, name="j"))
     task.pipe("k", "a", 258, topic="left")
     task.pipe("k", "bc", 258, topic="left")
     [(key, value, _)] = task.stores["j-outer-shared-join-store"].drain()

@@ -1,0 +1,55 @@
+"""Anomaly detection: sessions of failed logins, and an alert for each that is suspicious.
+
+    millrace run examples.anomalies:app
+
+It reads `logins` (by account; a value says whether it failed) and writes `suspicious-logins`.
+Failed attempts with less than five minutes between them are one session; one with ten attempts or
+more is reported when it is over, once.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from streams import App, Windowed, serdes, windows
+
+SUSPICIOUS = 10
+
+
+def attempt(account: str, login: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+    return {"attempts": seen["attempts"] + 1, "from": sorted({*seen["from"], login["from"]})}
+
+
+def both(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two sessions that a record has joined."""
+    return {
+        "attempts": one["attempts"] + other["attempts"],
+        "from": sorted({*one["from"], *other["from"]}),
+    }
+
+
+def as_alert(session: Windowed[str], seen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return session.key, {**seen, "first_ms": session.start_ms, "last_ms": session.end_ms}
+
+
+app = App("anomalies")
+(
+    app.stream("logins", key=serdes.string, value=serdes.json)
+    .filter(lambda _, login: login["failed"])
+    .group_by_key()
+    .windowed_by(windows.session(timedelta(minutes=5), grace=timedelta(seconds=30)))
+    .aggregate(
+        lambda: {"attempts": 0, "from": []},
+        attempt,
+        merger=both,
+        value=serdes.json,
+        store="failed-logins",
+        emit="on_close",
+    )
+    .to_stream()
+    .filter(lambda _, seen: seen["attempts"] >= SUSPICIOUS)
+    .map(as_alert, key=serdes.string, value=serdes.json)
+    .to("suspicious-logins")
+)
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,23 @@
+"""Generated: songs of three genres, and listeners of whom most play the same few."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from examples.data.inputs import START_MS, Input
+
+GENRES = ["fado", "jazz", "punk"]
+SONGS, LISTENERS = 300, 500
+
+
+def records(seed: int, count: int) -> Iterator[Input]:
+    """The songs, then `count` plays."""
+    chance = random.Random(seed)
+    for song in range(SONGS):
+        row = {"title": f"Song {song}", "genre": GENRES[song % len(GENRES)]}
+        yield Input("songs", f"s{song}", row, START_MS - 1_000)
+    for number in range(count):
+        song = min(int(chance.paretovariate(1.2)) - 1, SONGS - 1)
+        listener = f"listener-{chance.randrange(LISTENERS)}"
+        yield Input("plays", listener, {"song": f"s{song}"}, START_MS + number * 100)

@@ -1,0 +1,109 @@
+"""Feed: make an example's topics, and write its input.
+
+    python -m examples.feed page_views --count 10000
+
+By default to the embedded broker that `millrace run examples.page_views:app` uses too; with
+--bootstrap-servers to any Kafka.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from confluent_kafka import Producer
+
+from examples.data.inputs import Input
+from streams import App, StreamsConfig
+from streams.config import load_config
+from streams.embedded import bootstrap_address
+from streams.runtime.clients import Clients
+from streams.topology.nodes import SinkNode, SourceNode
+
+PARTITIONS = 4
+Servers = Annotated[str, typer.Option(help="Kafka as host:port,...; or 'embedded'.")]
+State = Annotated[Path | None, typer.Option(help="Where the embedded broker is kept.")]
+
+
+class Example(NamedTuple):
+    """An example: its application, and the generator of its input (seed, count)."""
+
+    app: App
+    records: Any
+
+    def sources(self) -> dict[str, Any]:
+        """What is read, by topic: each has `key` and `value`, its serdes."""
+        topology = self.app.topology()
+        nodes = [node for sub in topology.subtopologies for node in sub.nodes]
+        found: dict[str, Any] = {
+            node.topic: node for node in nodes if isinstance(node, SourceNode) and not node.internal
+        }
+        return found | {table.topic: table.store for table in topology.global_tables}
+
+    def sinks(self) -> dict[str, SinkNode]:
+        """What is written, by topic."""
+        nodes = [node for sub in self.app.topology().subtopologies for node in sub.nodes]
+        sinks = [node for node in nodes if isinstance(node, SinkNode) and not node.internal]
+        return {node.topic_name: node for node in sinks}
+
+
+def example(name: str) -> Example:
+    """The example of that name. Raises ModuleNotFoundError if there is none."""
+    app = importlib.import_module(f"examples.{name}").app
+    return Example(app, importlib.import_module(f"examples.data.{name}").records)
+
+
+def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
+    given: dict[str, Any] = {"bootstrap_servers": servers}
+    if state_dir is not None:
+        given["state_dir"] = state_dir
+    return load_config(**given)
+
+
+def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
+    """Write them all, each with its timestamp. Returns how many there were."""
+    serdes = chosen.sources()
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    written = 0
+    for topic, key, value, timestamp_ms in inputs:
+        source = serdes[topic]
+        encoded = None if value is None else source.value.serialize(value)
+        producer.produce(
+            topic,
+            encoded,
+            None if key is None else source.key.serialize(key),
+            timestamp=timestamp_ms,
+        )
+        written += 1
+        if written % 1_000 == 0:
+            producer.flush(30)
+    if producer.flush(30):
+        raise SystemExit(f"{servers} does not take the records")
+    return written
+
+
+def main(
+    name: Annotated[str, typer.Argument(help="The example: page_views, orders, ...")],
+    count: Annotated[int, typer.Option(min=1, help="How many records, about.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Another seed makes other records.")] = 7,
+    bootstrap_servers: Servers = "embedded",
+    state_dir: State = None,
+) -> None:
+    """Make an example's topics, and write its input."""
+    chosen = example(name)
+    config = configured(bootstrap_servers, state_dir)
+    servers = bootstrap_address(config)
+    topics = [*chosen.sources(), *chosen.sinks()]
+    # Records keep the time at which they are made out to be: they are not to expire by it.
+    settings = {topic: {"retention.ms": "-1"} for topic in topics}
+    admin = Clients("feed", config, servers).admin()
+    admin.create_topics(dict.fromkeys(topics, PARTITIONS), settings, config.replication_factor)
+    written = write(servers, chosen, chosen.records(seed, count))
+    print(f"{written} records in {', '.join(chosen.sources())} on {servers}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,62 @@
+"""Fraud rules: a processor that remembers each card's last payments, and a timer that forgets them.
+
+    millrace run examples.fraud:app
+
+It reads `payments` (by card) and writes `suspicious-payments`: the payment, and the rules that it
+breaks. A card is forgotten ten minutes of event time after its last payment.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from streams import App, Processor, ProcessorContext, Record, Store, serdes
+
+Payment = dict[str, Any]
+
+REMEMBERED_MS = 600_000
+MANY = 5
+MUCH = 5_000
+
+
+class Rules(Processor[str, Payment, str, Payment]):
+    """Forwards the payments that break a rule."""
+
+    stores = [Store.persistent("payments-by-card", key=serdes.string, value=serdes.json)]
+
+    def init(self, context: ProcessorContext[str, Payment]) -> None:
+        self.recent: Any = context.store("payments-by-card")
+        context.schedule(timedelta(minutes=1), self.forget)
+
+    def process(self, record: Record[str, Payment]) -> None:
+        since_ms = record.timestamp_ms - REMEMBERED_MS
+        known = [p for p in self.recent.get(record.key) or [] if p["time_ms"] > since_ms]
+        payments = [*known, {**record.value, "time_ms": record.timestamp_ms}]
+        self.recent.put(record.key, payments)
+        if broken := broken_rules(payments):
+            self.context.forward(record.with_value({**record.value, "rules": broken}))
+
+    def forget(self, now_ms: int) -> None:
+        for card, payments in self.recent.all():
+            if all(payment["time_ms"] <= now_ms - REMEMBERED_MS for payment in payments):
+                self.recent.delete(card)
+
+
+def broken_rules(payments: list[Payment]) -> list[str]:
+    """The rules that a card's payments of the last ten minutes break, the newest last."""
+    rules = {
+        f"more than {MANY} payments": len(payments) > MANY,
+        f"more than {MUCH} in all": sum(payment["amount"] for payment in payments) > MUCH,
+        "two countries": len({payment["country"] for payment in payments}) > 1,
+    }
+    return [rule for rule, is_broken in rules.items() if is_broken]
+
+
+app = App("fraud-rules")
+(
+    app.stream("payments", key=serdes.string, value=serdes.json)
+    .process_values(Rules)
+    .to("suspicious-payments")
+)
+
+if __name__ == "__main__":
+    app.run()

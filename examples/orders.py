@@ -1,0 +1,53 @@
+"""Order enrichment: orders with what is known of their customer and their product.
+
+    millrace run examples.orders:app
+
+It reads the tables `orders`, `customers` and `products`, and writes the table `enriched-orders`.
+Each is keyed by its own id, so both joins are by a foreign key: an order is written anew when it
+changes, and when its customer or its product does.
+"""
+
+from typing import Any
+
+from streams import App, serdes
+
+Row = dict[str, Any]
+
+app = App("order-enrichment")
+orders = app.table("orders", key=serdes.string, value=serdes.json)
+customers = app.table("customers", key=serdes.string, value=serdes.json)
+products = app.table("products", key=serdes.string, value=serdes.json)
+
+
+def with_customer(order: Row, customer: Row) -> Row:
+    return {**order, "customer": customer["name"], "city": customer["city"]}
+
+
+def with_product(order: Row, product: Row | None) -> Row:
+    """An order of a product that was taken out of the catalogue is still an order."""
+    if product is None:
+        return {**order, "product": None, "total": None}
+    return {**order, "product": product["name"], "total": order["quantity"] * product["price"]}
+
+
+(
+    orders.join(
+        customers,
+        with_customer,
+        foreign_key=lambda _, order: order["customer_id"],
+        value=serdes.json,
+        name="customer",
+    )
+    .left_join(
+        products,
+        with_product,
+        foreign_key=lambda _, order: order["product_id"],
+        value=serdes.json,
+        name="product",
+    )
+    .to_stream()
+    .to("enriched-orders")
+)
+
+if __name__ == "__main__":
+    app.run()
