@@ -144,7 +144,15 @@ def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
             "serde), to group_by, or to to()"
         )
     if not isinstance(serde, Serde):
-        meant = _MEANT.get(serde) if isinstance(serde, type) else None
-        did = f": did you mean {what}=serdes.{meant}?" if meant else ""
-        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde{did}")
+        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde{_meant(serde, what)}")
     return serde
+
+
+def _meant(serde: object, what: str) -> str:
+    if isinstance(serde, type) and serde in _MEANT:
+        return f": did you mean {what}=serdes.{_MEANT[serde]}?"
+    if getattr(serde, "__module__", "").startswith("streams.serdes"):
+        return ": it makes serdes, so call it"
+    if callable(serde):
+        return f": a {what} is computed by a step before, as select_key or map_values"
+    return ""

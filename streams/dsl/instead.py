@@ -1,4 +1,5 @@
-"""What is asked of a stream or a table that it hasn't: the error says what to write instead.
+"""What streams, tables and groups have in common: what is asked of one that it hasn't is answered
+with what to write instead, and what was given to it for a serde is one.
 
 A table is not a stream and a group is neither: most of what is missed on one is there on the next.
 """
@@ -8,6 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 from typing import TYPE_CHECKING, Any
+
+from streams.dsl.builder import known
 
 _GROUP = "first group_by(...) or group_by_key()"
 _STREAM = "first to_stream()"
@@ -61,6 +64,12 @@ class Instead:
     """Base of what the DSL hands out. Kafka Streams' own spelling (`mapValues`) is understood."""
 
     __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """What was given for a serde is looked at where it was given, not where it is needed."""
+        for what in ("key", "value"):
+            if (serde := getattr(self, f"_{what}", None)) is not None:
+                known(serde, what, _step(self))
 
     def __repr__(self) -> str:
         """Short, for messages: what it is, and the step that it comes from."""

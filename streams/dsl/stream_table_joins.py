@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from streams.operators.stream_table_join import (
 )
 from streams.serdes import Serde
 from streams.topology.finish import on_changelog
-from streams.topology.nodes import StoreKind
+from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from streams.dsl.global_table import GlobalTable
@@ -69,16 +69,27 @@ def join_with_table(
             caching=False,
             time_of=time_of,
         )
-        graph.declare(buffer, owner=object())
-        stores.append(buffer.name)
         try:
             bound = on_changelog(builder.application_id, buffer)
             waits = Grace(duration_ms(grace, "grace"), bound)
         except ValueError as error:
             raise TopologyError(f"step {step!r}: {error}") from None
+        _remembered_for(waits.ms, [graph.stores[name] for name in stores], step)
+        graph.declare(buffer, owner=object())
+        stores.append(buffer.name)
         operator = join_table_later(view, join, waits, left=left)
     node = builder.step(kind, parent, operator, name=step, stores=stores, joins_without_key=left)
     return type(stream)(builder, node, key, value)
+
+
+def _remembered_for(grace_ms: int, stores: Iterable[StoreSpec], step: str) -> None:
+    """Rows must be known as they were for as long as records may be late."""
+    for store in stores:
+        if store.history_ms is not None and store.history_ms < grace_ms:
+            raise TopologyError(
+                f"step {step!r} has a grace of {grace_ms} ms, and store {store.name!r} knows for "
+                f"{store.history_ms} ms how rows were: make its history= at least the grace"
+            )
 
 
 def join_with_global_table(

@@ -8,6 +8,7 @@ own topics it leaves to its users.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
 
 from streams.errors import TopologyError
@@ -15,6 +16,7 @@ from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceN
 
 _TOPIC_NAME_MAX = 249
 """Kafka's Topic.MAX_NAME_LENGTH."""
+_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _ONE_FROM_ONE = {
     "KSTREAM-KEY-SELECT",
     "KSTREAM-MAP",
@@ -34,8 +36,7 @@ def check(graph: Graph, changelog: Callable[[str], str]) -> None:
         if isinstance(sink, SinkNode):
             _writes_no_topic_of_ours(sink, graph, changelog)
             _is_no_endless_loop(sink)
-        if len(_topic(sink)) > _TOPIC_NAME_MAX:
-            raise _too_long(f"step {sink.name!r}: its topic", _topic(sink))
+            _has_a_legal_topic(sink)
     for name in graph.stores:
         if len(changelog(name)) > _TOPIC_NAME_MAX:
             raise _too_long(f"store {name!r}: its changelog", changelog(name))
@@ -43,6 +44,18 @@ def check(graph: Graph, changelog: Callable[[str], str]) -> None:
 
 def _topic(node: Node) -> str:
     return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
+
+
+def _has_a_legal_topic(sink: SinkNode) -> None:
+    """One of a repartition is named after a step."""
+    topic = _topic(sink)
+    if len(topic) > _TOPIC_NAME_MAX:
+        raise _too_long(f"step {sink.name!r}: its topic", topic)
+    if topic and not _LEGAL_TOPIC.fullmatch(topic):
+        raise TopologyError(
+            f"step {sink.name!r}: its topic would be {topic!r}, and a topic's name has letters, "
+            "digits, '.', '_' and '-' only: give it another name"
+        )
 
 
 def _too_long(what: str, topic: str) -> TopologyError:
@@ -54,6 +67,8 @@ def _too_long(what: str, topic: str) -> TopologyError:
 def _unique(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
+        if not isinstance(name, str) or not name:
+            raise TopologyError(f"a step's name=... is {name!r}: it is text, and not empty")
         if name in seen:
             raise TopologyError(f"step {name!r} is used twice: give one of them another name")
         seen.add(name)

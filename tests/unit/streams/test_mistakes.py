@@ -82,6 +82,10 @@ def writes_its_repartition_topic(app: App) -> None:
 STEPS: Table = {
     "no steps": (lambda app: None, ("'a' has no steps", "app.stream('a-topic')")),
     "a name twice": (two_steps_of_one_name, ("step 'same' is used twice", "another name")),
+    "a name that is none": (
+        lambda app: lines(app).peek(print, name="").to("out"),
+        ("a step's name=... is ''", "text, and not empty"),
+    ),
     "a function's result instead of the function": (
         lambda app: lines(app).filter(print(end=""), name="sieve"),
         ("step 'sieve' needs a function, got None", "write it as lambda key, value: ..."),
@@ -160,6 +164,18 @@ SERDES: Table = {
         lambda app: lines(app).to("out", value="json", name="write"),
         ("step 'write': value='json' is not a serde",),
     ),
+    "a serde's name, where it isn't needed yet": (
+        lambda app: lines(app).map_values(len, value="int64", name="size"),
+        ("step 'size': value='int64' is not a serde",),
+    ),
+    "a function for a serde": (
+        lambda app: lines(app).group_by(lambda k, v: v, key=lambda k: k, name="by"),
+        ("step 'by': key=<function", "select_key or map_values"),
+    ),
+    "a serde's maker for the serde": (
+        lambda app: lines(app).map(lambda k, v: (k, v), value=serdes.windowed, name="swap"),
+        ("step 'swap': value=<function windowed", "it makes serdes, so call it"),
+    ),
     "a source without a serde": (
         lambda app: app.stream("lines", key=None, value=serdes.string, name="read"),  # type: ignore[arg-type]
         ("step 'read' needs a key serde", "pass key=serdes"),
@@ -226,6 +242,10 @@ TOPICS: Table = {
     "a sink into a repartition topic": (
         writes_its_repartition_topic,
         ("step 'write' writes 'a-c-repartition'", "the application's own", "repartition()"),
+    ),
+    "a repartition named as no topic is": (
+        lambda app: lines(app).repartition(name="by user"),
+        ("its topic would be 'a-by user-repartition'", "letters, digits"),
     ),
     "a repartition topic whose name is too long": (
         lambda app: lines(app).repartition(name="r" * 240),

@@ -40,6 +40,10 @@ def everywhere(app: App) -> Any:
     return app.global_table("rates", **TEXT, name="rates")
 
 
+def versioned(app: App) -> Any:
+    return app.table("rows", **TEXT, store=Store.versioned("v", history=5))
+
+
 WINDOWS: Table = {
     "a window of no size": (
         lambda app: windows.tumbling(0),
@@ -198,6 +202,32 @@ JOINS: Table = {
     "a join of streams of two applications": (
         lambda app: lines(app).join(other(App("b")), first, within=5, name="j"),
         ("step 'j' puts streams of two applications together, 'a' and 'b'",),
+    ),
+    "grace for longer than a table knows": (
+        lambda app: lines(app).join(versioned(app), first, grace=6, name="j"),
+        ("step 'j' has a grace of 6 ms", "'v' knows for 5 ms", "at least the grace"),
+    ),
+    "a table looked up by another key": (
+        lambda app: lines(app).join(rows(app), first, key=lambda k, v: v, name="j"),
+        ("step 'j': key=<function", "is not a serde"),
+    ),
+    "a global table looked up by the value alone": (
+        lambda app: lines(app).join(everywhere(app), first, key=lambda v: v, name="j"),
+        ("step 'j' calls its function with (key, value)",),
+    ),
+    "a global table joined within a time": (
+        lambda app: lines(app).join(everywhere(app), first, key=lambda k, v: v, within=5, name="j"),
+        ("step 'j' is with a global table, and takes no within",),
+    ),
+    "a foreign key of all rows": (
+        lambda app: rows(app).outer_join(
+            rows(app, "more"), first, foreign_key=lambda k, v: v, name="j"
+        ),
+        ("step 'j': outer_join takes no foreign_key", "Take left_join"),
+    ),
+    "a foreign key of the value alone": (
+        lambda app: rows(app).join(rows(app, "more"), first, foreign_key=lambda v: v, name="j"),
+        ("step 'j' calls its function with (key, value)",),
     ),
     "a table joined with a stream": (
         lambda app: rows(app).join(other(app), first, name="j"),
