@@ -49,6 +49,7 @@ Late = Callable[[Any, Any, int, int, int | None, int | None], None]
 def lateness(at: Binding, on_late: OnLate | None) -> Late:
     """What a step calls for a record that is late."""
     context, failed, step = at.context, at.failed, at.step
+    watch = context.watch
 
     def late(
         key: Any,
@@ -60,7 +61,7 @@ def lateness(at: Binding, on_late: OnLate | None) -> Late:
     ) -> None:
         context.dropped += 1
         context.late += 1
-        if on_late is None:
+        if on_late is None and watch is None:
             return
         message = context.message
         record = LateRecord(
@@ -75,6 +76,10 @@ def lateness(at: Binding, on_late: OnLate | None) -> Late:
             window_start_ms=start_ms,
             window_end_ms=end_ms,
         )
+        if watch is not None:
+            watch.late(record)
+        if on_late is None:
+            return
         try:
             on_late(record)
         except Exception as error:

@@ -59,7 +59,7 @@ class Waiting:
         }
         self._joiner = join.joiner
         self._now_ms = context.now_ms
-        self._interval_ms = 0 if context.emits_at_once else join.emit_interval_ms
+        self._interval_ms = 0 if context.watch else join.emit_interval_ms
         self._next_emit_ms = 0
         self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
         """The time of the last that was seen in the store, or of an older one that came after;

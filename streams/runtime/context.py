@@ -13,7 +13,7 @@ from streams.runtime.clients import DataProducer
 from streams.runtime.failures import Failures
 from streams.runtime.globals import ReadOnly
 from streams.runtime.punctuation import Punctuations
-from streams.topology.nodes import StepTime
+from streams.topology.nodes import StepTime, Watch
 
 COMMIT = "the results of a commit"
 PUNCTUATION = "a punctuation"
@@ -33,7 +33,6 @@ class TaskContext:
         "closers",
         "commit_asked",
         "dropped",
-        "emits_at_once",
         "flushers",
         "late",
         "make_room",
@@ -48,6 +47,7 @@ class TaskContext:
         "stream_time_ms",
         "task_name",
         "unheard",
+        "watch",
     )
 
     def __init__(
@@ -59,7 +59,7 @@ class TaskContext:
         *,
         stream_time_ms: int,
         now_ms: Callable[[], int],
-        emits_at_once: bool = False,
+        watch: Watch | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         step_times: Mapping[str, int] | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class TaskContext:
         """What ends the transaction, though a user's function may have caught it: nothing that was
         done since may be committed."""
         self.now_ms = now_ms
-        self.emits_at_once = emits_at_once
+        self.watch = watch
         self.shared: dict[str, Any] = {}
         self.punctuations = Punctuations(now_ms)
         self.flushers: list[Callable[[], None]] = []

@@ -32,7 +32,7 @@ from streams.runtime.resetting import Resetting
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.topology.build import Topology
-from streams.topology.nodes import StoreSpec
+from streams.topology.nodes import StoreSpec, Watch
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Opener:
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
     own. The thread's stores share `cache`. `storing` is called in the middle of a store's write.
-    `emits_at_once`: see `streams.topology.nodes.Context`.
+    `watch` is of who runs the tasks by hand.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Opener:
         cache: ObjectCache | None = None,
         storing: Callable[[], object] | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
-        emits_at_once: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -73,7 +73,7 @@ class Opener:
         self._cache = cache
         self._storing = storing
         self._global_views = global_views
-        self._emits_at_once = emits_at_once
+        self._watch = watch
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -117,7 +117,7 @@ class Opener:
             lock=lock,
             failures=self._failures,
             global_views=self._global_views,
-            emits_at_once=self._emits_at_once,
+            watch=self._watch,
         )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:

@@ -56,6 +56,7 @@ from streams.runtime.queues import (
 )
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
+from streams.topology.nodes import Watch
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Task:
         unlogged: Mapping[str, StateStore] | None = None,
         failures: Failures = FAILING,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
-        emits_at_once: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self.name = name
         self.partitions = partitions
@@ -122,7 +123,7 @@ class Task:
         self._context: TaskContext | None = None
         self._failures = failures
         self._global_views = global_views
-        self._emits_at_once = emits_at_once
+        self._watch = watch
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
@@ -180,7 +181,7 @@ class Task:
             self._failures,
             stream_time_ms=max(self.times.values(), default=NO_TIME),
             now_ms=now_ms,
-            emits_at_once=self._emits_at_once,
+            watch=self._watch,
             global_views=self._global_views,
             step_times=self.step_times,
         )

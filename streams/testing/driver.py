@@ -27,6 +27,7 @@ from streams.config import StreamsConfig
 from streams.durations import duration_ms
 from streams.errors import ConfigError, StoreUnavailable, StreamsError
 from streams.ledger import ledger_topic
+from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
@@ -86,6 +87,7 @@ class TopologyTestDriver:
         self._globals = {table.store.name for table in topology.global_tables}
         self._cluster = Cluster()
         self._create_topics(topology, app.config, dict(partitions or {}))
+        self._seen = _Seen()
         self._world = World(
             topology=topology,
             config=app.config,
@@ -94,6 +96,7 @@ class TopologyTestDriver:
             scratch=Scratch(),
             memory=MemoryBudget(app.config.rocksdb_memory_max_bytes),
             counters=Counters(),
+            watch=self._seen,
             random=Random(seed or 0),
             drawn=seed is not None,
         )
@@ -225,10 +228,10 @@ class TopologyTestDriver:
         return self._world.counters.dropped
 
     @property
-    def late(self) -> int:
-        """Of the dropped ones those that came after their window had closed, one for each window
-        that missed them; a step's `on_late` is called with what they are."""
-        return self._world.counters.late
+    def late(self) -> list[LateRecord]:
+        """Of the dropped ones those that came after their window had closed, each once for each
+        window that it missed: what a step's `on_late` is called with."""
+        return list(self._seen.late_records)
 
     def metrics(self) -> dict[str, int]:
         """What `running.metrics()` has, of all lives together."""
@@ -347,6 +350,16 @@ class TopologyTestDriver:
     def _check_open(self) -> None:
         if self.is_closed:
             raise RuntimeError("the driver is closed")
+
+
+class _Seen:
+    """What the tasks' steps have shown."""
+
+    def __init__(self) -> None:
+        self.late_records: list[LateRecord] = []
+
+    def late(self, record: LateRecord) -> None:
+        self.late_records.append(record)
 
 
 def _in_memory(topology: Topology) -> Topology:

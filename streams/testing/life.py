@@ -42,6 +42,7 @@ from streams.testing.member import OnlyMember
 from streams.testing.order import ByTime, Drawn
 from streams.testing.scratch import Scratch
 from streams.topology.build import Topology
+from streams.topology.nodes import Watch
 
 _TURNS_MAX = 1_000_000
 _ONE = 1
@@ -62,6 +63,7 @@ class World:
     scratch: Scratch
     memory: MemoryBudget
     counters: Counters
+    watch: Watch
     random: Random
     """Of what a seed decides."""
     drawn: bool
@@ -130,7 +132,7 @@ class Life:
             cache=ObjectCache(config.cache_max_bytes),
             storing=lambda: reached(Step.STORING),
             global_views=self._globals.views(),
-            emits_at_once=True,
+            watch=world.watch,
             failures=Failures(
                 config.handlers,
                 counters=world.counters,

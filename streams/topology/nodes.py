@@ -33,6 +33,14 @@ class StepTime:
     ms: int = -1
 
 
+class Watch(Protocol):
+    """Who runs a task by hand, and looks at what it does: a test driver (`streams.testing`)."""
+
+    def late(self, record: Any) -> None:
+        """A record was dropped because it came too late: a LateRecord."""
+        ...
+
+
 class Context(Protocol):
     """What a bound step may use of the task that it runs in."""
 
@@ -75,9 +83,9 @@ class Context(Protocol):
     """What several steps of the task have in common, by the name of a store that is theirs alone.
     It goes when the steps are given up."""
 
-    emits_at_once: bool
-    """Whether results that are looked for at intervals of the wall clock are looked for with each
-    record: where that clock stands still (`streams.testing`)."""
+    watch: Watch | None
+    """Who runs the task by hand, if somebody does: then results that are otherwise looked for at
+    intervals of the wall clock, which stands still, are looked for with each record."""
 
     @property
     def now_ms(self) -> Callable[[], int]:

@@ -13,7 +13,7 @@ from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import StepTime
+from streams.topology.nodes import StepTime, Watch
 
 _TRACED = (("trace", b"1"),)
 
@@ -94,7 +94,7 @@ class BoundTask:
         self.step_times: dict[str, StepTime] = {}
         self.wall_ms = 0
         self.shared: dict[str, Any] = {}
-        self.emits_at_once = False
+        self.watch: Watch | None = None
         self.record_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
