@@ -125,7 +125,8 @@ class SessionStore(SegmentedStore[V]):
         length = SEGMENT_BYTES + len(encoded) + SESSION_SUFFIX_BYTES
         earliest = max(earliest_end_ms, self._live_from_ms)
         lower = encoded + pack_session(earliest, 0)
-        upper = encoded + _SUFFIX_MAX + b"\0"
+        # None ends later than that: so what begins with this key's bytes is not gone through.
+        upper = encoded + pack_session(max(self._stream_time_ms, 0), TIME_MAX) + b"\0"
         for segment in self._segments(earliest, TIME_MAX, reverse=reverse):
             found = self._scan(segment + lower, segment + upper, reverse=reverse)
             for disk_key, entry, stored in found:

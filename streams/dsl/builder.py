@@ -69,6 +69,21 @@ class Builder:
         self.graph.add(node)
         return node
 
+    def merged(
+        self, kind: str, parents: Iterable[Node], operator: Operator, *, name: str | None
+    ) -> ProcessorNode:
+        """A step behind several that make one table, which passes their updates on."""
+        node = ProcessorNode(
+            name=self.graph.name(kind, name),
+            parents=tuple(parents),
+            operator=operator,
+            stores=[],
+            updates=True,
+            only_passes_on=True,
+        )
+        self.graph.add(node)
+        return node
+
     def repartitioned(
         self,
         parent: Node,

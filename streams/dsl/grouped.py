@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from streams import serdes
 from streams.dsl.builder import Builder, known
+from streams.dsl.cogrouped import Cogrouped, cogrouping
 from streams.dsl.functions import callable_for
 from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
@@ -101,6 +102,12 @@ class Grouped(Instead, Generic[K, V]):
         return WindowedGroup(
             self._builder, self._node, self._key, self._value, self._rekeyed, windows
         )
+
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
+        """Fold this group's records and those of others into one table:
+        `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`. Each function takes
+        `(key, value, aggregate)` of its own group."""
+        return Cogrouped(self._builder, (cogrouping(self, self, aggregator),))
 
     def _folded(
         self,

@@ -24,6 +24,12 @@ _OF_STREAMS = (
 )  # fmt: skip
 _CHANGES = ("filter", "filter_not", "map_values", *_OF_STREAMS)
 
+_COGROUPED = {
+    **dict.fromkeys(_CHANGES, f"{_BEFORE}, or first aggregate(...)"),
+    **dict.fromkeys(("suppress", "to_stream", "to_table"), "first aggregate(...)"),
+    **dict.fromkeys(("count", "reduce"), "aggregate(...), by the functions of the groups"),
+}
+
 INSTEAD: dict[str, dict[str, str]] = {
     "Stream": {
         **dict.fromkeys((*_AGGREGATIONS, "windowed_by"), _GROUP),
@@ -48,6 +54,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE),
         **dict.fromkeys(("group_by", "group_by_key", "windowed_by"), "it is grouped, by windows"),
     },
+    "Cogrouped": _COGROUPED,
+    "WindowedCogroup": _COGROUPED,
     "GroupedTable": {
         **dict.fromkeys(_CHANGES, f"{_BEFORE}, or {_AGGREGATE}"),
         **dict.fromkeys(("suppress", "to_stream"), _AGGREGATE),

@@ -101,33 +101,13 @@ class WindowedGroup(Instead, Generic[K, V]):
         one.
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
-        folding = self.folding(step, initializer, aggregator, merger)
+        callable_for(step, initializer, ())
+        callable_for(step, aggregator, ("key", "value", "aggregate"))
+        check_merger(step, self._windows, merger)
+        folding = Folding(initializer, aggregator, merger)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         return self._table("KSTREAM-AGGREGATE", folding, value, store, emit, on_late, name)
-
-    def folding(
-        self,
-        step: str,
-        initializer: Callable[[], A],
-        aggregator: Callable[[K, V, A], A],
-        merger: Callable[[K, A, A], A] | None,
-    ) -> Folding:
-        callable_for(step, initializer, ())
-        callable_for(step, aggregator, ("key", "value", "aggregate"))
-        sessions = isinstance(self._windows, SessionWindows)
-        if sessions and merger is None:
-            raise TopologyError(
-                f"step {step!r} aggregates sessions, and a record may join two of them: give "
-                "merger=, a function of key and two aggregates"
-            )
-        if merger is not None:
-            if not sessions:
-                raise TopologyError(
-                    f"step {step!r} has a merger, which is for sessions: other windows don't join"
-                )
-            callable_for(step, merger, ("key", "one", "other"))
-        return Folding(initializer, aggregator, merger)
 
     def _table(
         self,
@@ -162,6 +142,22 @@ class WindowedGroup(Instead, Generic[K, V]):
             grace_ms=windows.close_after_ms,
         )
         return Table(builder, node, windowed_key(spec.key, windows), spec.value, view)
+
+
+def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None) -> None:
+    """Sessions have one, and no other windows."""
+    sessions = isinstance(windows, SessionWindows)
+    if sessions and merger is None:
+        raise TopologyError(
+            f"step {step!r} aggregates sessions, and a record may join two of them: give "
+            "merger=, a function of key and two aggregates"
+        )
+    if merger is not None:
+        if not sessions:
+            raise TopologyError(
+                f"step {step!r} has a merger, which is for sessions: other windows don't join"
+            )
+        callable_for(step, merger, ("key", "one", "other"))
 
 
 def windowed_operator(

@@ -24,10 +24,17 @@ class Folding:
     initializer: Callable[[], Any]
     fold: Callable[[Any, Any, Any], Any]
     merger: Callable[[Any, Any, Any], Any] | None = None
+    counts: bool = False
+    """It is a count: a step may do it by itself."""
 
 
 def counting() -> Folding:
-    return Folding(lambda: 0, lambda key, value, count: count + 1, lambda key, one, two: one + two)
+    return Folding(
+        lambda: 0,
+        lambda key, value, count: count + 1,
+        lambda key, one, two: one + two,
+        counts=True,
+    )
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Folding:
@@ -37,6 +44,12 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Folding:
         return value if old is None else reducer(old, value)
 
     return Folding(lambda: None, fold, lambda key, one, other: fold(key, other, one))
+
+
+def forgotten(key: Any, start_ms: int, end_ms: int) -> Entry[Windowed[Any], Any]:
+    """Stands for a window that its store has forgotten: a result goes on, and is not kept. It takes
+    a step that lags behind another of the same store (cogroup), or whose time was lost."""
+    return Entry(Windowed(key, start_ms, end_ms), None, -1, None)
 
 
 Fold = Callable[[Any, Any, int, int, int], tuple[Entry[Windowed[Any], Any], Any]]
@@ -69,8 +82,8 @@ def folded_into(
         new = fold(key, value, so_far)
         if entry is None:
             entry = update(key, start_ms)
-            if entry is None:  # the store has forgotten the window: its result goes on, and is lost
-                entry = Entry(Windowed(key, start_ms, end_ms), None, -1, None)
+            if entry is None:
+                entry = forgotten(key, start_ms, end_ms)
         entry.value = copied(new) if new is value else new
         if began or timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms

@@ -23,9 +23,13 @@ def held_back(
 ) -> Held:
     """What the operator notes its changes in. What was noted goes downstream at the commit, as
     updates with the values that the entries of `store` have then, and their timestamps: or with
-    `at_end` those of the ends of their windows."""
+    `at_end` those of the ends of their windows. Steps that share a store share what is noted."""
     context, downstream = at.context, at.downstream
+    noted = context.held.get(store.name)
+    if noted is not None:
+        return noted
     held: Held = {}
+    context.held[store.name] = held
     sends_old, before = view.sends_old, store.before
 
     def flush() -> None:

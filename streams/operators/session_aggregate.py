@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from state.entry import Entry
 from state.session import SessionStore
 from state.windowed import Windowed
 from streams.operators.closing import closing
 from streams.operators.copies import as_it_is, copier, for_those_after
-from streams.operators.folding import Folding
+from streams.operators.folding import Folding, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
 from streams.topology.nodes import Binding, Emit, Operator
@@ -109,8 +108,8 @@ def _putting(
 
     def put(session: Windowed[Any], value: Any, was: Any, timestamp_ms: int) -> None:
         entry = update(session)
-        if entry is None:  # the store has forgotten it: its result goes on, and is lost
-            entry = Entry(session, None, -1, None)
+        if entry is None:
+            entry = forgotten(session.key, session.start_ms, session.end_ms)
         entry.value, entry.timestamp_ms = value, timestamp_ms
         if result is not None:
             result(entry, was, session.end_ms)

@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any, NamedTuple, NoReturn
 
-from state.entry import Entry
 from state.window import WindowStore
-from state.windowed import Windowed
 from streams.operators.closing import closing
 from streams.operators.copies import copier, for_those_after
-from streams.operators.folding import Folding
+from streams.operators.folding import Folding, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
 from streams.topology.nodes import Binding, Emit, Operator
@@ -214,9 +212,8 @@ class _Sliding:
 
     def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:
         entry = self._store.update(record.key, start_ms)
-        if entry is None:  # the store has forgotten the window: its result goes on, and is lost
-            window = Windowed(record.key, start_ms, start_ms + self._difference_ms)
-            entry = Entry(window, None, -1, None)
+        if entry is None:
+            entry = forgotten(record.key, start_ms, start_ms + self._difference_ms)
         entry.value = new
         entry.timestamp_ms = record.ms if new is None else time_ms
         if self._result is not None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from state.window import WindowStore
 from streams.operators.closing import closing
-from streams.operators.copies import copier, for_those_after
-from streams.operators.folding import Folding, folded_into
+from streams.operators.copies import as_it_is, copier, for_those_after
+from streams.operators.folding import Folding, folded_into, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
 from streams.topology.nodes import Binding, Emit, Operator, StepTime
@@ -35,7 +36,7 @@ def window_aggregate(
 ) -> Operator:
     def bind(at: Binding) -> Emit:
         time = at.context.step_time(at.step)
-        into = _into(at, view, folding, emits=not on_close)
+        into = (_counting if folding.counts else _folding)(at, view, folding, emits=not on_close)
         if isinstance(windows, UnlimitedWindows):
             return _unlimited(at, time, windows, into)
         late = lateness(at, on_late)
@@ -46,7 +47,34 @@ def window_aggregate(
     return bind
 
 
-def _into(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
+def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
+    """`_folding` for a count, without a call for it."""
+    spec = view.spec
+    assert spec is not None
+    store: WindowStore[int] = at.context.store(spec.name)
+    update, failed = store.update, at.failed
+    result = results(at, view, store, as_it_is) if emits else None
+
+    def into(key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int) -> bool:
+        try:
+            entry = update(key, start_ms)
+        except Exception as error:
+            failed(error, key, value)
+            return False
+        if entry is None:
+            entry = forgotten(key, start_ms, end_ms)
+        old = entry.value or 0
+        entry.value = old + 1
+        if timestamp_ms > entry.timestamp_ms:
+            entry.timestamp_ms = timestamp_ms
+        if result is not None:
+            result(entry, old, entry.timestamp_ms)
+        return True
+
+    return into
+
+
+def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
     spec = view.spec
     assert spec is not None
     store = at.context.store(spec.name)

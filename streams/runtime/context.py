@@ -34,6 +34,7 @@ class TaskContext:
         "commit_asked",
         "dropped",
         "flushers",
+        "held",
         "late",
         "make_room",
         "message",
@@ -87,6 +88,7 @@ class TaskContext:
         self.shared: dict[str, Any] = {}
         self.punctuations = Punctuations(now_ms)
         self.flushers: list[Callable[[], None]] = []
+        self.held: dict[str, dict[Any, Any]] = {}
         self.starters: list[Callable[[], None]] = []
         self.closers: list[Callable[[], None]] = []
         self._stores = stores

@@ -67,6 +67,8 @@ class Context(Protocol):
     has it, if it says no other."""
     flushers: list[Callable[[], None]]
     """What to call before a commit, downstream first: steps that hold results back."""
+    held: dict[str, dict[Any, Any]]
+    """What the steps that write a store hold back of it until the commit, by its name."""
     starters: list[Callable[[], None]]
     """What to call when all steps are bound, downstream first."""
     closers: list[Callable[[], None]]

@@ -85,6 +85,7 @@ class BoundTask:
         """The partition of each; -1: left to the producer."""
         self.message: Any = None
         self.flushers: list[Callable[[], None]] = []
+        self.held: dict[str, dict[Any, Any]] = {}
         self.starters: list[Callable[[], None]] = []
         self.closers: list[Callable[[], None]] = []
         self.task_name = f"{number}_0"
