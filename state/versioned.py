@@ -202,6 +202,8 @@ class VersionedStore(OnDisk, Generic[V]):
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
         for key, value, timestamp_ms in entries:
+            if timestamp_ms < self._stream_time_ms - self._history_ms:
+                continue  # in the topic of a table, and dropped when it came from there
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)

@@ -111,7 +111,7 @@ class Planner:
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
         for sub in topology.subtopologies:
-            for store in (each for each in sub.stores if each.logged):
+            for store in (s for s in sub.stores if s.logged and s.source_topic is None):
                 changelog = topology.changelog(store.name)
                 wanted[changelog] = max(counts[topic] for topic in sub.sources)
                 settings[changelog] = changelog_settings(store)

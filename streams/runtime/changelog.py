@@ -108,6 +108,34 @@ def begin_at(
     return Begin(start, now_ms, reason)
 
 
+def begin_in_source(checkpoint: Checkpoint | None, source: Changelog) -> Begin:
+    """Where the store of a table goes on in the table's own topic, which ends at the committed
+    offset as far as the store is concerned: what is above is still to be processed.
+
+    A store that is where the offset is goes on, also where the topic has expired below it.
+    """
+    partition, start, end, topic_id, kept_ms, now_ms = source
+    if checkpoint is None:
+        return Begin(start, now_ms)
+    position, written_ms = checkpoint.position, checkpoint.written_ms
+    if checkpoint.topic_id != topic_id:
+        reason = f"{partition} was made again, or was not what the store was restored from"
+    elif position == end:
+        return Begin(position, written_ms)
+    elif position > end:
+        reason = f"it is at {position} of {partition}, and the committed offset is {end}"
+    elif position < start:
+        reason = f"it is at {position} and {partition} begins at {start}"
+    elif written_ms and is_over(now_ms - written_ms, kept_ms, _MARGIN):
+        reason = (
+            f"it was written {(now_ms - written_ms) // 1000} s ago, and {partition} keeps "
+            f"deletions for {(kept_ms or 0) // 1000} s (delete.retention.ms): some may be gone"
+        )
+    else:
+        return Begin(position, written_ms)
+    return Begin(start, now_ms, reason)
+
+
 def is_over(age_ms: int, kept_ms: int | None, margin: float = 0.0) -> bool:
     """Whether tombstones that are so old may be gone."""
     return kept_ms is not None and age_ms >= kept_ms * (1 - margin)

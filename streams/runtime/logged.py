@@ -1,4 +1,8 @@
-"""A store with its changelog: what a transaction has changed in it goes there first."""
+"""A store with its changelog: what a transaction has changed in it goes there first.
+
+Where the topic of a table takes the place of its store's changelog, what is in the store came from
+there: the store is where the task's offset of that topic is.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,10 @@ class LoggedStore:
     position: int
     disk: Disk | None = None
     """What is committed, for those who read from outside."""
+    from_source: bool = False
+    """`changelog` is the topic of the store's table, which others write: nothing is logged."""
+    committed: int = 0
+    """Of such a one: the committed offset there, which a restore goes up to."""
 
     def log_changes(self, producer: DataProducer, undelivered: list[str]) -> None:
         """Hand each dirty key to the changelog; `position` is known when all is delivered, or
@@ -37,6 +45,8 @@ class LoggedStore:
     def _produce(self, producer: DataProducer, undelivered: list[str]) -> None:
         topic, partition = self.changelog
         entries = self.store.drain()
+        if self.from_source:
+            return
         last = len(entries) - 1
         headers = self.store.changelog_headers
         for index, (key, value, timestamp_ms) in enumerate(entries):

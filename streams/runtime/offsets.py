@@ -143,7 +143,8 @@ def _time_of(step: str) -> str:
 
 
 def _logged(sub: Subtopology) -> list[str]:
-    return [spec.name for spec in sub.stores if spec.logged]
+    """Where a table's own topic takes the place of a changelog, the offset itself says it."""
+    return [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
 
 
 def _some(names: list[str]) -> str:

@@ -98,11 +98,14 @@ class Opener:
                 for spec in subtopology.stores:
                     store, disk = self._store(name, spec)
                     opened.callback(store.close)
-                    if not spec.logged:
+                    changelog = Partition(self._topology.changelog(spec.name), partition)
+                    from_source = spec.source_topic is not None
+                    if not spec.logged or (from_source and changelog not in partitions):
                         unlogged[spec.name] = store
                         continue
-                    changelog = Partition(self._topology.changelog(spec.name), partition)
-                    stores[spec.name] = LoggedStore(store, changelog, "", position=0, disk=disk)
+                    stores[spec.name] = LoggedStore(
+                        store, changelog, "", position=0, disk=disk, from_source=from_source
+                    )
             except DirectoryLocked as error:
                 self._waits(name, error)
                 return None
@@ -144,6 +147,10 @@ class Opener:
                 for step in task.timed_steps
             }
             begin = {p: positions[p] for p in task.partitions}
+            for logged in task.stores.values():
+                if logged.from_source:
+                    held = mine.get(logged.changelog)
+                    logged.committed = 0 if held is None else held.offset
             task.restore(begin, _required(task, mine), times, steps)
         return stable
 
@@ -193,6 +200,8 @@ def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Part
     for held in committed.values():
         metadata = decode_metadata(held.metadata)
         for store, logged in task.stores.items():
+            if logged.from_source:
+                continue
             position = metadata.position_of(store) or 0
             required[logged.changelog] = max(position, required.get(logged.changelog, 0))
     return required

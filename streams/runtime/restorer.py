@@ -31,7 +31,7 @@ from state.errors import Corrupt
 from state.store import Checkpoint
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Partition
-from streams.runtime.changelog import Changelog, begin_at, is_over, tombstones_ms
+from streams.runtime.changelog import Changelog, begin_at, begin_in_source, is_over, tombstones_ms
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.host import Event, Host, Spawned
 from streams.runtime.logged import LoggedStore
@@ -235,13 +235,17 @@ class Restorer(Generic[T]):
     def _set_out(self, job: Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
         """Whether the store is behind."""
         checkpoint = logged.store.checkpoint()
-        begin = begin_at(
-            logged.store.name,
-            checkpoint,
-            changelog,
-            required=job.task.required.get(logged.changelog, 0),
-            transactions=self._transactions,
-        )
+        if logged.from_source:
+            changelog = changelog._replace(end=min(changelog.end, logged.committed))
+            begin = begin_in_source(checkpoint, changelog)
+        else:
+            begin = begin_at(
+                logged.store.name,
+                checkpoint,
+                changelog,
+                required=job.task.required.get(logged.changelog, 0),
+                transactions=self._transactions,
+            )
         if begin.rebuilt is not None:
             self._empty(job, logged, begin.rebuilt)
         logged.topic_id, logged.position = changelog.topic_id, begin.position
@@ -288,6 +292,9 @@ class Restorer(Generic[T]):
 
     def _load(self, replay: Replay[T], messages: list[Any], position: int) -> None:
         logged, changelog = replay.logged, replay.changelog
+        if logged.from_source:  # others write it: what is not processed yet is not restored either
+            position = min(position, changelog.end)
+            messages = [m for m in messages if m.offset() < position and m.key() is not None]
         # All that was there when the end was asked is in it now: it is as good as of then.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
         self._reached()

@@ -318,12 +318,14 @@ class Task:
                 store.drain()
 
     def changelogs(self) -> list[Partition]:
-        return [logged.changelog for logged in self.stores.values()]
+        """Those that it writes."""
+        return [each.changelog for each in self.stores.values() if not each.from_source]
 
     def delivered(self, latest: Mapping[Partition, int]) -> None:
         """Positions from the changelogs' ends: for a producer that reports failures only."""
         for logged in self.stores.values():
-            logged.position = latest[logged.changelog]
+            if not logged.from_source:
+                logged.position = latest[logged.changelog]
 
     def advance(self, positions: Mapping[Partition, int]) -> None:
         """What is to be committed: the offset of the next record that waits here, else where the
@@ -334,6 +336,9 @@ class Task:
                 head = positions.get(partition)
             if head is not None:
                 self.positions[partition] = head
+        for logged in self.stores.values():
+            if logged.from_source:
+                logged.position = self.positions[logged.changelog]
 
     def offsets(self) -> list[tuple[Partition, Committed]]:
         """What to commit: every input partition, each with the positions of all stores. So the
@@ -342,7 +347,7 @@ class Task:
             raise unheard
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
-        stores = {name: logged.position for name, logged in self.stores.items()}
+        stores = {name: each.position for name, each in self.stores.items() if not each.from_source}
         times = self.records.times(self.context.stream_time_ms)
         steps = {step: time.ms for step, time in self.context.step_times.items()}
         return [

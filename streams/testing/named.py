@@ -39,7 +39,7 @@ class Named:
             )
             for sub in topology.subtopologies
             for spec in sub.stores
-            if spec.logged
+            if spec.logged and spec.source_topic is None
         }
 
     def piped(self, topic: str) -> Serdes:

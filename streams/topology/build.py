@@ -75,7 +75,10 @@ class Topology:
         return frozenset(s.topic for s in sinks if s.internal and isinstance(s.topic, str))
 
     def changelog(self, store: str) -> str:
-        """The changelog topic of a store."""
+        """The topic that a store is restored from: its changelog, or the table's own topic."""
+        for spec in (each for sub in self.subtopologies for each in sub.stores):
+            if spec.name == store and spec.source_topic is not None:
+                return spec.source_topic
         return changelog(self.application_id, store)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:

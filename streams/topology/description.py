@@ -225,6 +225,7 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
         logged=spec.logged,
         caching=spec.caching,
         changelog=topology.changelog(spec.name) if spec.logged else None,
+        source_is_changelog=spec.source_topic is not None,
         topic_settings=dict(spec.topic_settings),
         retention_ms=spec.retention_ms,
         window_size_ms=spec.window_size_ms,

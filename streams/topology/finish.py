@@ -23,8 +23,10 @@ from streams.topology.nodes import (
 from streams.topology.null_keys import before_joins_without_key
 from streams.topology.optimize import (
     MERGE_REPARTITION_TOPICS,
+    REUSE_SOURCE_TOPICS,
     SINGLE_STORE_SELF_JOIN,
     merge_repartition_topics,
+    reuse_source_topics,
 )
 from streams.topology.stream_join import StreamJoinNode, join_steps
 
@@ -34,7 +36,9 @@ B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
 def finished(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Graph:
     """`graph` with each RepartitionNode as a filter, a sink and a source, each StreamJoinNode as
     the steps of its two sides, and every serde bound to the topic that it reads or writes: a
-    store's to its changelog, if it has one or not."""
+    store's to its changelog, if it has one or not, or to the topic that takes its place."""
+    if REUSE_SOURCE_TOPICS in optimizations:
+        graph = reuse_source_topics(graph)
     if MERGE_REPARTITION_TOPICS in optimizations:
         graph = merge_repartition_topics(graph)
     if SINGLE_STORE_SELF_JOIN in optimizations:
@@ -59,7 +63,7 @@ def changelog(application_id: str, store: str) -> str:
 
 def on_changelog(application_id: str, spec: StoreSpec) -> StoreSpec:
     """A store with its serdes bound: for steps that use them beside the store."""
-    return _on(changelog(application_id, spec.name), spec)
+    return _on(spec.source_topic or changelog(application_id, spec.name), spec)
 
 
 def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:

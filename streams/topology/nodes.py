@@ -192,6 +192,8 @@ class StoreSpec:
     persistent: bool = True
     caching: bool = True
     logged: bool = True
+    source_topic: str | None = None
+    """The topic that holds the same rows, and takes the place of a changelog."""
     topic_settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the changelog topic, over those that the kind has."""
     retention_ms: int | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams.topology.nodes import Graph, Node, ProcessorNode, RepartitionNode
+from streams.topology.nodes import Graph, Node, ProcessorNode, RepartitionNode, SourceNode
 
 MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
 REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
@@ -33,6 +33,24 @@ def optimizations(setting: str) -> frozenset[str]:
     if unknown := sorted(names - ALL):
         raise ValueError(f"{', '.join(unknown)!r} is none of none, all, {', '.join(sorted(ALL))}")
     return names
+
+
+def reuse_source_topics(graph: Graph) -> Graph:
+    """The store of a table that is read from a topic is restored from that topic: it has the same
+    rows, and a changelog would be a copy of it.
+
+    A store that forgets rows by itself (`ttl=`) keeps its changelog, which says which. Source:
+    TableSourceNode.
+    """
+    stores = dict(graph.stores)
+    for node in graph.nodes:
+        if isinstance(node, ProcessorNode) and node.kind == "KTABLE-SOURCE":
+            (source,) = node.parents
+            assert isinstance(source, SourceNode)
+            for name in node.stores:
+                if stores[name].ttl_ms is None:
+                    stores[name] = replace(stores[name], source_topic=source.topic, logged=True)
+    return replace(graph, stores=stores)
 
 
 def merge_repartition_topics(graph: Graph) -> Graph:

@@ -1,0 +1,214 @@
+"""A table's own topic in a changelog's place: the store is where the committed offset is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal
+
+import pytest
+
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+from state.versioned import VersionedStore
+from streams import App, Store, TopologyTestDriver, serdes
+from streams.positions import Partition
+from streams.runtime.changelog import Begin, Changelog, begin_in_source
+from streams.runtime.commit import Step
+from streams.runtime.logged import LoggedStore
+from streams.runtime.stores import open_store
+from streams.topology.nodes import StoreKind, StoreSpec
+from tests.unit.streams.runtime.test_restorer import CHANGELOG, Restoring, checkpoint, held
+
+TEXT: Any = {"key": serdes.string, "value": serdes.string}
+DAY_MS = 86_400_000
+NOW_MS = 100 * DAY_MS
+ROWS = Partition("rows", 0)
+
+
+def begin(position: int | None, *, end: int = 20, topic_id: str = "id", age_ms: int = 5) -> Begin:
+    """The committed offset is `end`; the topic begins at 10 and keeps deletions for a day."""
+    found = None if position is None else Checkpoint(position, "id", NOW_MS - age_ms)
+    return begin_in_source(found, Changelog(ROWS, 10, end, topic_id, DAY_MS, NOW_MS))
+
+
+def test_a_store_goes_on_from_where_it_is_and_a_new_one_from_the_start() -> None:
+    assert begin(15) == Begin(15, NOW_MS - 5)
+    assert begin(None) == Begin(10, NOW_MS)
+
+
+@pytest.mark.parametrize("end", [5, 10, 20])
+def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired(end: int) -> None:
+    assert begin(end, end=end, age_ms=9 * DAY_MS) == Begin(end, NOW_MS - 9 * DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"position": 21}, "it is at 21 of rows[0], and the committed offset is 20"),
+        ({"position": 9}, "it is at 9 and rows[0] begins at 10"),
+        ({"position": 15, "topic_id": "other"}, "was made again, or was not what the store was"),
+        ({"position": 15, "age_ms": DAY_MS}, "keeps deletions for 86400 s"),
+    ],
+)
+def test_a_store_that_could_lie_is_rebuilt(given: dict[str, Any], why: str) -> None:
+    found = begin(**given)
+    assert found.position == 10
+    assert why in (found.rebuilt or "")
+
+
+def from_source(world: Restoring, committed: int, **has: Any) -> LoggedStore:
+    logged = world.store(**has)
+    logged.from_source, logged.committed = True, committed
+    return logged
+
+
+@pytest.mark.parametrize("batch", [1, 2, 10_000])
+def test_what_is_not_committed_yet_is_not_restored(batch: int) -> None:
+    world = Restoring(batch=batch)
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("a", None), ("a", "3"), ("b", "4"))
+    logged = from_source(world, committed=3)
+    world.restore(logged)
+    assert (held(logged), logged.position, checkpoint(logged)[0]) == ({"b": "2"}, 3, 3)
+
+
+def test_beside_a_store_with_a_changelog_each_gets_to_its_own_end() -> None:
+    world = Restoring()
+    other = Partition("a-d-changelog", 0)
+    world.kafka.load(CHANGELOG, *(("a", str(n)) for n in range(9)))
+    world.kafka.load(other, *(("a", str(n)) for n in range(9)))
+    source, logged = from_source(world, committed=4), world.store(changelog=other)
+    world.restore(source, logged)
+    assert (held(source), held(logged)) == ({"a": "3"}, {"a": "8"})
+
+
+def test_without_a_committed_offset_nothing_is_restored_and_what_is_there_goes() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = from_source(world, committed=0, held={"a": "1"}, position=1)
+    assert world.restore(logged) == 0
+    assert held(logged) == {}
+
+
+def test_records_without_a_key_are_passed_over_as_the_table_does() -> None:
+    app = restored_table(Store.in_memory("rows"))
+    with TopologyTestDriver(app, stores="memory") as driver:
+        driver.topic("rows").pipe_many([("a", "1"), (None, "2"), ("b", "3")])
+        driver.crash()
+        driver.restart()
+        assert dict(driver.store("rows").all()) == {"a": "1", "b": "3"}
+
+
+def test_a_store_on_disk_is_where_its_table_is_and_a_restart_reads_nothing_again() -> None:
+    with TopologyTestDriver(restored_table(Store.persistent("rows"))) as driver:
+        driver.topic("rows").pipe_many([("a", "1"), ("b", "2")])
+        driver.crash()
+        driver.restart()
+        assert driver.store("rows").get("b") == "2"
+        assert driver.metrics()["restored_records"] == 0
+
+
+def test_a_task_that_reads_no_partition_of_the_tables_topic_restores_nothing() -> None:
+    app = App("a", topology_optimization="all")
+    rows = app.table("rows", **TEXT, store="rows").to_stream()
+    rows.merge(app.stream("more", **TEXT)).to("out")
+    with TopologyTestDriver(app, partitions={"more": 2}, stores="memory") as driver:
+        driver.topic("rows").pipe("a", "1")
+        for key in "abcd":
+            driver.topic("more").pipe(key, "2")
+        driver.crash()
+        driver.restart()
+        assert driver.store("rows").get("a") == "1"
+        assert len(driver.topic("out").read_all()) == 5
+
+
+def restored_table(store: Store) -> App:
+    app = App("a", topology_optimization="reuse.ktable.source.topics")
+    rows = app.table("rows", **TEXT, store=store)
+    counts = rows.group_by(lambda key, value: (value, key), **TEXT).count(store="counts")
+    counts.to_stream().to("out")
+    return app
+
+
+FED = [("a", "x"), ("b", "x"), ("a", "y"), ("c", "y"), ("b", None), ("a", "x"), ("c", "x")]
+
+
+STEPS = [step for step in Step if step is not Step.RESTORING]
+
+
+@pytest.mark.parametrize(
+    ("stores", "step"), [*(("memory", step) for step in STEPS), ("declared", Step.COMMITTED)]
+)
+def test_after_a_crash_at_any_step_old_values_are_what_they_were(
+    stores: Literal["memory", "declared"], step: Step
+) -> None:
+    """Counts by value are right only if every old value is taken out once."""
+    rows: dict[str, str | None] = {}
+    app = restored_table(Store.persistent("rows"))
+    with TopologyTestDriver(app, partitions={"rows": 2}, seed=1, stores=stores) as driver:
+        for number, (key, value) in enumerate(FED):
+            if number == 3:
+                driver.crash(at=step)
+            driver.topic("rows").pipe(key, value)
+            rows[key] = value
+            if not driver.is_running:
+                driver.topic("rows").pipe("d", "late")  # lies there while the store is restored
+                rows["d"] = "late"
+                driver.restart()
+        if driver.is_running:
+            driver.crash()
+            driver.restart()
+        found = {value: driver.store("counts").get(value) or 0 for value in ("x", "y", "late")}
+        expected = Counter(value for value in rows.values() if value is not None)
+        assert found == {value: expected[value] for value in ("x", "y", "late")}
+        assert {key: driver.store("rows").get(key) for key in rows} == rows
+        assert "a-rows-changelog" not in driver.topics
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_at_least_once_the_store_has_what_was_committed(step: Step) -> None:
+    app = App("a", topology_optimization="all", processing_guarantee="at_least_once")
+    app.table("rows", **TEXT, store="rows").to_stream().to("out")
+    with TopologyTestDriver(app, stores="memory") as driver:
+        driver.topic("rows").pipe_many([("a", "1"), ("b", "1")])
+        driver.crash(at=step)
+        driver.topic("rows").pipe("a", "2")
+        if not driver.is_running:
+            driver.restart()
+        driver.topic("rows").pipe("b", None)
+        assert [driver.store("rows").get(key) for key in "ab"] == ["2", None]
+
+
+def test_without_the_optimisation_the_store_has_a_changelog_of_its_own() -> None:
+    app = App("a")
+    app.table("rows", **TEXT, store="rows")
+    assert app.topology().changelog("rows") == "a-rows-changelog"
+    (store,) = app.topology().subtopologies[0].stores
+    assert store.source_topic is None
+
+
+def test_a_table_of_a_stream_and_a_store_that_forgets_by_itself_keep_their_changelogs() -> None:
+    app = App("a", topology_optimization="all")
+    app.stream("lines", **TEXT).to_table(store="of-stream")
+    app.table("rows", **TEXT, store=Store.persistent("forgets", ttl=1_000))
+    app.table("more", **TEXT, store=Store.versioned("versions", history=1_000))
+    topology = app.topology()
+    assert [topology.changelog(name) for name in ("of-stream", "forgets", "versions")] == [
+        "a-of-stream-changelog",
+        "a-forgets-changelog",
+        "more",
+    ]
+
+
+def test_a_version_that_was_dropped_as_too_old_is_dropped_in_a_restore_too() -> None:
+    spec = StoreSpec(name="v", **TEXT, kind=StoreKind.VERSIONED, history_ms=10)
+    put, restored = (open_store(spec, MemoryDisk()) for _ in range(2))
+    assert isinstance(put, VersionedStore)
+    assert isinstance(restored, VersionedStore)
+    records = [("a", "1", 5), ("b", "2", 30), ("c", "late", 9), ("a", "3", 25)]
+    for key, value, timestamp_ms in records:
+        put.put(key, value, timestamp_ms)
+    entries = [(key.encode(), value.encode(), time_ms) for key, value, time_ms in records]
+    restored.replay(entries, Checkpoint(4, "id"))
+    for key in "abc":
+        assert restored.get(key) == put.get(key)
+    assert restored.get("c") is None
