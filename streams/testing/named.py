@@ -9,6 +9,9 @@ from streams.topology.nodes import StoreKind
 
 _RAW = Serdes(serdes.bytes, serdes.bytes)
 
+_PLAIN = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
+"""The kinds whose changelogs have the user's own keys; those of others have a time in them too."""
+
 
 class Named:
     """What a topology says of each topic."""
@@ -33,8 +36,7 @@ class Named:
             self.sources[table.topic] = Serdes(table.store.key, table.store.value)
         self.changelogs = {
             topology.changelog(spec.name): Serdes(
-                # Of the other kinds a key in the changelog is more than the user's key.
-                spec.key if spec.kind is StoreKind.KEY_VALUE else serdes.bytes,
+                spec.key if spec.kind in _PLAIN else serdes.bytes,
                 spec.value,
             )
             for sub in topology.subtopologies

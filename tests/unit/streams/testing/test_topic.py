@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, Record, SerdeError, TopologyTestDriver, serdes
+from streams import App, Record, SerdeError, Store, TopologyTestDriver, serdes, windows
 from streams.errors import ConfigError
 from streams.testing import DriverTopic
 from tests.unit.streams.testing.apps import counting, upper, word_count
@@ -125,3 +125,16 @@ def test_keys_that_no_dictionary_takes_are_named() -> None:
         driver.topic("in").pipe({"a": 1}, "v")
         with pytest.raises(TypeError, match=r"'out' as a table: key \{'a': 1\}.*read_all"):
             driver.topic("out").read_table()
+
+
+def test_changelogs_are_read_with_the_serdes_of_their_stores() -> None:
+    app = App("kept")
+    prices = Store.versioned("prices", history=100)
+    app.table("in", key=serdes.string, value=serdes.int64, store=prices)
+    stream = app.stream("seen", key=serdes.string, value=serdes.string)
+    stream.group_by_key().windowed_by(windows.tumbling(10, grace=0)).count(store="c")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", 7)
+        driver.topic("seen").pipe("k", "x")
+        assert driver.topic("kept-prices-changelog").read_pairs() == [("k", 7)]
+        assert driver.topic("kept-c-changelog").read_values() == [1]
