@@ -17,6 +17,7 @@ from streams.dsl.materialized import Store
 from streams.dsl.routing import same_application
 from streams.durations import Duration, duration_ms
 from streams.errors import TopologyError
+from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoin
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
@@ -55,6 +56,7 @@ class StreamJoin:
     """Of the result."""
     store: str | Store | None = None
     other_store: str | Store | None = None
+    on_late: OnLate | None = None
 
 
 def join_streams(
@@ -69,6 +71,8 @@ def join_streams(
     step = asked.name or names.this_join
     same_application(step, stream, other)
     callable_for(step, joiner, ("key", *JOINED) if asked.with_key else JOINED)
+    if asked.on_late is not None:
+        callable_for(step, asked.on_late, ("late",), returns=False)
     window = join_window(asked, step)
     key = known(asked.key or stream._key or other._key, "key", step)
     value = known_value(asked.this_value or stream._value, "this_value", step)
@@ -105,6 +109,7 @@ def join_streams(
         value=value,
         other_value=other_value,
         outer=outer,
+        on_late=asked.on_late,
     )
     graph.add(node)
     return type(stream)(builder, node, key, asked.value)

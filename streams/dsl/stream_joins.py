@@ -12,6 +12,7 @@ from streams.dsl.stream_table_joins import join_with_global_table, join_with_tab
 from streams.dsl.table import Table
 from streams.durations import Duration
 from streams.errors import TopologyError
+from streams.operators.lateness import LateRecord
 from streams.serdes import Serde
 from streams.topology.joined_view import JoinKind
 
@@ -46,6 +47,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -66,6 +68,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
     @overload
@@ -159,6 +162,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -180,6 +184,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
     @overload
@@ -264,6 +269,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
     ) -> Stream[K, R]: ...
@@ -285,6 +291,7 @@ class StreamJoins(Generic[K, V]):
         other_value: Serde[V2] | None = None,
         store: str | Store | None = None,
         other_store: str | Store | None = None,
+        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
     ) -> Stream[K, R]: ...
     def outer_join(
@@ -340,7 +347,7 @@ def _joined(
 
 
 _OF_INNER = {"within", "before", "after", "grace", "key", "this_value", "value", "other_value",
-             "store", "other_store"}  # fmt: skip
+             "store", "other_store", "on_late"}  # fmt: skip
 _OF_STREAMS = {
     JoinKind.INNER: _OF_INNER,
     JoinKind.LEFT: _OF_INNER | {"emit_interval"},

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.window import WindowStore
+from streams.operators.lateness import OnLate, lateness
 from streams.topology.nodes import Binding, Emit, Operator
 
 Joiner = Callable[[Any, Any, Any], Any]
@@ -41,13 +42,14 @@ class JoinWindow:
         return JoinWindow(before_ms=self.after_ms, after_ms=self.before_ms, grace_ms=self.grace_ms)
 
 
-def remember(store_name: str) -> Operator:
-    """A record goes to the join first, and then into its stream's store."""
+def remember(store_name: str, on_late: OnLate | None = None) -> Operator:
+    """A record goes to the join first, and then into its stream's store, unless it is too late."""
 
     def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
-        store: WindowStore[Any] = context.store(store_name)
+        downstream, failed = at.downstream, at.failed
+        store: WindowStore[Any] = at.context.store(store_name)
         put = store.put
+        late = lateness(at, on_late)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             downstream(key, value, timestamp_ms)
@@ -59,7 +61,7 @@ def remember(store_name: str) -> Operator:
                 failed(error, key, value)
                 return
             if not kept:
-                context.dropped += 1
+                late(key, value, timestamp_ms, store.stream_time_ms, None, None)
 
         return process
 

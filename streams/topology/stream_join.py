@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoin, outer_join_side
 from streams.operators.stream_join import (
     Joiner,
@@ -41,6 +42,7 @@ class StreamJoinNode(Node):
     other_value: Serde[object]
     outer: OuterJoin | None = None
     """Of a left or an outer join."""
+    on_late: OnLate | None = None
     single_store: bool = False
     """The two streams are one, which is kept once."""
 
@@ -72,6 +74,7 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
         return joiner(key, other, value)
 
     this, other = node.this_store, node.other_store
+    other_late = None if left is right else node.on_late  # it has been told
     shared = (node.outer.store,) if node.outer else ()
     if node.outer is None:
         this_side = join_side(other, node.window, joiner)
@@ -83,9 +86,11 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
         other_side = outer_join_side(
             node.outer, is_left=False, this_store=other, other_store=this, value=node.other_value
         )
-    this_windowed = _step(names.this_windowed, "KSTREAM-WINDOWED", (left,), remember(this), this)
+    this_windowed = _step(
+        names.this_windowed, "KSTREAM-WINDOWED", (left,), remember(this, node.on_late), this
+    )
     other_windowed = _step(
-        names.other_windowed, "KSTREAM-WINDOWED", (right,), remember(other), other
+        names.other_windowed, "KSTREAM-WINDOWED", (right,), remember(other, other_late), other
     )
     outer = node.outer
     kind = "KSTREAM-OUTERTHIS" if outer and outer.both else "KSTREAM-JOINTHIS"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, Store, TopologyError, serdes
+from streams import App, LateRecord, Store, TopologyError, serdes
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
@@ -100,9 +100,32 @@ def test_a_record_that_comes_too_late_meets_what_is_there_and_is_not_kept() -> N
     task.pipe("k", "b", 79, topic="right")
     task.pipe("k", "late", 80, topic="left")
     assert results(task) == [("late+b", 80)]
-    assert task.dropped == 1
+    assert (task.dropped, task.late) == (1, 1)
     task.pipe("k", "c", 80, topic="right")
     assert results(task) == []
+
+
+def test_a_record_that_comes_too_late_is_shown() -> None:
+    seen: list[LateRecord[str, str]] = []
+    task = joined(on_late=seen.append, name="j")
+    task.pipe("k", "new", 100, topic="left")
+    task.pipe("k", "late", 80, topic="left")
+    [late] = seen
+    assert (late.step, late.key, late.value, late.timestamp_ms) == (
+        "j-this-windowed", "k", "late", 80
+    )  # fmt: skip
+    assert (late.topic, late.stream_time_ms, late.window_start_ms) == ("left", 100, None)
+
+
+def test_a_late_record_of_a_stream_joined_with_itself_is_shown_once() -> None:
+    seen: list[Any] = []
+    app = App("a")
+    stream = app.stream("left", **BOTH)
+    stream.join(stream, pair, within=10, on_late=seen.append)
+    task = BoundTask(app)
+    task.pipe("k", "new", 100)
+    task.pipe("k", "late", 80)
+    assert len(seen) == 1
 
 
 def test_a_joiner_may_be_handed_the_key() -> None:
