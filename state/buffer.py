@@ -9,8 +9,7 @@ keys that `drain` serialises; a rollback puts back what was before, and makes th
 is dropped where the disk moves on its own (replay, clear) and read again at the next use.
 
 The disk and the changelog have the same: the key, and the change (`state.buffered`) with its time
-(int64) behind it. A key that has left is a tombstone. Every entry of the changelog is written at
-the buffer's stream time, so that a restore finds that too. Where the time is part of the key
+(int64) behind it. A key that has left is a tombstone. Where the time is part of the key
 (`time_of`), as in RocksDBTimeOrderedKeyValueBuffer, a 0 stands in its place.
 Source: InMemoryTimeOrderedKeyValueChangeBuffer, BufferKey (order by time, then by key).
 """
@@ -48,7 +47,6 @@ class BufferStore(OnDisk):
     changelog_headers: Headers | None = (("v", b"\x03"),)
     """Of every change in the changelog: the version of its bytes."""
 
-    _stream_time_ms: int
     _before: dict[bytes, tuple[Buffered, int] | None]
     """What was buffered of each key that the transaction has touched."""
     _drained: list[ChangelogEntry] | None
@@ -69,11 +67,12 @@ class BufferStore(OnDisk):
         self._time_of = time_of
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.share()
-        checkpoint = checkpoint_in(disk, self._layout, name)
-        self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
+        checkpoint_in(disk, self._layout, name)
         self._changes: dict[bytes, tuple[Buffered, int]] | None = None
         """Each key's change and time; None: not read from the disk yet."""
         self._heap: list[Place] = []
+        self._written_ms = 0
+        """The largest timestamp of a change: that of what is written to the changelog."""
         self._size_bytes = 0
         self._begin()
 
@@ -96,7 +95,7 @@ class BufferStore(OnDisk):
             self._size_bytes += change.size_bytes - replaced.size_bytes
             changes[key] = change, time_ms
         self._written += _ENTRY_BYTES + change.size_bytes
-        self._stream_time_ms = max(self._stream_time_ms, origin.timestamp_ms)
+        self._written_ms = max(self._written_ms, origin.timestamp_ms)
 
     @property
     def first_ms(self) -> int:
@@ -145,12 +144,6 @@ class BufferStore(OnDisk):
         return self._size_bytes
 
     @property
-    def stream_time_ms(self) -> int:
-        """The largest timestamp of a change that was put; -1: none yet. After a restore from a
-        changelog that Kafka Streams wrote it may be later: its entries have the wall clock's."""
-        return self._stream_time_ms
-
-    @property
     def uncommitted_bytes(self) -> int:
         """About how much memory the running transaction's writes take."""
         return self._written
@@ -160,7 +153,7 @@ class BufferStore(OnDisk):
         outcome. One that came and went is a tombstone too, as in Kafka Streams."""
         if self._drained is None:
             changes = self._changes or {}
-            time_ms = max(self._stream_time_ms, 0)
+            time_ms = self._written_ms
             self._drained = [(key, self._stored(changes.get(key)), time_ms) for key in self._before]
         return self._drained
 
@@ -171,7 +164,6 @@ class BufferStore(OnDisk):
         if self._drained:
             written = {key: value for key, value, _ in self._drained}
             self._disk.write(written, self._noted(checkpoint))
-        self._committed_stream_time_ms = self._stream_time_ms
         self._begin()
 
     def rollback(self) -> None:
@@ -188,10 +180,7 @@ class BufferStore(OnDisk):
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
-        entries = list(entries)
-        self._stream_time_ms = max((self._stream_time_ms, *(time_ms for *_, time_ms in entries)))
         self._disk.load(((key, value) for key, value, _ in entries), self._noted(checkpoint))
-        self._committed_stream_time_ms = self._stream_time_ms
         self._changes = None
 
     def clear(self) -> None:
@@ -203,7 +192,6 @@ class BufferStore(OnDisk):
         self._before = {}
         self._drained = None
         self._written = 0
-        self._stream_time_ms = self._committed_stream_time_ms
 
     def _writable(self) -> dict[bytes, tuple[Buffered, int]]:
         if self._drained is not None:
@@ -235,4 +223,4 @@ class BufferStore(OnDisk):
         return encoded(change) + pack_time(time_ms if self._time_of is None else 0)
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
-        return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)
+        return replace(checkpoint, layout=self._layout)

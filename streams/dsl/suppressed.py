@@ -143,6 +143,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
         name=step,
         stores=[spec.name],
         updates=True,
+        keeps_time=True,
     )
     return replace(table, _node=node, _view=SuppressedView(parent, spec))
 

@@ -85,11 +85,9 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
         wait_ms, until_window_ends = waiting.wait_ms, waiting.until_window_ends
         let_first_go = _letting_go(at, spec, waiting)
         keep_within = _limit(at, buffer, waiting, let_first_go)
-        # The buffer's time may come from a changelog that Kafka Streams wrote, by the wall clock.
-        time_ms = min(buffer.stream_time_ms, context.stream_time_ms)
+        time = context.step_time(at.step)
 
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-            nonlocal time_ms
             try:
                 key_bytes = encode_key(key)
                 old_bytes = None if old is None else encode(old)
@@ -97,13 +95,13 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
             except Exception as error:
                 failed(error, key, new)
                 return
-            if timestamp_ms > time_ms:
-                time_ms = timestamp_ms
+            if timestamp_ms > time.ms:
+                time.ms = timestamp_ms
             message = context.message
             leaves_ms = key.end_ms if until_window_ends else timestamp_ms
             origin = origin_of(message, timestamp_ms)
             buffer.put(key_bytes, leaves_ms, old_bytes, new_bytes, origin)
-            while buffer.first_ms <= time_ms - wait_ms:
+            while buffer.first_ms <= time.ms - wait_ms:
                 let_first_go()
             keep_within()
             context.message = message

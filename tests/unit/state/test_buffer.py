@@ -45,7 +45,7 @@ def test_a_key_that_waits_keeps_its_place_and_its_prior_value() -> None:
     buffer.put(b"b", 2, None, b"1", at(2))
     buffer.put(b"a", 9, b"1", b"2", at(9))
     assert buffer.first() == (b"a", Buffered(b"0", b"1", b"2", at(9)))
-    assert (buffer.records, buffer.stream_time_ms) == (2, 9)
+    assert buffer.records == 2
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,6 @@ def test_the_changelog_has_kafka_streams_bytes() -> None:
     restored.replay(entries, Checkpoint(2, "t"))
     assert restored.first() == (b"a", Buffered(None, b"2", None, origin(7, 3)))
     assert order(restored) == [b"a", b"b"]
-    assert restored.stream_time_ms == 20
 
 
 def test_where_keys_have_their_time_in_them_it_is_not_written_again() -> None:
@@ -141,12 +140,10 @@ class Model:
     def __init__(self) -> None:
         self.now: dict[bytes, tuple[int, bytes, bytes | None]] = {}
         self.committed = dict(self.now)
-        self.time_ms = self.committed_ms = -1
 
     def put(self, key: bytes, time_ms: int, value: bytes) -> None:
         place, _, prior = self.now.get(key, (time_ms, b"", value + b" before"))
         self.now[key] = place, value, prior
-        self.time_ms = max(self.time_ms, time_ms)
 
     def remove_first(self) -> None:
         del self.now[min(self.now, key=lambda key: (self.now[key][0], key))]
@@ -185,11 +182,11 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
             position = 0 if checkpoint is None else checkpoint.position
             buffer.replay(changelog[position:], Checkpoint(len(changelog), "t"))
             buffer.caught_up()
-        model.committed, model.committed_ms = dict(model.now), model.time_ms
+        model.committed = dict(model.now)
 
     def rollback() -> None:
         buffer.rollback()
-        model.now, model.time_ms = dict(model.committed), model.committed_ms
+        model.now = dict(model.committed)
 
     for step in range(150):
         match random.choices(("put", "leave", "commit", "rollback", "crash"), (9, 5, 2, 1, 1))[0]:
@@ -208,12 +205,10 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
             case "crash":
                 commit(stored=False)
         assert buffer.records == len(model.now), f"{seed=} {step=}"
-        assert buffer.stream_time_ms == model.time_ms, f"{seed=} {step=}"
     commit(stored=True)
     restored = BufferStore("b", MemoryDisk())
     restored.replay(changelog, Checkpoint(len(changelog), "t"))
     assert seen(restored) == seen(buffer) == model.now, f"{seed=}"
-    assert restored.stream_time_ms == model.time_ms
     buffer.clear()
-    assert (buffer.records, buffer.stream_time_ms, buffer.checkpoint()) == (0, -1, None)
+    assert (buffer.records, buffer.checkpoint()) == (0, None)
     buffer.close()
