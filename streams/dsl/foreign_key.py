@@ -52,14 +52,8 @@ def join_by_foreign_key(
     callable_for(step, foreign_key, KEY_VALUE)
     callable_for(step, joiner, ("value", "other_value"))
     join = _Join(left_table, right_table, step, name)
-    answers = join.ask(foreign_key, left=left)
-    resolver = join.step(
-        "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR",
-        "subscription-response-resolver",
-        answers,
-        resolve(left_table._view, joiner, join.serdes, left=left),
-        stores=left_table._view.read_from(),
-    )
+    resolver = join.resolver(joiner, foreign_key, left=left)
+    join.ask(foreign_key, resolver, left=left)
     result = None if name is None else f"{name}-result"
     key = left_table._key
     return table_of(join.builder, f"{_KIND}-OUTPUT", resolver, key, value, store, result)
@@ -74,7 +68,8 @@ class _Join:
         self.builder = left._builder
         self._left, self._right, self._name = left, right, name
         self._asking = self._base("SUBSCRIPTION-REGISTRATION", "subscription-registration")
-        key, row = known(left._key, "key", step), known(left._value, "value", step)
+        self._row_key = key = known(left._key, "key", step)
+        row = known(left._value, "value", step)
         self._other_key = known(right._key, "key", f"{step} (the other table)")
         self._other_value = known(right._value, "value", f"{step} (the other table)")
         # What is hashed and what stands inside of other bytes have topics that only serdes know.
@@ -86,9 +81,35 @@ class _Join:
         )
         left._view.send_old()
         right._view.send_old()
+        graph = self.builder.graph
+        self._sink = graph.name("KTABLE-SINK", name and f"{name}-subscription-registration-sink")
+        self._answers = answer(self._other_value)
+        base = self._base("SUBSCRIPTION-RESPONSE", "subscription-response")
+        self._answering = f"{self.builder.application_id}-{base}-topic"
 
-    def ask(self, foreign_key: Callable[[Any, Any], Any], *, left: bool) -> Node:
-        """All that comes before the answers are back: they are read by the step returned."""
+    def resolver(
+        self,
+        joiner: Callable[[Any, Any], Any],
+        foreign_key: Callable[[Any, Any], Any],
+        *,
+        left: bool,
+    ) -> ProcessorNode:
+        """The end of the way: answers become rows of the result."""
+        answered = self._read(self._answering, "response", self._row_key, self._answers)
+        self.builder.graph.copartitioned.append((self._left._node, answered))
+        view, asking = self._left._view, None if left else self._sink
+        return self.step(
+            "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR",
+            "subscription-response-resolver",
+            answered,
+            resolve(view, joiner, foreign_key, self.serdes, left=left, asking=asking),
+            stores=view.read_from(),
+        )
+
+    def ask(
+        self, foreign_key: Callable[[Any, Any], Any], resolver: ProcessorNode, *, left: bool
+    ) -> None:
+        """The way to the other table and back to the topic of answers."""
         asks = subscription(self.serdes.key)
         sender = self.step(
             "SUBSCRIPTION-REGISTRATION",
@@ -96,8 +117,15 @@ class _Join:
             self._left._node,
             subscribe(self._left._view, foreign_key, self.serdes, left=left),
         )
-        topic = f"{self._asking}-topic"
-        asked = self._through(topic, "registration", (sender,), self._other_key, asks)
+        topic = f"{self.builder.application_id}-{self._asking}-topic"
+        self._write(
+            self._sink,
+            (sender,) if left else (sender, resolver),
+            topic,
+            self._other_key,
+            asks,
+        )
+        asked = self._read(topic, "registration", self._other_key, asks)
         self.builder.graph.copartitioned.append((self._right._node, asked))
         spec = StoreSpec(
             name=self._base("SUBSCRIPTION-STATE-STORE", "subscription-store"),
@@ -127,13 +155,15 @@ class _Join:
             tell(self._right._view, spec.name, self.serdes),
             stores=[spec.name],
         )
-        topic = f"{self._base('SUBSCRIPTION-RESPONSE', 'subscription-response')}-topic"
-        key = known(self._left._key, "key", topic)
-        answered = self._through(
-            topic, "response", (finder, teller), key, answer(self._other_value), _row_partition
+        sink = self._name and f"{self._name}-subscription-response-sink"
+        self._write(
+            self.builder.graph.name("KTABLE-SINK", sink),
+            (finder, teller),
+            self._answering,
+            self._row_key,
+            self._answers,
+            _row_partition,
         )
-        self.builder.graph.copartitioned.append((self._left._node, answered))
-        return answered
 
     def step(
         self,
@@ -152,35 +182,32 @@ class _Join:
         given = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.graph.name(f"{_KIND}-{kind}", given)
 
-    def _through(
+    def _write(
         self,
-        topic: str,
-        what: str,
+        name: str,
         parents: tuple[Node, ...],
+        topic: str,
         key: Serde[Any],
         value: Serde[Any],
         partitioner: Callable[[Any, Any, int], int | None] | None = None,
-    ) -> SourceNode:
-        """The records of `parents` through an internal topic."""
-        graph, base = self.builder.graph, f"{self._name}-subscription-{what}"
-        whole = f"{self.builder.application_id}-{topic}"
-        sink = SinkNode(
-            name=graph.name("KTABLE-SINK", None if self._name is None else f"{base}-sink"),
-            parents=parents,
-            topic=whole,
-            key=key,
-            value=value,
-            internal=True,
-            partitioner=partitioner,
+    ) -> None:
+        self.builder.graph.add(
+            SinkNode(
+                name=name,
+                parents=parents,
+                topic=topic,
+                key=key,
+                value=value,
+                internal=True,
+                partitioner=partitioner,
+            )
         )
-        graph.add(sink)
-        source = SourceNode(
-            name=graph.name("KTABLE-SOURCE", None if self._name is None else f"{base}-source"),
-            topic=whole,
-            key=key,
-            value=value,
-            internal=True,
-        )
+
+    def _read(self, topic: str, what: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+        graph = self.builder.graph
+        given = None if self._name is None else f"{self._name}-subscription-{what}-source"
+        name = graph.name("KTABLE-SOURCE", given)
+        source = SourceNode(name=name, topic=topic, key=key, value=value, internal=True)
         graph.add(source)
         return source
 

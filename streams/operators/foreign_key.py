@@ -8,7 +8,11 @@
 
 Subscriptions go through a topic by their foreign key, answers back to the partition of their row.
 An answer may be overtaken by a change of its row: then the hash of the left value that it carries
-is not that of the value there is now, and it is dropped: another answer is on its way.
+is not that of the value there is now, and it is dropped: another answer is on its way. In an inner
+join there may be none, since a row is not told that the other table still has nothing for it; and
+what was dropped may be all that would have taken an earlier result away. So an answer without a
+value that is dropped makes its row ask again, or, if the row has no foreign key, takes the result
+away. Kafka Streams leaves such a result standing (docs/decisions/0021).
 
 Rules: SubscriptionSendProcessorSupplier, SubscriptionReceiveProcessorSupplier,
 SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJoinProcessorSupplier.
@@ -166,25 +170,42 @@ def tell(view: View, store_name: str, serdes: Serdes) -> Operator:
 
 
 def resolve(
-    view: View, joiner: Callable[[Any, Any], Any], serdes: Serdes, *, left: bool
+    view: View,
+    joiner: Callable[[Any, Any], Any],
+    foreign_key: ForeignKey,
+    serdes: Serdes,
+    *,
+    left: bool,
+    asking: str | None,
 ) -> Operator:
+    """`asking` is the step behind this one that takes what is to be asked again."""
+
     def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
+        context, failed = at.context, at.failed
+        downstream = next(emit for name, emit in at.children.items() if name != asking)
+        ask = None if asking is None else at.children[asking]
         get, serialize = view.get(at), serdes.value.serialize
+        partition = int(context.task_name.rpartition("_")[2])
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, other, _ = value
             row = get(key)
-            if row_hash != (None if row is None else hash128(serialize(row.value))):
-                context.dropped += 1  # the row has changed since it asked
-                return
+            current = None if row is None else hash128(serialize(row.value))
             joined = None
-            if other is not None or (left and row is not None):
-                try:
+            try:
+                if row_hash != current:  # the row has changed since it asked
+                    context.dropped += 1
+                    if ask is None or other is not None:
+                        return
+                    now = None if row is None else foreign_key(key, row.value)
+                    if now is not None:
+                        ask(now, Subscription(current, _ANSWER, key, partition), timestamp_ms)
+                        return
+                elif other is not None or (left and row is not None):
                     joined = joiner(None if row is None else row.value, other)
-                except Exception as error:
-                    failed(error, key, other)
-                    return
+            except Exception as error:
+                failed(error, key, other)
+                return
             downstream(key, joined, timestamp_ms)
 
         return process

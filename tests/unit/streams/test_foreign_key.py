@@ -117,7 +117,7 @@ def expected(kind: str, left: dict[str, str], right: dict[str, str]) -> dict[str
 
 
 @pytest.mark.parametrize("caching", [True, False])
-@pytest.mark.parametrize("kind", ["left"])
+@pytest.mark.parametrize("kind", ["inner", "left"])
 @pytest.mark.parametrize("seed", range(4))
 def test_over_several_partitions_in_any_order_the_table_is_right_in_the_end(
     seed: int, kind: str, caching: bool
