@@ -78,7 +78,15 @@ def join_with_table(
         graph.declare(buffer, owner=object())
         stores.append(buffer.name)
         operator = join_table_later(view, join, waits, left=left)
-    node = builder.step(kind, parent, operator, name=step, stores=stores, joins_without_key=left)
+    node = builder.step(
+        kind,
+        parent,
+        operator,
+        name=step,
+        stores=stores,
+        joins_without_key=left,
+        keeps_time=grace is not None,
+    )
     return type(stream)(builder, node, key, value)
 
 

@@ -128,6 +128,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
     )
     spec = on_changelog(builder.application_id, spec)
     builder.graph.declare(spec, owner=object())
+    bound = on_changelog(builder.application_id, spec)
     parent.send_old()  # those behind the buffer see the value from before, until it has left
     waiting = Waiting(
         wait_ms=wait_ms,
@@ -139,13 +140,13 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
     node = builder.step(
         "KTABLE-SUPPRESS",
         table._node,
-        suppress(spec, waiting),
+        suppress(bound, waiting),
         name=step,
         stores=[spec.name],
         updates=True,
         keeps_time=True,
     )
-    return replace(table, _node=node, _view=SuppressedView(parent, spec))
+    return replace(table, _node=node, _view=SuppressedView(parent, bound))
 
 
 def _grace_above(node: Node, step: str) -> int:

@@ -12,7 +12,7 @@ is not that of the value there is now, and it is dropped: another answer is on i
 join there may be none, since a row is not told that the other table still has nothing for it; and
 what was dropped may be all that would have taken an earlier result away. So an answer without a
 value that is dropped makes its row ask again, or, if the row has no foreign key, takes the result
-away. Kafka Streams leaves such a result standing (docs/decisions/0021).
+away. Kafka Streams leaves such a result standing (docs/decisions/0024).
 
 Rules: SubscriptionSendProcessorSupplier, SubscriptionReceiveProcessorSupplier,
 SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJoinProcessorSupplier.

@@ -93,12 +93,11 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
         encode_key, encode = spec.key.serialize, spec.value.serialize
         let_first_go = _letting_go(at, grace, join_now)
         number = 0
-        # The buffer's time may come from a changelog that Kafka Streams wrote, by the wall clock.
-        time_ms = min(buffer.stream_time_ms, context.stream_time_ms)
+        time = context.step_time(at.step)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            nonlocal number, time_ms
-            if key is None or value is None or timestamp_ms < time_ms - grace_ms:
+            nonlocal number
+            if key is None or value is None or timestamp_ms < time.ms - grace_ms:
                 join_now(key, value, timestamp_ms)
                 return
             try:
@@ -106,7 +105,7 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
             except Exception as error:
                 failed(error, key, value)
                 return
-            time_ms = max(time_ms, timestamp_ms)
+            time.ms = max(time.ms, timestamp_ms)
             message = context.message
             place = _TIME.pack(timestamp_ms) + key_bytes
             number = (number + 1) & _NUMBER_MAX
@@ -114,7 +113,7 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
                 number = (number + 1) & _NUMBER_MAX  # from before a restart
             origin = origin_of(message, timestamp_ms)
             buffer.put(place + _NUMBER.pack(number), timestamp_ms, None, value_bytes, origin)
-            while buffer.first_ms <= time_ms - grace_ms:
+            while buffer.first_ms <= time.ms - grace_ms:
                 let_first_go()
             context.message = message
 

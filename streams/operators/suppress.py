@@ -2,9 +2,9 @@
 
 An update goes on when the table's own time, the largest timestamp of an update so far, has passed
 the time at which it was to leave, or earlier if the buffer is full. An update of a key that waits
-takes the place of the one before, and leaves when that one would have. The old value that goes on
-is the one of the last update, which those after may not have seen (KTableSuppressProcessorSupplier
-does the same): to take it out of a sum, materialise the table in between.
+takes the place of the one before, and leaves when that one would have. The old value that goes with
+it is the last that went on: Kafka Streams gives that of the last update, which those after have not
+seen (docs/decisions/0023).
 
 Rules: KTableSuppressProcessorSupplier, TimeDefinitions.
 """
@@ -118,13 +118,13 @@ def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], 
     drops_deletions = waiting.until_window_ends
 
     def let_first_go() -> None:
-        key, (_, old, new, origin) = buffer.first()
+        key, (prior, _, new, origin) = buffer.first()
         if new is not None or not drops_deletions:
             context.message = Recalled(origin)
             downstream(
                 decode_key(key),
                 None if new is None else decode(new),
-                None if old is None else decode(old),
+                None if prior is None else decode(prior),
                 origin.timestamp_ms,
                 True,
             )

@@ -371,7 +371,7 @@ def suppress_until_closed(draft: Draft) -> None:
         found = draft.among(lambda each: each.closes)
     if found:
         made = draft.like("suppress", draft.rng.choice(found), until="window_closes")
-        made.closes = False
+        _without_old_values(draft, made)
 
 
 def suppress_for_a_time(draft: Draft) -> None:
@@ -388,7 +388,13 @@ def suppress_for_a_time(draft: Draft) -> None:
         max_records=limit,
         max_bytes=size,
     )
-    made.closes = False
+    _without_old_values(draft, made)
+
+
+def _without_old_values(draft: Draft, suppressed: Handle) -> None:
+    """What is suppressed goes on as a stream: its old values differ (docs/decisions/0023)."""
+    draft.add("to_stream", [suppressed], STREAM, suppressed.key, suppressed.value)
+    draft.handles.remove(suppressed)
 
 
 def to_stream(draft: Draft) -> None:
