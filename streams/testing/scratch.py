@@ -39,7 +39,7 @@ class Scratch(StateDirectory):
     def _life_path(self) -> Path:
         if self._root is None:
             self._root = Path(mkdtemp(prefix="millrace-driver-"))
-            self._removal = finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+            self._removal = finalize(self, _remove, self._root)
         return self._root / f"life-{self._life}"
 
     def killed(self) -> Path | None:
@@ -56,6 +56,14 @@ class Scratch(StateDirectory):
     def remove(self) -> None:
         if self._root is not None:
             self._removal()
+
+
+def _remove(directory: Path) -> None:
+    """Of a driver that nobody has closed the databases are open, and may add a file meanwhile."""
+    for _ in range(_ATTEMPTS):
+        if not directory.exists():
+            return
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _copy_at_one_moment(source: Path, target: Path) -> None:
