@@ -48,7 +48,8 @@ class LoggedStore:
         if self.from_source:
             return
         last = len(entries) - 1
-        headers = self.store.changelog_headers
+        given = self.store.changelog_headers
+        headers = None if given is None else list(given)  # confluent-kafka takes no tuple
         for index, (key, value, timestamp_ms) in enumerate(entries):
             # A report on the last record alone: delivery is in order, and reports are not free.
             report = None

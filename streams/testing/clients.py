@@ -145,6 +145,8 @@ class MemoryProducer(DataProducer):
             )
         # librdkafka takes 0 for no timestamp, and writes the time that it is.
         time_ms = timestamp_ms or self._now_ms()
+        if not isinstance(headers, list | dict | None):
+            raise TypeError("expected headers to be dict or list of (key, value) tuples")
         pairs = tuple(headers.items() if isinstance(headers, dict) else headers or ())
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
