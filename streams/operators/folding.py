@@ -61,7 +61,7 @@ def folded_into(
 ) -> Fold:
     """Takes a record into a window. With `beside` the fold works on a copy, and a window whose
     first record is skipped has not been written. With `old` it returns the value that the window
-    had: the initial one where it had none, as KStreamWindowAggregate does."""
+    had, None where it had none (docs/decisions/0018)."""
     initializer, fold = folding.initializer, folding.fold
     find, update = store.entry, store.update
 
@@ -78,7 +78,7 @@ def folded_into(
         began = so_far is None
         if began:
             so_far = initializer()
-        was = copied(so_far) if old and so_far is not None else None
+        was = None if began or not old else copied(so_far)
         new = fold(key, value, so_far)
         if entry is None:
             entry = update(key, start_ms)

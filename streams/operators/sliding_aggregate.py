@@ -170,7 +170,10 @@ class _Sliding:
             self._begin_behind(record, behind)
         if previous_ms is not None:
             self._follow(record, previous_ms, starts)
-        self._begin(record, 0, first)
+        if first is None:
+            self._begin(record, 0)
+        else:
+            self._update(record, 0, first)
 
     def _follow(self, record: _Record, previous_ms: int, starts: Container[int]) -> None:
         """The window right after the record before this one, if this is the first that it has."""
@@ -179,13 +182,14 @@ class _Sliding:
             self._begin(record, start_ms)
 
     def _begin(self, record: _Record, start_ms: int, held: _Held | None = None) -> None:
-        """The record comes into a window which has `held` so far; None: nothing."""
+        """A window that was not there: with what `held` has, or None for nothing, and the
+        record."""
         if held is None:
             try:
                 held = _Held(self._initializer(), record.ms)
             except Exception as error:
                 self._skip(record, error)
-        self._update(record, start_ms, held)
+        self._update(record, start_ms, held, is_there=False)
 
     def _begin_behind(self, record: _Record, behind: _Held | None) -> None:
         """The window right after the record, if it has records."""
@@ -193,7 +197,9 @@ class _Sliding:
             value = self._copied(behind.value)
             self._write(record, record.ms + 1, value, None, behind.latest_ms)
 
-    def _update(self, record: _Record, start_ms: int, held: _Held) -> None:
+    def _update(
+        self, record: _Record, start_ms: int, held: _Held, *, is_there: bool = True
+    ) -> None:
         end_ms = start_ms + self._difference_ms
         if end_ms < record.closed_ms:
             self._late(record.key, record.value, record.ms, self._time.ms, start_ms, end_ms)
@@ -207,7 +213,7 @@ class _Sliding:
         except Exception as error:
             self._skip(record, error)
         time_ms = record.ms if old is None else max(record.ms, held.latest_ms)
-        was = self._copied(old) if self._sends_old and old is not None else None
+        was = self._copied(old) if self._sends_old and is_there else None
         self._write(record, start_ms, new, was, time_ms)
 
     def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:

@@ -63,8 +63,8 @@ def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into
             return False
         if entry is None:
             entry = forgotten(key, start_ms, end_ms)
-        old = entry.value or 0
-        entry.value = old + 1
+        old = entry.value
+        entry.value = 1 if old is None else old + 1
         if timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
         if result is not None:

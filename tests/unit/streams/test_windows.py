@@ -323,3 +323,35 @@ def test_records_keep_windows_open_and_a_crash_does_not_open_them_again() -> Non
     assert counts(driver, 9) == []
     driver.advance_wall_clock(ms=5000)
     assert results(driver) == []
+
+
+@pytest.mark.parametrize("caching", [False, True])
+@pytest.mark.parametrize(
+    ("cut", "subtracted"),
+    [
+        (windows.tumbling(10), [1, 2]),
+        (windows.hopping(10, 5), [1, 2]),
+        (windows.sliding(10), [1, 1, 2]),
+        (windows.session(10), [1, 2]),
+    ],
+    ids=["tumbling", "hopping", "sliding", "session"],
+)
+def test_old_values_are_what_a_window_had_and_of_a_new_one_there_is_none(
+    cut: Any, subtracted: list[int], caching: bool
+) -> None:
+    gone: list[int] = []
+
+    def minus(key: str, count: int, so_far: int) -> int:
+        gone.append(count)
+        return so_far - count
+
+    app = App("a")
+    table = app.stream("in", **TEXT).group_by_key().windowed_by(cut)
+    counted = table.count(store=Store.in_memory("c", caching=caching, retention=100))
+    counted.group_by(
+        lambda window, count: (window.key, count), key=serdes.string, value=serdes.int64
+    ).aggregate(int, lambda key, count, so_far: so_far + count, minus, value=serdes.int64)
+    with TopologyTestDriver(app) as driver:
+        for time_ms in (1, 2, 3):
+            driver.topic("in").pipe("k", "v", timestamp_ms=time_ms)
+    assert gone == subtracted
