@@ -19,6 +19,7 @@ against the steps that lead to it: another step may have got its number, and wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -209,12 +210,16 @@ def _vanished(old: DescribedStore, now: str | None) -> Effect:
 
 
 def _keep_store(name: str) -> str:
-    keep = f"to keep what there is, say store={name!r}"
     if not is_generated(name):
-        return keep
-    return (
-        "name the store with store='...': generated names shift when a step is added above; " + keep
-    )
+        return f"to keep what there is, say store={name!r}"
+    if not _OF_A_TABLE.search(name):  # a join's or suppress's own
+        return f"name the step with name='...': {_SHIFT}; until then add steps below it only"
+    return f"name the store with store='...': {_SHIFT}; to keep what there is, say store={name!r}"
+
+
+_OF_A_TABLE = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-STORE")
+"""Generated names of stores that `store=` names."""
+_SHIFT = "generated names shift when a step is added above"
 
 
 def _topics(before: _Version, after: _Version) -> Iterator[Change]:
@@ -256,8 +261,8 @@ def _keep_topic(name: str) -> str:
     if not is_generated(name):
         return _DRAIN
     return (
-        "name it, with store='...' of what follows or name='...' of repartition(): generated names "
-        f"shift when a step is added above; else {_DRAIN}"
+        f"name the step with name='...', or the store that it is named after with store='...': "
+        f"{_SHIFT}; else {_DRAIN}"
     )
 
 

@@ -135,6 +135,24 @@ def test_a_generated_name_that_shifted_is_recognised_with_the_remedy() -> None:
     assert compare(old, counted(was, "filter")).changes == ()
 
 
+def test_a_store_that_no_store_names_is_named_by_its_step() -> None:
+    def joined(*steps: str) -> TopologyDescription:
+        def describe(app: App) -> None:
+            stream = words(app)
+            for step in steps:
+                stream = getattr(stream, step)(lambda k, v: True)
+            stream.join(app.stream("more", **TEXT), lambda a, b: a, within=5).to("out", **TEXT)
+
+        return version(describe)
+
+    plan = compare(joined(), joined("filter"))
+    lost = [each for each in plan.changes if each.fate is Fate.LOST]
+    assert len(lost) == 2
+    for change in lost:
+        assert "looks renamed to 'KSTREAM-JOIN" in change.effects[0].difference
+        assert change.effects[0].remedy.startswith("name the step with name='...'")
+
+
 def test_a_generated_name_that_another_step_has_got_would_mix_states_up() -> None:
     def one(app: App) -> None:
         app.stream("lines", **TEXT).group_by_key().count()
