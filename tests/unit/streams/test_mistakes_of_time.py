@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, serdes, until_time_limit, until_window_closes, windows
+from streams.dsl.cogrouped import Cogrouped, WindowedCogroup
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouped import Grouped
 from streams.dsl.grouped_table import GroupedTable
@@ -38,6 +39,14 @@ def by_value(app: App) -> Any:
 
 def everywhere(app: App) -> Any:
     return app.global_table("rates", **TEXT, name="rates")
+
+
+def folded(key: Any, value: Any, aggregate: Any) -> Any:
+    return aggregate
+
+
+def together(app: App) -> Any:
+    return grouped(app).cogroup(folded)
 
 
 def versioned(app: App) -> Any:
@@ -242,6 +251,24 @@ JOINS: Table = {
         ("step 'j' calls its function with (value, other_value)",),
     ),
 }
+COGROUPS: Table = {
+    "a cogroup's aggregator without the key": (
+        lambda app: grouped(app).cogroup(lambda v, a: a),
+        ("calls its function with (key, value, aggregate)",),
+    ),
+    "a cogroup of a stream": (
+        lambda app: together(app).cogroup(other(app), folded),
+        ("Stream of 'other'", "group"),
+    ),
+    "a cogroup's aggregate instead of what makes it": (
+        lambda app: together(app).aggregate(0, value=serdes.int64, name="c"),
+        ("step 'c' needs a function, got 0", "write it as lambda: ..."),
+    ),
+    "a cogroup without the serde of its aggregate": (
+        lambda app: together(app).aggregate(list, name="c"),
+        ("step 'c' needs the serde of its aggregate",),
+    ),
+}
 TABLES: Table = {
     "a table grouped by the value alone": (
         lambda app: rows(app).group_by(lambda value: (value, value), name="by"),
@@ -270,7 +297,7 @@ TABLES: Table = {
         ("topic 'lines' is read by two steps, 'read' and 'all'",),
     ),
 }
-MISTAKES = WINDOWS | JOINS | TABLES
+MISTAKES = WINDOWS | JOINS | COGROUPS | TABLES
 
 
 @pytest.mark.parametrize(("mistake", "parts"), MISTAKES.values(), ids=MISTAKES)
@@ -333,7 +360,8 @@ def test_what_is_asked_of_the_wrong_thing_is_said_with_what_to_write_instead(
 
 
 def test_nobody_is_sent_away_from_what_there_is() -> None:
-    kinds = (GlobalTable, Grouped, GroupedTable, Stream, RowsTable, WindowedGroup)
+    groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
+    kinds = (GlobalTable, Stream, RowsTable, *groups)
     assert {kind.__name__ for kind in kinds} == set(INSTEAD)
     for kind in kinds:
         assert [name for name in INSTEAD[kind.__name__] if hasattr(kind, name)] == []
