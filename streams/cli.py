@@ -165,12 +165,13 @@ def plan(
         if against is None and save is None:
             raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
         found = find_app(app)
+        given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+        found.configure(config, **given)
         new = described(found.topology())
         old = None if against is None else planning.saved(against, new.application_id)
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         if bootstrap_servers is not None:
-            found.configure(config, bootstrap_servers=bootstrap_servers)
             clients = Clients("millrace", found.config, bootstrap_address(found.config))
             counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
         counts |= planning.parse_partitions(partitions or [], inputs)

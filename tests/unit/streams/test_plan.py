@@ -369,6 +369,13 @@ def test_plan_says_what_is_lost_and_ends_with_status_1(tmp_path: Path) -> None:
     assert lines[-1] == "2 lost, 1 kept, 3 new, 0 as before"
 
 
+def test_plan_heeds_a_file_of_settings(tmp_path: Path) -> None:
+    settings = tmp_path / "millrace.toml"
+    settings.write_text('topology_optimization = "fast"\n')
+    status, said = run("--config", settings, "--save", tmp_path / "saved.json")
+    assert (status, "topology_optimization" in said) == (2, True)
+
+
 def test_plan_without_counts_says_which_would_be_needed(tmp_path: Path) -> None:
     status, said = run("--against", saved_word_count(tmp_path / "saved.json"))
     assert status == 0
