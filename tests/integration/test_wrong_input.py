@@ -60,10 +60,10 @@ class Program:
         text = APP.format(name=self.name, value=value, steps=steps.format(name=self.name))
         (self.directory / "program.py").write_text(text)
 
-    def topics(self, *suffixes: str) -> None:
+    def topics(self, *suffixes: str, partitions: int = 1) -> None:
         admin = AdminClient({"bootstrap.servers": self._servers})
         for answer in admin.create_topics(
-            [NewTopic(f"{self.name}-{suffix}", 1, 1) for suffix in suffixes]
+            [NewTopic(f"{self.name}-{suffix}", partitions, 1) for suffix in suffixes]
         ).values():
             answer.result(30)
 
@@ -104,6 +104,15 @@ def test_an_input_topic_that_does_not_exist(program: Program) -> None:
 def test_an_output_topic_that_does_not_exist(program: Program) -> None:
     program.topics("in")
     check(program.run(), f"topic '{program.name}-out' does not exist", "create it")
+
+
+def test_joined_topics_with_different_numbers_of_partitions(program: Program) -> None:
+    program.write('other = app.stream("{name}-other", key=serdes.string, value=serdes.string)\n'
+                  "stream.join(other, lambda one, two: one, within=5)")  # fmt: skip
+    program.topics("in", "out", partitions=2)
+    program.topics("other", partitions=3)
+    uneven = f"'{program.name}-in' has 2, '{program.name}-other' has 3"
+    check(program.run(), uneven, "repartition(partitions=...)")
 
 
 def test_a_key_that_a_serde_cannot_take(program: Program, embedded: Broker) -> None:

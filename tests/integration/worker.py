@@ -23,6 +23,7 @@ from streams.runtime.commit import Step
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
     """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition;
+    `join` joins each value with itself, if it is odd, through two repartitions and three stores;
     `poison` counts, in an aggregate that it changes in place, what `is_poison` does not stop."""
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.string)
@@ -31,6 +32,16 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
     elif kind == "words":
         words = stream.flat_map_values(str.split).group_by(lambda _, word: word, key=serdes.string)
         words.count(store="counts").to_stream().to(target)
+    elif kind == "join":
+        left, right = (
+            stream.select_key(lambda _, value: value, key=serdes.string, name=side)
+            for side in ("left", "right")
+        )
+        odd = right.filter(lambda value, _: int(value.split()[1]) % 2)
+        joined = left.left_join(
+            odd, lambda one, other: f"{one}+{other}", within=86_400_000, name="twins"
+        )
+        joined.to(target, value=serdes.string)
     elif kind == "poison":
         seen = stream.group_by_key().aggregate(dict, tally, value=serdes.json, store="seen")
         counts = seen.to_stream().map_values(lambda tallied: tallied["n"], value=serdes.int64)

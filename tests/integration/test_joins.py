@@ -1,0 +1,45 @@
+"""A join of streams with real processes, two repartition topics and three stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from state.rocksdb import RocksDisk
+from streams.runtime.commit import Step
+from streams.serdes import string
+from streams.serdes.join_sides import timestamped_key_and_join_side
+from tests.integration.cluster import Topics, Worker
+
+SIDED = timestamped_key_and_join_side(string)
+NewWorker = Callable[..., Worker]
+
+
+def waiting(state: Path, application: str) -> list[str]:
+    """The keys of what has met nobody, in the stores of all tasks."""
+    found: list[str] = []
+    for path in (state / application).glob("*_*/twins-left-shared-join-store"):
+        disk = RocksDisk(path)
+        found += [SIDED.deserialize(key).key for key, _ in disk.range(None, None)]
+        disk.close()
+    return sorted(found)
+
+
+def test_a_join_through_repartition_topics_is_exact_across_a_crash(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path
+) -> None:
+    topics.load(1_000)
+    worker = new_worker("join")
+    worker.start(kill_at=Step.PRODUCED.name, kill_commit=3)
+    worker.load_until_killed(topics)
+    worker.start()
+    odd = [f"value {number}" for number in range(1, topics.loaded, 2)]
+    topics.wait_for_records(len(odd))
+
+    worker.finish()
+    joined = [(pair.key, pair.value.decode()) for pair in topics.committed()]
+    assert sorted(joined) == sorted((value, f"{value}+{value}") for value in odd)
+    alone = waiting(tmp_path / "state", topics.application)
+    assert alone, "the even ones wait"
+    assert set(alone).isdisjoint(odd)
+    assert len(alone) == len(set(alone))
