@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streams import App, Processor, Record, Store, serdes
+from streams import App, Processor, Record, Store, serdes, windows
 
 TOPICS = {
     "left": (serdes.string, serdes.string),
@@ -75,7 +75,23 @@ CASES = [
             .aggregate(dict, _tally, value=serdes.json, store=_kept("c", caching=True))
         ),
     ),
+    Case("count, tumbling windows", lambda app: _windowed(app, windows.tumbling(10_000))),
+    Case(
+        "count, tumbling windows, on close",
+        lambda app: _windowed(app, windows.tumbling(10_000), emit="on_close"),
+    ),
+    Case("count, 4 hopping windows", lambda app: _windowed(app, windows.hopping(10_000, 2_500))),
+    Case("count, sessions", lambda app: _windowed(app, windows.session(1_000))),
+    Case(
+        "count, sessions, on close",
+        lambda app: _windowed(app, windows.session(1_000), emit="on_close"),
+    ),
+    Case("count, sliding windows", lambda app: _windowed(app, windows.sliding(1_000))),
 ]
+
+
+def _windowed(app: App, cut: Any, **how: Any) -> None:
+    _left(app).group_by_key().windowed_by(cut).count(store=_kept("c", caching=True), **how)
 
 
 def _chained(stream: Any, steps: int) -> None:

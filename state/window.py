@@ -29,6 +29,8 @@ from state.windowed import Windowed
 
 V = TypeVar("V")
 
+_AFFIXES_MAX = 256
+
 
 class WindowStore(SegmentedStore[V]):
     """Values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
@@ -69,6 +71,7 @@ class WindowStore(SegmentedStore[V]):
             cache=cache,
             clock=clock,
         )
+        self._affixes: dict[int, tuple[bytes, bytes]] = {}
         self._window_size_ms = window_size_ms
         self._retain_duplicates = retain_duplicates
         self._encode_put = self._encode_value
@@ -133,13 +136,34 @@ class WindowStore(SegmentedStore[V]):
     def update(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
         """The entry of `key` in a window, counted as written: set its `value` and `timestamp_ms` in
         place. None for a window that has expired, and `dropped` counts it."""
-        encoded = self._encoded(key)
-        self._check_open()
-        if not self._arrives(window_start_ms):
+        try:
+            encoded = self._encode_key(key)
+        except Exception as error:
+            raise self._refused("key", key, error) from error
+        if self._drained is not None:
+            self._check_open()
+        if window_start_ms > self._stream_time_ms:
+            self._stream_time_ms = window_start_ms
+        elif window_start_ms <= self._stream_time_ms - self._retention_ms:
+            self.dropped += 1
             return None
-        disk_key = self._disk_key(encoded, window_start_ms, 0)
+        affixes = self._affixes.get(window_start_ms)
+        before, after = self._affixed(window_start_ms) if affixes is None else affixes
+        disk_key = before + encoded + after
         held = self._overlay.get(disk_key)
-        return self._own(disk_key, self._window(key, window_start_ms)) if held is None else held
+        if held is None:
+            return self._own(disk_key, self._window(key, window_start_ms))
+        return held
+
+    def _affixed(self, start_ms: int) -> tuple[bytes, bytes]:
+        """What is before and behind a key on disk in a window that starts then: remembered, as many
+        records in a row are in the same few windows."""
+        if start_ms < 0:
+            raise ValueError(f"store {self.name!r}: windows begin at 0 or later, not {start_ms}")
+        if len(self._affixes) >= _AFFIXES_MAX:
+            self._affixes.clear()
+        affixes = self._affixes[start_ms] = self._segment(start_ms), pack_window(start_ms, 0)
+        return affixes
 
     def entry(self, key: Any, window_start_ms: int) -> ValueAndTimestamp[V] | None:
         """The value of `key` in a window and the timestamp of the record that wrote it, or None."""

@@ -195,7 +195,10 @@ def window_store(
     spec = builder.store_for(
         store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, windowed=True
     )
-    retention_ms = spec.retention_ms if spec.retention_ms is not None else windows.retention_ms
+    retention_ms = spec.retention_ms
+    if retention_ms is None:
+        # A session that is just open has expired to the millisecond in Kafka Streams: it is lost.
+        retention_ms = windows.retention_ms + (1 if sessions else 0)
     if retention_ms < windows.retention_ms:
         raise TopologyError(
             f"store {spec.name!r} of step {step!r} keeps its windows for {retention_ms} ms, and "

@@ -187,3 +187,15 @@ def test_sessions_need_a_merger() -> None:
     cut = App("a").stream("in", **TEXT).group_by_key().windowed_by(windows.session(10))
     with pytest.raises(TopologyError, match="give merger="):
         cut.aggregate(str, lambda key, value, so_far: so_far, value=serdes.string)
+
+
+@pytest.mark.parametrize("emit", ["on_update", "on_close"])
+def test_a_session_that_is_just_open_is_kept(emit: Any) -> None:
+    app = App("a")
+    cut = app.stream("in", **TEXT).group_by_key().windowed_by(windows.session(10, grace=5))
+    cut.count(store="s", emit=emit).to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        for key, time_ms in (("a", 106), ("b", 91), ("b", 91), ("c", 200)):
+            driver.topic("in").pipe(key, "v", timestamp_ms=time_ms)
+        assert driver.topic("out").read_table()[Windowed("b", 91, 91)] == 2
+        assert driver.dropped == 0
