@@ -48,7 +48,8 @@ class LocalStore:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method not in READS or not hasattr(KINDS[self._spec.kind], method):
             kind = self._spec.kind.name.lower()
-            can = ", ".join(sorted(name for name in READS if hasattr(KINDS[self._spec.kind], name)))
+            reads = sorted(name for name in READS if hasattr(KINDS[self._spec.kind], name))
+            can = ", ".join(reads) or "nothing"
             raise AttributeError(
                 f"{method}: a view of a {kind} store can be asked for {can}; only a processor "
                 "writes to it"

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from streams import App, Processor, Record, serdes
+from streams import (
+    App,
+    Processor,
+    Record,
+    Windowed,
+    serdes,
+    until_time_limit,
+    until_window_closes,
+    windows,
+)
 from streams.dsl.grouped import Grouped
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table
@@ -58,3 +67,22 @@ def test_the_type_checker_infers_what_a_join_makes() -> None:
         numbers, lambda key, text, number: len(key) + len(text) + number, within=5, with_key=True
     )
     assert_type(keyed, Stream[str, int])
+
+
+def test_the_type_checker_infers_what_a_foreign_key_joins_and_what_suppress_leaves() -> None:
+    app = App("a")
+    orders = app.table("orders", key=serdes.string, value=serdes.int64)
+    customers = app.table("customers", key=serdes.int64, value=serdes.string)
+    joined = orders.join(
+        customers, lambda order, name: (order, name), foreign_key=lambda key, order: order
+    )
+    assert_type(joined, Table[str, tuple[int, str]])
+    left = orders.left_join(
+        customers, lambda order, name: name, foreign_key=lambda key, order: order or None
+    )
+    assert_type(left, Table[str, str | None])
+    # A foreign key is a key of the other table, and the outer join has none.
+    orders.join(customers, max, foreign_key=lambda key, order: key)  # type: ignore[arg-type, return-value]
+    windowed = orders.to_stream().group_by_key().windowed_by(windows.tumbling(10)).count()
+    assert_type(windowed.suppress(until_window_closes()), Table[Windowed[str], int])
+    assert_type(orders.suppress(until_time_limit(10)), Table[str, int])
