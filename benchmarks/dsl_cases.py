@@ -87,11 +87,39 @@ CASES = [
         lambda app: _windowed(app, windows.session(1_000), emit="on_close"),
     ),
     Case("count, sliding windows", lambda app: _windowed(app, windows.sliding(1_000))),
+    Case("join of streams, two partners", lambda app: _joined(app, "join"), ("left", "right")),
+    Case("left_join of streams", lambda app: _joined(app, "left_join"), ("left", "right")),
+    Case("join of a stream with itself", lambda app: _left(app).join(_left(app), _pair, within=1)),
+    Case(
+        "join with a table",
+        lambda app: _left(app).join(app.table("right", **_TEXT), _pair),
+        ("left", "right"),
+    ),
+    Case(
+        "left_join with a versioned table and a grace",
+        lambda app: _left(app).left_join(_versioned(app), _pair, grace=10_000),
+        ("left", "right"),
+    ),
 ]
 
 
 def _windowed(app: App, cut: Any, **how: Any) -> None:
     _left(app).group_by_key().windowed_by(cut).count(store=_kept("c", caching=True), **how)
+
+
+def _joined(app: App, kind: str) -> None:
+    # The records of one topic between two commits, 10 s of them, come before those of the other.
+    join = getattr(_left(app), kind)
+    join(app.stream("right", **_TEXT), _pair, within=5_000, grace=10_000)
+
+
+def _versioned(app: App) -> Any:
+    kept = Store.versioned("v", history=60_000, persistent=False)
+    return app.table("right", **_TEXT, store=kept)
+
+
+def _pair(value: str, other: str) -> tuple[str, str]:
+    return value, other
 
 
 def _chained(stream: Any, steps: int) -> None:
