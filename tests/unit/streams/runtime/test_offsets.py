@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from streams import App, Store, serdes
+from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
 from streams.runtime.offsets import check_sizes, decode_metadata, encode_metadata
 from streams.topology.build import Topology
@@ -36,6 +36,21 @@ def test_what_was_given_comes_back(positions: dict[str, int], time_ms: int) -> N
     assert {store: metadata.position_of(store) for store in positions} == positions
     assert metadata.time_ms == time_ms
     assert metadata.position_of("another") is None
+
+
+def test_the_time_of_a_step_comes_back_and_is_no_store_of_its_name() -> None:
+    metadata = decode_metadata(encode_metadata({"count": 7}, 5, {"count": 9, "sum": -1}))
+    assert (metadata.position_of("count"), metadata.time_of("count")) == (7, 9)
+    assert (metadata.time_of("sum"), metadata.time_of("another")) == (-1, -1)
+
+
+def test_the_times_of_steps_count_in_what_a_broker_takes() -> None:
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    for number in range(130):
+        grouped.windowed_by(windows.tumbling(10)).count(name=f"step-{number}")
+    with pytest.raises(ConfigError, match="offset.metadata.max.bytes"):
+        check_sizes(app.topology(), KAFKAS_DEFAULT)
 
 
 def test_the_format_is_the_documented_one() -> None:
