@@ -49,7 +49,7 @@ def test_the_times_of_steps_count_in_what_a_broker_takes() -> None:
     grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
     for number in range(130):
         grouped.windowed_by(windows.tumbling(10)).count(name=f"step-{number}")
-    with pytest.raises(ConfigError, match="offset.metadata.max.bytes"):
+    with pytest.raises(ConfigError, match="bytes, and the brokers take"):
         check_sizes(app.topology(), KAFKAS_DEFAULT)
 
 
