@@ -30,6 +30,7 @@ class Suppressed:
     max_bytes: int | None
     emits_early: bool
     logged: Logged
+    idle_close_ms: int | None = None
 
 
 def until_window_closes(
@@ -38,12 +39,14 @@ def until_window_closes(
     max_bytes: int | None = None,
     when_full: WhenFull = "shut_down",
     logged: Logged = True,
+    idle_close: Duration | None = None,
 ) -> Suppressed:
     """Only the final result of each window goes on, when stream time has passed its end and its
     grace: nothing that comes later can change it. Windows that end up deleted are passed over.
 
     The buffer has no limits unless they are given, in records or in bytes; a result that isn't
-    final can't be let go, so a full one ends the application. `logged` is as for stores. Source:
+    final can't be let go, so a full one ends the application. `logged` is as for stores. Where no
+    updates come for `idle_close`, time goes on by the wall clock (docs/suppress.md). Source:
     Suppressed.untilWindowCloses. Raises TopologyError.
     """
     if when_full != "shut_down":
@@ -51,7 +54,13 @@ def until_window_closes(
             f"until_window_closes(when_full={when_full!r}): only final results go on, so a full "
             'buffer can only "shut_down"; until_time_limit can emit early'
         )
-    return _suppressed("until_window_closes", None, max_records, max_bytes, when_full, logged)
+    held = _suppressed("until_window_closes", None, max_records, max_bytes, when_full, logged)
+    if idle_close is None:
+        return held
+    idle_close_ms = _ms("until_window_closes", idle_close, "idle_close")
+    if idle_close_ms == 0:
+        raise TopologyError("until_window_closes: idle_close must be at least 1 ms")
+    return replace(held, idle_close_ms=idle_close_ms)
 
 
 def until_time_limit(
@@ -67,11 +76,15 @@ def until_time_limit(
     A full buffer lets the oldest go before their time, or ends the application ("shut_down").
     `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises TopologyError.
     """
-    try:
-        wait_ms = duration_ms(duration, "duration")
-    except ValueError as error:
-        raise TopologyError(f"until_time_limit: {error}") from None
+    wait_ms = _ms("until_time_limit", duration, "duration")
     return _suppressed("until_time_limit", wait_ms, max_records, max_bytes, when_full, logged)
+
+
+def _ms(function: str, duration: Duration, what: str) -> int:
+    try:
+        return duration_ms(duration, what)
+    except ValueError as error:
+        raise TopologyError(f"{function}: {error}") from None
 
 
 def _suppressed(
@@ -136,6 +149,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
         max_records=how.max_records,
         max_bytes=how.max_bytes,
         emits_early=how.emits_early,
+        idle_close_ms=how.idle_close_ms,
     )
     node = builder.step(
         "KTABLE-SUPPRESS",

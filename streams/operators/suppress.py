@@ -18,6 +18,7 @@ from typing import Any
 from state.buffer import BufferStore
 from state.entry import ValueAndTimestamp
 from streams.errors import StreamsError
+from streams.operators.idle import when_idle
 from streams.operators.recalled import Recalled, origin_of
 from streams.topology.nodes import Binding, Operator, StoreSpec, Update
 from streams.topology.views import Found, Get, GetAsOf, View
@@ -37,6 +38,8 @@ class Waiting:
     max_bytes: int | None
     emits_early: bool
     """A full buffer lets the first go; else it ends the application."""
+    idle_close_ms: int | None = None
+    """After so long without an update time goes on by the wall clock; None: never."""
 
 
 class SuppressedView:
@@ -87,6 +90,13 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
         keep_within = _limit(at, buffer, waiting, let_first_go)
         time = context.step_time(at.step)
 
+        def pass_time(time_ms: int) -> None:
+            time.ms = time_ms
+            message = context.message
+            while buffer.first_ms <= time_ms - wait_ms:
+                let_first_go()
+            context.message = message
+
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
                 key_bytes = encode_key(key)
@@ -106,9 +116,26 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
             keep_within()
             context.message = message
 
-        return process
+        idle_ms = waiting.idle_close_ms
+        if idle_ms is None:
+            return process
+        arrives = when_idle(at, idle_ms, time, pass_time, _nothing_more)
+
+        def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+            arrives(key, new, timestamp_ms)
+            if key.end_ms <= time.ms - wait_ms:  # the steps above have no such time
+                context.dropped += 1
+                context.late += 1
+                return
+            process(key, new, old, timestamp_ms, latest)
+
+        return process_if_open
 
     return bind
+
+
+def _nothing_more(key: Any, value: Any, timestamp_ms: int) -> None:
+    """Whoever says that an update came goes on itself."""
 
 
 def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], None]:

@@ -157,6 +157,49 @@ def test_of_a_window_only_the_final_result_goes_on_when_its_grace_is_over() -> N
     assert found == [[], [], [], [], [(first, "12", 9)], [], [], [(second, "12", 15)]]
 
 
+def test_sessions_are_final_when_gap_and_grace_are_over() -> None:
+    app = App("app")
+    grouped = app.stream("in", **BOTH).group_by_key()
+    sessions = grouped.windowed_by(windows.session(10, grace=5)).reduce(lambda a, b: a + b)
+    sessions.suppress(until_window_closes()).to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        found = run(
+            driver,
+            [("a", "1", 1), ("a", "2", 9), ("b", "3", 22), ("a", "4", 24), ("c", "5", 37),
+             ("c", "6", 39)],
+        )  # fmt: skip
+    first, second, third = Windowed("a", 1, 9), Windowed("b", 22, 22), Windowed("a", 24, 24)
+    # The first has closed when time is 9 + 10 + 5.
+    assert found == [
+        *([], [], []),
+        *([(first, "12", 9)], [(second, "3", 22)], [(third, "4", 24)]),
+    ]
+
+
+def test_where_no_updates_come_the_wall_clock_closes_windows_if_it_was_asked_to() -> None:
+    app = App("app")
+    grouped = app.stream("in", **BOTH).group_by_key()
+    table = grouped.windowed_by(windows.tumbling(100, grace=50)).reduce(lambda a, b: a + b)
+    table.suppress(until_window_closes(idle_close=40)).to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("a", "1", 30, [("h", b"1")])
+        driver.advance_wall_clock(ms=100)
+        assert rows(driver) == []
+        driver.crash()
+        driver.restart()
+        for _ in range(20):
+            driver.advance_wall_clock(ms=10)
+        (record,) = driver.topic("out").read_all()
+        assert (record.key, record.value, record.timestamp_ms) == (Windowed("a", 0, 100), "1", 30)
+        assert record.headers == (("h", b"1"),)
+        driver.topic("in").pipe("a", "2", 40)  # the aggregation knows of no such time
+        assert rows(driver) == []
+        driver.topic("in").pipe("a", "3", 230)
+        assert driver.dropped == 1
+        driver.topic("in").pipe("a", "4", 450)
+        assert rows(driver) == [(Windowed("a", 200, 300), "3", 230)]
+
+
 def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     app = App("app")
     looked: list[Any] = []
@@ -223,6 +266,7 @@ def test_a_suppressed_table_is_described_with_its_buffer() -> None:
         (lambda t: t.suppress(until_window_closes()), "is in no windows: aggregate with"),
         (lambda t: until_window_closes(when_full="emit_early"), 'can only "shut_down"'),
         (lambda t: until_time_limit(10, when_full=cast(Any, "later")), "neither"),
+        (lambda t: until_window_closes(idle_close=0), "must be at least 1 ms"),
         (lambda t: until_time_limit(-1), "duration can't be negative"),
         (lambda t: until_time_limit(10, max_records=-1), "max_records=-1 is no number"),
         (lambda t: until_time_limit(10, max_bytes=cast(Any, "1")), "max_bytes='1' is no number"),
