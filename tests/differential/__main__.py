@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.differential.description import Case
-from tests.differential.generator import LIVE, generate
+from tests.differential.generator import generate
 from tests.differential.peer import Peer
 from tests.differential.productions import PRODUCTIONS
 from tests.differential.trial import Tally, Verdict, judge, smallest
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--differing", type=int, default=DIFFERING_MAX, help="stop after so many")
     given = parser.parse_args(arguments)
-    operators = given.only.split(",") if given.only else LIVE
+    operators = given.only.split(",") if given.only else list(PRODUCTIONS)
     tally, begin = Tally(), time.monotonic()
     with Peer() as peer:
         for seed in range(given.seed, given.seed + given.cases):

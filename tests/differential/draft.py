@@ -26,6 +26,9 @@ class Handle:
     """A windowed table whose windows close, not suppressed yet."""
     history_ms: int | None = None
     """Of a versioned table."""
+    starts_from_initial: bool = False
+    """Of a table without caching: Kafka Streams sends an aggregate's initial value as the old value
+    of a new key, which then is subtracted though it was never added."""
     unknown: bool = False
     """A table whose values have no serde in Kafka Streams."""
     used: bool = False
@@ -42,6 +45,7 @@ class Draft:
     topics: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The topics that are read, with their types."""
     cache_bytes: int = 0
+    optimize: bool = False
     _numbers: int = 0
 
     def new_id(self) -> str:
@@ -81,6 +85,9 @@ class Draft:
         """A step that leaves the shape and the key as they are."""
         made = self.add(op, [parent], parent.shape, parent.key, value or parent.value, **args)
         made.closes = parent.closes
+        made.starts_from_initial = parent.starts_from_initial
+        if args.get("store") is None:
+            made.history_ms = parent.history_ms
         made.unknown = parent.unknown and op in ("filter", "filter_not") and "store" not in args
         return made
 
@@ -177,4 +184,4 @@ class Draft:
                 stream = self.add("to_stream", [each], STREAM, each.key, each.value)
             topic = f"out-{stream.id}"
             self.add("to", [stream], None, stream.key, stream.value, topic=topic)
-        return Topology(tuple(self.steps), self.chance(0.3), self.cache_bytes)
+        return Topology(tuple(self.steps), self.optimize, self.cache_bytes)

@@ -16,21 +16,14 @@ KEYS = ("a", "a", "b", "t", "b0", "b1", "ä")
 WORDS = ("a", "b", "b0", "be", "to", "tea", "äh")
 SCALES = (1, 1, 1, 1, 1_000, 60_000)
 TASK_TIME_SHARE = 0.12
-NOT_YET = frozenset(
-    {
-        *("sliding", "session", "cogroup"),
-        *("aggregate_table", "transform_values", "suppress_until_closed", "suppress_for_a_time"),
-        *("join_table", "join_global", "join_foreign"),
-    }
-)
-LIVE = tuple(each for each in PRODUCTIONS if each not in NOT_YET)
 
 
-def generate(seed: int, operators: Collection[str] = LIVE, first: str | None = None) -> Case:
+def generate(seed: int, operators: Collection[str] = PRODUCTIONS, first: str | None = None) -> Case:
     """The case of that seed, from these productions; `first` is in it."""
     rng = Random(seed)
     draft = Draft(rng, rng.choice(SCALES))
     draft.cache_bytes = 0 if rng.random() < 0.4 else 10 * 1024 * 1024
+    draft.optimize = rng.random() < 0.3
     timed = [each for each in operators if PRODUCTIONS[each].needs_task_time]
     others = [each for each in operators if not PRODUCTIONS[each].needs_task_time]
     if first in timed or (first is None and timed and rng.random() < TASK_TIME_SHARE):

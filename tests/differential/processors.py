@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streams import Processor, ProcessorContext, Record, Windowed
+from streams import Processor, ProcessorContext, Record, ValueTransformer, Windowed
 from tests.differential import vocabulary
 from tests.differential.vocabulary import text
 
@@ -201,7 +201,7 @@ class Global(_WithStore):
         self.context.forward(record.with_value(f"{text(record.value)}~{text(found)}"))
 
 
-class Changes:
+class Changes(ValueTransformer[Any, Any, Any]):
     """Key and value as text, and with a store how often the key was seen."""
 
     def __init__(self, name: str | None) -> None:
@@ -209,7 +209,6 @@ class Changes:
         self.store: Any = None
 
     def init(self, context: Any) -> None:
-        self.context = context
         if self.name is not None:
             self.store = context.store(self.name)
 
