@@ -6,14 +6,20 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import streams
-from streams import App, Store, TopologyTestDriver, serdes
+from streams import (
+    App,
+    Store,
+    TopologyTestDriver,
+    serdes,
+    until_time_limit,
+    until_window_closes,
+    windows,
+)
 from tests.differential import vocabulary
 from tests.differential.description import Advance, Case, Step, Topology
 from tests.differential.processors import Changes, processor
 
 SERDES: Mapping[str, Any] = {"string": serdes.string, "int64": serdes.int64}
-anything: Any = streams
 
 
 def run(case: Case) -> dict[str, Any]:
@@ -111,10 +117,7 @@ def _plain(key: Any) -> Any:
 
 def build(topology: Topology) -> App:
     """The application, with the names that `Building.java` gives."""
-    settings: dict[str, Any] = {}
-    if "topology_optimization" in streams.StreamsConfig.model_fields:
-        settings["topology_optimization"] = "all" if topology.optimize else "none"
-    app = App("app", **settings)
+    app = App("app", topology_optimization="all" if topology.optimize else "none")
     made: dict[str, Any] = {}
     for step in topology.steps:
         inputs = [made[each] for each in step.parents]
@@ -197,8 +200,7 @@ def _table(at: _Context) -> Any:
 
 
 def _global_table(at: _Context) -> Any:
-    app: Any = at.app
-    return app.global_table(at.args["topic"], name=at.name, **at.serdes, **at.store())
+    return at.app.global_table(at.args["topic"], name=at.name, **at.serdes, **at.store())
 
 
 def _predicate(function: str) -> Callable[[Any, Any], bool]:
@@ -312,8 +314,9 @@ def named(at: _Context) -> dict[str, Any]:
 
 
 def _windowed_by(at: _Context) -> Any:
-    windows, args = anything.windows, at.args
+    args = at.args
     grace = {"grace": args["grace_ms"]} if "grace_ms" in args else {}
+    made: Any
     match args["kind"]:
         case "tumbling":
             made = windows.tumbling(args["size_ms"], **grace)
@@ -399,8 +402,8 @@ def _suppress(at: _Context) -> Any:
     args = at.args
     limits = {each: args[each] for each in ("max_records", "max_bytes") if each in args}
     if args["until"] == "window_closes":
-        return at.input.suppress(anything.until_window_closes(), **named(at))
-    return at.input.suppress(anything.until_time_limit(args["wait_ms"], **limits), **named(at))
+        return at.input.suppress(until_window_closes(), **named(at))
+    return at.input.suppress(until_time_limit(args["wait_ms"], **limits), **named(at))
 
 
 def _to_stream(at: _Context) -> Any:
@@ -416,31 +419,29 @@ def _join_of(at: _Context) -> Any:
     return getattr(at.input, method)
 
 
-def _joined_serdes(at: _Context) -> dict[str, Any]:
-    """Of the two that are joined: what comes out has one where it is needed."""
-    left, right = (at.topology.step(each) for each in at.step.parents)
-    return {"value": SERDES[left.value], "other_value": SERDES[right.value]}
-
-
 def _join_stream(at: _Context) -> Any:
     args = at.args
+    left, right = (at.topology.step(each) for each in at.step.parents)
     return _join_of(at)(
         at.inputs[1],
         _joiner(at.fn),
         before=args["before_ms"],
         after=args["after_ms"],
         grace=args["grace_ms"],
-        key=serdes.string,
-        **_joined_serdes(at),
+        this_value=SERDES[left.value],
+        other_value=SERDES[right.value],
+        **at.serdes,
         **named(at),
     )
 
 
 def _join_table(at: _Context) -> Any:
     grace = {"grace": at.args["grace_ms"]} if "grace_ms" in at.args else {}
-    given = {"key": serdes.string, **_joined_serdes(at)}
-    del given["other_value"]
-    return _join_of(at)(at.inputs[1], _joiner(at.fn), **grace, **given, **named(at))
+    left = at.topology.step(at.step.parents[0])
+    this_value = SERDES[left.value]
+    return _join_of(at)(
+        at.inputs[1], _joiner(at.fn), this_value=this_value, **grace, **at.serdes, **named(at)
+    )
 
 
 def _join_global(at: _Context) -> Any:
@@ -449,6 +450,7 @@ def _join_global(at: _Context) -> Any:
         at.inputs[1],
         _joiner(at.fn),
         key=lambda key, value: vocabulary.key(selector, key, value),
+        **at.value,
     )
 
 
