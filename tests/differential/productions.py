@@ -422,7 +422,7 @@ def join_stream(draft: Draft) -> None:
     if right is left and draft.chance(0.7):
         right = draft.source_stream()
     function, value = draft.rng.choice(JOINERS)
-    kinds = STREAM_JOINS
+    kinds: tuple[str, ...] = STREAM_JOINS
     if left is right and draft.optimize:
         kinds = ("inner",)  # Kafka Streams takes the others for inner ones
     draft.add(

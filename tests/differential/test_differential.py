@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
-from tests.brokers import IN_CI, in_ci
+from tests.brokers import IN_CI
 from tests.differential.__main__ import CORPUS, keep, report
 from tests.differential.description import Case
 from tests.differential.generator import generate
-from tests.differential.peer import JARS, Peer
+from tests.differential.peer import Peer
 from tests.differential.trial import Tally, judge, smallest
 
 FIXED = range(200)
 TODAYS_CASES = 100
 REFUSED_MAX = 0.05
-
-
-@pytest.fixture(scope="session")
-def peer() -> Iterator[Peer]:
-    """Kafka Streams in one JVM; without Java the tests are skipped, in CI they fail."""
-    reason = JARS.missing()
-    if reason is not None:
-        if in_ci():
-            pytest.fail(f"{reason} (in CI this is a failure)")
-        pytest.skip(reason)
-    with Peer() as started:
-        yield started
 
 
 def run(seeds: Sequence[int], peer: Peer) -> Tally:
