@@ -7,9 +7,11 @@ BROKER ?= embedded
 SEEDS ?= 1000
 SECONDS ?= 60
 MINUTES ?= 10
+CASES ?= 1000
+SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness differential fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -68,6 +70,9 @@ liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told t
 
 containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
 	$(BIN)/pytest -q tests/containers
+
+differential: $(VENV)/installed  ## random topologies here and in Kafka Streams: CASES=10000, SEED=7
+	$(BIN)/python -m tests.differential --cases $(CASES) --seed $(SEED) $(OPTIONS)
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: two minutes
 	$(BIN)/python -m benchmarks.throughput $(OPTIONS)

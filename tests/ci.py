@@ -41,6 +41,11 @@ PARTS: Sequence[Part] = (
     Part("clients", (*MAKE, "clients")),
     Part("tools", (*MAKE, "tools")),
     Part("liveness", (*MAKE, "liveness")),
+    # Not by make: the cases of a fixed block and of today's, with their own counts.
+    Part(
+        "Kafka Streams beside ours",
+        (sys.executable, "-m", "pytest", "-q", "-s", "--durations=3", "tests/differential"),
+    ),
     Part("containers", (*MAKE, "containers")),
     Part("an application under trouble", (*MAKE, "soak-app", "MINUTES=1.3")),
     Part("the same on real Kafka", (*MAKE, "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka")),

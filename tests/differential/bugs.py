@@ -6,15 +6,25 @@ Each is small, as a slip would be: a bound that is one off, a side that is forgo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from streams import windows
-from streams.dsl import joins, materialized, stream, stream_table_joins, suppressed, table
-from streams.operators import foreign_key, outer_join, table_aggregate, table_join
-from streams.processor import context
+from streams.dsl import (
+    joins,
+    materialized,
+    stream,
+    stream_table_joins,
+    suppressed,
+    table,
+    table_joins,
+)
+from streams.operators import foreign_key, outer_join, table_aggregate
+from streams.operators.filter import keep
+from streams.operators.table_values import mapped
+from streams.processor.record import Record
 from streams.topology import finish
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -73,8 +83,6 @@ def _window_one_less(real: Any) -> Any:
 
 
 def _with(window: Any, *, after_ms: int) -> Any:
-    from dataclasses import replace
-
     return replace(window, after_ms=window.after_ms + after_ms)
 
 
@@ -83,7 +91,7 @@ BUGS: Mapping[str, Bug] = {
         "flat_map_values", _replaced(stream, "flat_map_values", _reversed_values)
     ),
     "filter keeps what it is to drop": Bug(
-        "filter_not", _replaced(stream, "drop", lambda real: stream.keep)
+        "filter_not", _replaced(stream, "drop", lambda real: keep)
     ),
     "a record without a key stays in a repartition topic": Bug(
         "repartition",
@@ -94,7 +102,7 @@ BUGS: Mapping[str, Bug] = {
         ),
     ),
     "headers of a processor are lost": Bug(
-        "process_values", _replaced(context.Record, "with_headers", _headers_lost)
+        "process_values", _replaced(Record, "with_headers", _headers_lost)
     ),
     "a window closes a millisecond late": Bug(
         "tumbling", _replaced(windows, "tumbling", _longer_grace)
@@ -122,15 +130,17 @@ BUGS: Mapping[str, Bug] = {
         _replaced(foreign_key, "_for_left_join", lambda real: foreign_key._for_inner_join),
     ),
     "the right side of a table's join is taken for the left": Bug(
-        "join_tables", _replaced(table_join, "swapped", lambda real: lambda joiner: joiner)
+        "join_tables", _replaced(table_joins, "swapped", lambda real: lambda joiner: joiner)
     ),
     "nothing is subtracted": Bug(
         "aggregate_table",
         _replaced(
             table_aggregate,
             "adding",
-            lambda real: lambda start, add, subtract, *more: real(
-                start, add, lambda key, value, total: total, *more
+            lambda real: (
+                lambda start, add, subtract, *more: real(
+                    start, add, lambda key, value, total: total, *more
+                )
             ),
         ),
     ),
@@ -138,7 +148,7 @@ BUGS: Mapping[str, Bug] = {
         "suppress_until_closed", _replaced(suppressed, "_grace_above", lambda real: lambda *_: 0)
     ),
     "a filter of a table deletes nothing": Bug(
-        "filter", _replaced(table, "kept_if", lambda real: lambda predicate: table.mapped(_same))
+        "filter", _replaced(table, "kept_if", lambda real: lambda predicate: mapped(_same))
     ),
 }
 
