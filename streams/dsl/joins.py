@@ -279,7 +279,8 @@ def _window_store(
         if kept["retention_ms"] not in (None, retention_ms):
             raise TopologyError(
                 f"store {name!r} of step {step!r} has retention={kept['retention_ms']} ms, and the "
-                f"window of the join and its grace are {retention_ms} ms: leave it out"
+                f"window of the join and its grace are {retention_ms} ms: "
+                + ("leave it out" if given.kind is StoreKind.KEY_VALUE else "give it so many")
             )
     settings = _NOT_COMPACTED | dict(kept.get("topic_settings", {}))
     return StoreSpec(
