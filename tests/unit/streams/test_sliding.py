@@ -108,6 +108,14 @@ def test_on_close_each_window_is_passed_on_once_in_the_order_of_time() -> None:
         assert piped(driver, d=90) == [(21, 31, "bc"), (26, 36, "c")]
 
 
+def test_on_close_what_is_dropped_closes_nothing() -> None:
+    with sliding(10, 0, emit="on_close") as driver:
+        assert piped(driver, a=20) == []
+        driver.topic("in").pipe("k", None, timestamp_ms=500)
+        driver.topic("in").pipe(None, "v", timestamp_ms=500)
+        assert piped(driver) == []
+
+
 @pytest.mark.parametrize("emit", ["on_update", "on_close"])
 def test_a_crash_leaves_results_as_if_there_had_been_none(emit: str) -> None:
     times = {"a": 5, "b": 12, "c": 40, "d": 22, "e": 36, "f": 38, "g": 41, "h": 200}

@@ -103,6 +103,13 @@ def test_a_late_record_is_counted_and_shown_for_each_window_that_it_misses() -> 
     assert driver.dropped == driver.metrics()["late"] == 2
 
 
+def test_a_hopping_window_closes_at_its_end_too() -> None:
+    driver = counting(windows.hopping(10, 5))
+    assert counts(driver, 14, 9) == [(5, 15, 1, 14), (10, 20, 1, 14), (5, 15, 2, 14)]
+    assert counts(driver, 15, 9) == [(10, 20, 2, 15), (15, 25, 1, 15)]
+    assert driver.metrics()["late"] == 3
+
+
 def test_time_is_of_the_step_and_not_of_each_key() -> None:
     driver = counting(windows.tumbling(10))
     counts(driver, 30, key="a")
