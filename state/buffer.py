@@ -34,6 +34,8 @@ _ENTRY_BYTES = 500
 
 Place = tuple[int, bytes]
 """Time in ms and key."""
+Waits = tuple[Buffered, int, int]
+"""A change, its time in ms, and how many bytes it counts with its key."""
 
 
 class BufferStore(OnDisk):
@@ -47,7 +49,7 @@ class BufferStore(OnDisk):
     changelog_headers: Headers | None = (("v", b"\x03"),)
     """Of every change in the changelog: the version of its bytes."""
 
-    _before: dict[bytes, tuple[Buffered, int] | None]
+    _before: dict[bytes, Waits | None]
     """What was buffered of each key that the transaction has touched."""
     _drained: list[ChangelogEntry] | None
     _written: int
@@ -68,7 +70,7 @@ class BufferStore(OnDisk):
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.share()
         checkpoint_in(disk, self._layout, name)
-        self._changes: dict[bytes, tuple[Buffered, int]] | None = None
+        self._changes: dict[bytes, Waits] | None = None
         """Each key's change and time; None: not read from the disk yet."""
         self._heap: list[Place] = []
         self._written_ms = 0
@@ -85,16 +87,15 @@ class BufferStore(OnDisk):
         waits = changes.get(key)
         self._before.setdefault(key, waits)
         if waits is None:
-            change = Buffered(old, old, new, origin)
-            self._size_bytes += _TIME_BYTES + len(key) + change.size_bytes
-            changes[key] = change, time_ms
+            prior, replaced_bytes = old, 0
             heappush(self._heap, (time_ms, key))
         else:
-            replaced, time_ms = waits
-            change = Buffered(replaced.prior, old, new, origin)
-            self._size_bytes += change.size_bytes - replaced.size_bytes
-            changes[key] = change, time_ms
-        self._written += _ENTRY_BYTES + change.size_bytes
+            (prior, _, _, _), time_ms, replaced_bytes = waits
+        change = Buffered(prior, old, new, origin)
+        size_bytes = _counted(key, change)
+        changes[key] = change, time_ms, size_bytes
+        self._size_bytes += size_bytes - replaced_bytes
+        self._written += _ENTRY_BYTES + size_bytes
         self._written_ms = max(self._written_ms, origin.timestamp_ms)
 
     @property
@@ -119,7 +120,7 @@ class BufferStore(OnDisk):
         _, key = heappop(self._heap)
         left = changes.pop(key)
         self._before.setdefault(key, left)
-        self._size_bytes -= _TIME_BYTES + len(key) + left[0].size_bytes
+        self._size_bytes -= left[2]
 
     def waiting(self, key: bytes) -> Buffered | None:
         """The change of `key` that waits, or None."""
@@ -193,34 +194,38 @@ class BufferStore(OnDisk):
         self._drained = None
         self._written = 0
 
-    def _writable(self) -> dict[bytes, tuple[Buffered, int]]:
+    def _writable(self) -> dict[bytes, Waits]:
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
         return self._read() if self._changes is None else self._changes
 
-    def _read(self) -> dict[bytes, tuple[Buffered, int]]:
+    def _read(self) -> dict[bytes, Waits]:
         """What waits, from the disk."""
-        changes: dict[bytes, tuple[Buffered, int]] = {}
+        changes: dict[bytes, Waits] = {}
         for key, stored in self._disk.range(None, None):
             change, at = decoded(stored)
             (time_ms,) = unpack_time(stored[at : at + _TIME_BYTES])
-            changes[key] = change, time_ms if self._time_of is None else self._time_of(key)
+            if self._time_of is not None:
+                time_ms = self._time_of(key)
+            changes[key] = change, time_ms, _counted(key, change)
         self._changes = changes
         self._order(changes)
         return changes
 
-    def _order(self, changes: dict[bytes, tuple[Buffered, int]]) -> None:
-        self._heap = [(time_ms, key) for key, (_, time_ms) in changes.items()]
+    def _order(self, changes: dict[bytes, Waits]) -> None:
+        self._heap = [(time_ms, key) for key, (_, time_ms, _) in changes.items()]
         heapify(self._heap)
-        self._size_bytes = sum(
-            _TIME_BYTES + len(key) + change.size_bytes for key, (change, _) in changes.items()
-        )
+        self._size_bytes = sum(size_bytes for _, _, size_bytes in changes.values())
 
-    def _stored(self, waits: tuple[Buffered, int] | None) -> bytes | None:
+    def _stored(self, waits: Waits | None) -> bytes | None:
         if waits is None:
             return None
-        change, time_ms = waits
+        change, time_ms, _ = waits
         return encoded(change) + pack_time(time_ms if self._time_of is None else 0)
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
         return replace(checkpoint, layout=self._layout)
+
+
+def _counted(key: bytes, change: Buffered) -> int:
+    return _TIME_BYTES + len(key) + change.size_bytes
