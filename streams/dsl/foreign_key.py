@@ -102,7 +102,15 @@ class _Join:
             "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR",
             "subscription-response-resolver",
             answered,
-            resolve(view, joiner, foreign_key, self.serdes, left=left, asking=asking),
+            resolve(
+                view,
+                joiner,
+                foreign_key,
+                self.serdes,
+                left=left,
+                asking=asking,
+                of_one_topic=not _sources(self._left._node).isdisjoint(_sources(self._right._node)),
+            ),
             stores=view.read_from(),
         )
 
@@ -210,6 +218,13 @@ class _Join:
         source = SourceNode(name=name, topic=topic, key=key, value=value, internal=True)
         graph.add(source)
         return source
+
+
+def _sources(node: Node) -> set[Node]:
+    """What is read for `node`, without going through a topic."""
+    if not node.parents:
+        return {node}
+    return set[Node]().union(*map(_sources, node.parents))
 
 
 def _row_partition(key: Any, value: Answer, count: int) -> int | None:

@@ -177,8 +177,11 @@ def resolve(
     *,
     left: bool,
     asking: str | None,
+    of_one_topic: bool = False,
 ) -> Operator:
-    """`asking` is the step behind this one that takes what is to be asked again."""
+    """`asking` is the step behind this one that takes what is to be asked again. Where both tables
+    are `of_one_topic`, one record deletes a row and the value that it refers to: the answer to the
+    first follows the one to the second, which is dropped."""
 
     def bind(at: Binding) -> Emit:
         context, failed = at.context, at.failed
@@ -200,6 +203,8 @@ def resolve(
                     now = None if row is None else foreign_key(key, row.value)
                     if now is not None:
                         ask(now, Subscription(current, _ANSWER, key, partition), timestamp_ms)
+                        return
+                    if of_one_topic and current is None:
                         return
                 elif other is not None or (left and row is not None):
                     joined = joiner(None if row is None else row.value, other)

@@ -22,6 +22,7 @@ from streams.serdes.subscriptions import Answer, Instruction, Subscription, answ
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 RAW: dict[str, Any] = {"key": serdes.bytes, "value": serdes.bytes}
+UNCACHED = Store.in_memory("rows", caching=False)
 RUNS = Path(__file__).parent / "kafka_streams"
 TOPICS = ("out", "registration-topic", "response-topic", "store-changelog")
 
@@ -42,6 +43,10 @@ def joined(kind: str, **stores: str | Store | None) -> App:
     )
     result.to_stream().to("out")
     return app
+
+
+def beside(row: str, other: str) -> str:
+    return f"{row}|{other}"
 
 
 def uncached(kind: str) -> App:
@@ -170,6 +175,38 @@ def test_an_answer_goes_to_the_partition_of_its_row_wherever_its_key_belongs() -
         answers = driver.topic("app-j-subscription-response-topic").read_all()
         assert [each.partition for each in answers] == [0, 1, 2, 3]
         assert driver.topic("out").read_values() == [f"a{n}|A" for n in range(4)]
+
+
+def test_a_row_that_refers_to_itself_is_deleted_once() -> None:
+    app = App("app")
+    table = app.table("in", **BOTH)
+    joined = table.join(table, beside, foreign_key=lambda key, row: key, value=serdes.string)
+    joined.to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "v", 1)
+        driver.topic("in").pipe("k", None, 2)
+        assert driver.topic("out").read_values() == ["v|v", None]
+
+
+def test_a_row_that_changes_twice_in_one_go_leaves_no_result_of_what_it_was() -> None:
+    """Kafka Streams leaves them standing (docs/decisions/0024)."""
+    app = App("app")
+    rows = app.stream("left", **BOTH).flat_map_values(str.split).to_table(store=UNCACHED)
+    right = app.table("right", **BOTH)
+    joined = rows.join(
+        right,
+        beside,
+        foreign_key=lambda key, row: None if row == "-" else row[0],
+        value=serdes.string,
+    )
+    joined.to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("right").pipe("b", "B", 1)
+        for key in "12":
+            driver.topic("left").pipe(key, "b1", 2)
+        driver.topic("left").pipe("1", "c1 c2", 3)
+        driver.topic("left").pipe("2", "c1 - - c3", 4)
+        assert driver.topic("out").read_table() == {}
 
 
 def test_rows_of_a_versioned_table_that_come_late_are_passed_over() -> None:
