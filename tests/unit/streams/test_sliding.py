@@ -128,3 +128,26 @@ def test_a_crash_leaves_results_as_if_there_had_been_none(emit: str) -> None:
             crashing.restart()
     assert found == undisturbed
     assert len(found) > 5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_aggregate_that_is_changed_in_place_is_each_windows_own(seed: int) -> None:
+    def collect(key: str, value: str, seen: list[str]) -> list[str]:
+        seen.append(value)
+        return seen
+
+    rng = Random(seed)
+    app = App("a")
+    cut = app.stream("in", **TEXT).group_by_key().windowed_by(windows.sliding(10, 1000))
+    kept = Store.in_memory("s", caching=seed % 2 == 0)
+    cut.aggregate(list, collect, value=serdes.json, store=kept).to_stream().to("out")
+    records = [(rng.choice("abc"), rng.randrange(1, 40)) for _ in range(10)]
+    with TopologyTestDriver(app, commit="manual") as driver:
+        for value, time_ms in records:
+            driver.topic("in").pipe("k", value, timestamp_ms=time_ms)
+        driver.commit()
+        table = driver.topic("out").read_table()
+    rows = wanted(records, 10)
+    assert {(key.start_ms, key.end_ms): sorted(table[key]) for key in table} == {
+        each: sorted(rows[each]) for each in rows
+    }, f"{seed=} {records}"

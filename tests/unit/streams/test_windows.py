@@ -9,6 +9,7 @@ import pytest
 
 from streams import App, LateRecord, Store, TopologyTestDriver, Windowed, serdes, windows
 from streams.errors import TopologyError
+from streams.runtime.internal_topics import changelog_settings
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 Times = list[int]
@@ -237,6 +238,9 @@ def test_the_store_keeps_windows_for_size_and_grace_and_its_changelog_a_day_long
     cut.count(store="c")
     (spec,) = app.topology().subtopologies[0].stores
     assert (spec.kind, spec.retention_ms, spec.window_size_ms) == ("window", 15, 10)
+    settings = changelog_settings(spec)
+    assert settings["cleanup.policy"] == "compact,delete"
+    assert settings["retention.ms"] == str(15 + 86_400_000)
 
 
 def test_the_store_may_keep_windows_for_longer() -> None:
