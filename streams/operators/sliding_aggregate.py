@@ -182,8 +182,7 @@ class _Sliding:
             self._begin(record, start_ms)
 
     def _begin(self, record: _Record, start_ms: int, held: _Held | None = None) -> None:
-        """A window that was not there: with what `held` has, or None for nothing, and the
-        record."""
+        """A window that was not there, with the record and what `held` has; None: nothing."""
         if held is None:
             try:
                 held = _Held(self._initializer(), record.ms)
@@ -192,10 +191,10 @@ class _Sliding:
         self._update(record, start_ms, held, is_there=False)
 
     def _begin_behind(self, record: _Record, behind: _Held | None) -> None:
-        """The window right after the record, if it has records."""
+        """The window right after the record, if it has records. Two windows may have one object:
+        folds work on copies."""
         if behind is not None and behind.latest_ms > record.ms:
-            value = self._copied(behind.value)
-            self._write(record, record.ms + 1, value, None, behind.latest_ms)
+            self._write(record, record.ms + 1, behind.value, None, behind.latest_ms)
 
     def _update(
         self, record: _Record, start_ms: int, held: _Held, *, is_there: bool = True
@@ -206,7 +205,7 @@ class _Sliding:
             return
         old = held.value
         try:
-            # Other windows may have this very object, or begin with it.
+            # Other windows may have this very object, or are yet to begin with it.
             new = self._fold(record.key, record.value, None if old is None else self._copied(old))
             if new is record.value:
                 new = self._copied(new)
