@@ -99,6 +99,7 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
 
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
+                leaves_ms = key.end_ms if until_window_ends else timestamp_ms
                 key_bytes = encode_key(key)
                 old_bytes = None if old is None else encode(old)
                 new_bytes = None if new is None else encode(new)
@@ -108,7 +109,6 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
             if timestamp_ms > time.ms:
                 time.ms = timestamp_ms
             message = context.message
-            leaves_ms = key.end_ms if until_window_ends else timestamp_ms
             origin = origin_of(message, timestamp_ms)
             buffer.put(key_bytes, leaves_ms, old_bytes, new_bytes, origin)
             while buffer.first_ms <= time.ms - wait_ms:

@@ -10,7 +10,8 @@ from streams.topology.nodes import StoreKind
 _RAW = Serdes(serdes.bytes, serdes.bytes)
 
 _PLAIN = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
-"""The kinds whose changelogs have the user's own keys; those of others have a time in them too."""
+"""The kinds whose changelogs have the user's own keys; those of others have a time in them too. A
+buffer's have more beside its values."""
 
 
 class Named:
@@ -37,7 +38,7 @@ class Named:
         self.changelogs = {
             topology.changelog(spec.name): Serdes(
                 spec.key if spec.kind in _PLAIN else serdes.bytes,
-                spec.value,
+                serdes.bytes if spec.kind is StoreKind.BUFFER else spec.value,
             )
             for sub in topology.subtopologies
             for spec in sub.stores

@@ -24,7 +24,6 @@ from streams import (
 from streams.runtime.commit import Step
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
-RAW: dict[str, Any] = {"key": serdes.bytes, "value": serdes.bytes}
 Row = tuple[Any, Any, int]
 
 
@@ -86,7 +85,7 @@ def test_the_changelog_is_that_of_kafka_streams() -> None:
         for timestamp_ms, value in ((0, "1"), (5, "2")):
             headers = [("h", f"h{timestamp_ms}".encode())]
             driver.topic("in").pipe("a", value, timestamp_ms, headers)
-        changelog = driver.topic("app-sup-store-changelog", **RAW).read_all()
+        changelog = driver.topic("app-sup-store-changelog").read_all()
     assert [(each.key, each.value.hex()) for each in changelog] == [
         (b"a", ("0000000000000000000000000000000000000002696e00000000000000010000000168000000026830"
                "ffffffffffffffff00000001310000000000000000")),
@@ -252,6 +251,15 @@ def test_without_a_changelog_there_is_none() -> None:
     with TopologyTestDriver(app) as driver:
         assert "app-sup-store-changelog" not in driver.topics
         assert flat(run(driver, INPUT[:8]))
+
+
+def test_a_key_that_is_no_window_is_told_where_it_comes() -> None:
+    app = App("app")
+    rows_of = app.stream("in", **BOTH).group_by_key().windowed_by(windows.tumbling(10)).count()
+    unwindowed = rows_of.to_stream().select_key(lambda key, _: key.key, key=serdes.string)
+    unwindowed.to_table().suppress(until_window_closes(), name="sup").to_stream().to("out")
+    with TopologyTestDriver(app) as driver, pytest.raises(StreamsError, match=r"'sup'.*end_ms"):
+        driver.topic("in").pipe("a", "1", 1)
 
 
 def test_a_suppressed_table_is_described_with_its_buffer() -> None:
