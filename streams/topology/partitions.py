@@ -45,7 +45,8 @@ def partition_counts(
         derived = {t: _most(up, counts) for t, up in upstream.items() if up and up <= counts.keys()}
         if not derived:  # upstream leads round in a circle, or isn't known
             circling = [t for t in missing if _all_above(t, flows, fixed) <= {*declared, *fixed}]
-            derived = {t: _most(upstream[t], counts) for t in circling if upstream[t] & fixed}
+            known = [t for t in circling if upstream[t] & counts.keys()]
+            derived = {t: _most(upstream[t], counts) for t in known}
         if not derived:
             break
         counts |= derived

@@ -112,3 +112,10 @@ def test_topics_that_become_uneven_end_the_thread_with_the_same_words() -> None:
     planner = Planner(joined().topology(), StreamsConfig(), admin)
     with pytest.raises(StreamsError, match=UNEVEN):
         planner.plan({"m": Subscribed(())})
+
+
+def test_a_circle_that_only_a_repartition_topic_leads_into_has_what_that_one_has() -> None:
+    # A table that is grouped, aggregated, grouped again and joined with what it was.
+    flows = [flow("a", "r"), flow("r s", "s")]
+    assert counts(flows, {"a": 3}, "r s", r=None, s=None) == {"a": 3, "r": 3, "s": 3}
+    assert counts(flows, {"a": 3}, r=7, s=None)["s"] == 7
