@@ -5,6 +5,7 @@ What is expected of whole runs is what its own TopologyTestDriver gave.
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, cast
 
 import pytest
@@ -235,6 +236,44 @@ def test_killed_anywhere_it_lets_each_update_go_once(step: Step, at: int) -> Non
         found.append(rows(driver))
         found += run(driver, INPUT[at + 1 :])
         assert found == EMITTED
+
+
+def random_records(seed: int) -> list[Row]:
+    random, now_ms = Random(seed), 0
+    records: list[Row] = []
+    for number in range(40):
+        now_ms += random.randrange(4)
+        value = None if random.random() < 0.2 else str(number)
+        records.append((random.choice("abcdef"), value, max(now_ms - random.randrange(6), 1)))
+    return records
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_records": 2}, {"max_bytes": 90}])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_random_crashes_each_partition_gives_what_it_gives_without(
+    seed: int, limits: Any
+) -> None:
+    def run_with(crashes: list[Step | None]) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = {0: [], 1: []}
+        app = limited(until_time_limit(8, **limits), Store.in_memory("s"))
+        counts = {"in": 2, "out": 2}
+        with TopologyTestDriver(app, partitions=counts, stores="memory") as driver:
+            for record, crash in zip(random_records(seed), crashes, strict=True):
+                if crash is not None:
+                    driver.crash(at=crash)
+                driver.topic("in").pipe(*record)
+                if crash is not None:
+                    driver.restart()
+            for each in driver.topic("out").read_all():
+                found[each.partition].append((each.key, each.value, each.timestamp_ms))
+        return found
+
+    random = Random(seed)
+    steps = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
+    crashes = [random.choice(steps) if random.random() < 0.3 else None for _ in range(40)]
+    calm = run_with([None] * 40)
+    assert sum(map(len, calm.values())) > 10
+    assert run_with(crashes) == calm, f"{seed=}"
 
 
 def test_on_disk_it_goes_on_without_its_changelog() -> None:
