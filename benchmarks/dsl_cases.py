@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streams import App, Processor, Record, Store, serdes, windows
+from streams import App, Processor, Record, Store, ValueTransformer, serdes, windows
 
 TOPICS = {
     "left": (serdes.string, serdes.string),
@@ -25,6 +25,15 @@ class Case(NamedTuple):
 class Forwarding(Processor[str, str, str, str]):
     def process(self, record: Record[str, str]) -> None:
         self.context.forward(record)
+
+
+class Unchanged(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str | None:
+        return value
+
+
+def _rows(app: App, topic: str) -> Any:
+    return app.table(topic, **_TEXT, store=_kept(f"of-{topic}", caching=True))
 
 
 def _left(app: App) -> Any:
@@ -99,6 +108,19 @@ CASES = [
         "left_join with a versioned table and a grace",
         lambda app: _left(app).left_join(_versioned(app), _pair, grace=10_000),
         ("left", "right"),
+    ),
+    Case(
+        "join of tables",
+        lambda app: _rows(app, "left").join(_rows(app, "right"), _pair).to_stream(),
+        ("left", "right"),
+    ),
+    Case(
+        "group_by of a table, to the topic",
+        lambda app: _rows(app, "left").group_by(lambda k, v: (v, k), **_TEXT).count(store="c"),
+    ),
+    Case(
+        "transform_values, not kept",
+        lambda app: app.table("left", **_TEXT).transform_values(Unchanged).to_stream(),
     ),
 ]
 
