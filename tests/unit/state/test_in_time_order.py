@@ -63,6 +63,16 @@ def test_the_first_time_from_one_on_is_told() -> None:
     assert [store.first_time(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
 
 
+def test_what_is_removed_goes_from_the_order_of_time_as_well() -> None:
+    disk = MemoryDisk()
+    store = sessions(disk)
+    store.put(Windowed("k", 1, 9), "v", 0)
+    commit(store)
+    store.remove(Windowed("k", 1, 9), 0)
+    commit(store)
+    assert disk.approximate_count() == 0
+
+
 def test_what_has_expired_goes_from_the_order_of_time_as_well() -> None:
     disk = MemoryDisk()
     store = sessions(disk, retention_ms=2 * MINUTE_MS)

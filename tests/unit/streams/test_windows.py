@@ -153,6 +153,23 @@ def test_an_aggregate_that_is_changed_in_place_is_each_windows_own() -> None:
     }
 
 
+@pytest.mark.parametrize("cut", [windows.hopping(10, 5), windows.sliding(10), windows.session(9)])
+def test_a_value_that_a_reducer_changes_in_place_is_each_windows_own(cut: Any) -> None:
+    def extended(old: list[str], new: list[str]) -> list[str]:
+        old += new
+        return old
+
+    app = App("a")
+    lists = app.stream("in", **TEXT).map_values(lambda value: [value], value=serdes.json)
+    for topic in ("one", "other"):
+        lists.group_by_key().windowed_by(cut).reduce(extended).to_stream().to(topic)
+    driver = TopologyTestDriver(app, commit="manual")
+    driver.topic("in").pipe_many([("k", "a", 6), ("k", "b", 7), ("k", "c", 8)])
+    driver.commit()
+    for topic in ("one", "other"):
+        assert max(driver.topic(topic).read_values(), key=len) == ["a", "b", "c"]
+
+
 def test_none_deletes_the_window() -> None:
     app = App("a")
     cut = app.stream("in", **TEXT).group_by_key().windowed_by(windows.tumbling(10))
