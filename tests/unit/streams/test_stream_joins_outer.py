@@ -121,6 +121,8 @@ def test_what_waits_is_looked_for_at_most_once_in_an_interval_of_the_wall_clock(
     task.pipe("x", "x", 101, topic="right")
     assert results(task) == []
     task.wall_ms = 6_000
+    task.pipe("x", "x", 100, topic="right")
+    assert results(task) == []  # it does not bring time up to where it has been
     task.pipe("x", "x", 101, topic="right")
     assert results(task) == [("a+None", 5)]
 
@@ -135,6 +137,16 @@ def test_what_waits_survives_a_rollback_and_a_restart_as_far_as_it_was_committed
         store.rollback()
     again = BoundTask(app, stores=task.stores)
     again.pipe("x", "x", 100, topic="right")
+    assert results(again) == [("a+None", 5)]
+
+
+def test_a_restarted_join_finds_what_waits_where_a_window_ends_with_its_record() -> None:
+    app = joined("left_join", within=None, before=10, after=0)
+    task = BoundTask(app)
+    task.pipe("k", "a", 5, topic="left")
+    task.commit_stores()
+    again = BoundTask(app, stores=task.stores)
+    again.pipe("x", "x", 6, topic="left")
     assert results(again) == [("a+None", 5)]
 
 

@@ -85,6 +85,25 @@ def test_with_a_grace_records_wait_for_rows_that_come_late() -> None:
     assert results(task) == [("b+row", 14), ("c+row", 15)]
 
 
+def test_who_reads_the_stream_beside_the_join_sees_the_record_that_came() -> None:
+    app = App("a")
+    orders, customers = (
+        app.stream("orders", **BOTH),
+        app.table("customers", store=versioned(), **BOTH),
+    )
+    orders.left_join(customers, pair, grace=5, value=serdes.string).to("out")
+    orders.to("copy")
+    task = BoundTask(app)
+    task.pipe("k", "a", 10, topic="orders", headers=[("of", b"a")])
+    task.pipe("k", "b", 20, topic="orders", headers=[("of", b"b")])
+    headers = [(topic, headers) for topic, *_, headers in task.produced]
+    assert headers == [
+        ("copy", [("of", b"a")]),
+        ("out", [("of", b"a")]),
+        ("copy", [("of", b"b")]),
+    ]
+
+
 def test_what_waits_goes_by_time_then_by_key_then_as_it_came() -> None:
     task = BoundTask(joined("left_join", store=versioned(), grace=50))
     for key, value, timestamp_ms in (
