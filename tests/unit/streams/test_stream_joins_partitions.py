@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -99,3 +100,34 @@ def test_a_join_works_on_every_partition_through_repartition_topics() -> None:
         driver.topic("y").pipe(f"k{number}", str(number), timestamp_ms=number + 1)
     expected = {f"k{number}": f"k{number}{number}" for number in range(12)}
     assert driver.topic("out").read_table() == expected
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_crashes_each_pair_is_made_once(seed: int) -> None:
+    rnd = random.Random(seed)
+    app = App("a")
+    left, right = rekeyed(app, "x"), app.stream("y", **BOTH)
+    within: Any = {"within": 1_000, "value": serdes.string, "emit_interval": 0}
+    left.left_join(right, lambda one, other: f"{one}+{other}", **within).to("out")
+    values: dict[tuple[str, str], list[str]] = {}
+    with TopologyTestDriver(app, partitions={"x": 2, "y": 2}, commit="manual") as driver:
+        for number in range(1, 60):
+            topic, key = rnd.choice("xy"), rnd.choice("abcd")
+            values.setdefault((topic, key), []).append(key if topic == "x" else str(number))
+            # A stream changes its key, so the topic gets it as its value.
+            pair = (str(number), key) if topic == "x" else (key, str(number))
+            driver.topic(topic).pipe(*pair, timestamp_ms=number)
+            fate = rnd.random()
+            if fate < 0.2:
+                driver.commit()
+            elif fate < 0.26:
+                driver.crash()
+                driver.restart()
+        driver.commit()
+        found = sorted(driver.topic("out").read_pairs())
+    assert found == sorted(
+        (key, f"{one}+{other}")
+        for key in "abcd"
+        for one in values.get(("x", key), [])
+        for other in values.get(("y", key), [])
+    ), f"{seed=}"
