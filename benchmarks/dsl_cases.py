@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streams import App, Processor, Record, Store, ValueTransformer, serdes, windows
+from streams import (
+    App,
+    Processor,
+    Record,
+    Store,
+    ValueTransformer,
+    serdes,
+    until_time_limit,
+    until_window_closes,
+    windows,
+)
 
 TOPICS = {
     "left": (serdes.string, serdes.string),
@@ -122,7 +132,31 @@ CASES = [
         "transform_values, not kept",
         lambda app: app.table("left", **_TEXT).transform_values(Unchanged).to_stream(),
     ),
+    Case("table and suppress for 10 s", lambda app: _suppressed(app)),
+    Case("count, tumbling windows, and suppress", lambda app: _final(app)),
+    Case("foreign-key join, a row that asks", lambda app: _foreign(app)),
 ]
+
+
+def _suppressed(app: App) -> None:
+    table = app.table("left", **_TEXT, store=_kept("t", caching=False))
+    table.suppress(until_time_limit(10_000)).to_stream()
+
+
+def _final(app: App) -> None:
+    windowed = _left(app).group_by_key().windowed_by(windows.tumbling(10_000))
+    counts = windowed.count(store=_kept("c", caching=True))
+    counts.suppress(until_window_closes()).to_stream()
+
+
+def _foreign(app: App) -> None:
+    rows = app.table("left", **_TEXT, store=_kept("t", caching=False))
+    others = app.table("right", **_TEXT)
+    rows.join(others, _pair, foreign_key=_first_letter)
+
+
+def _first_letter(key: str, value: str) -> str:
+    return value[:1]
 
 
 def _windowed(app: App, cut: Any, **how: Any) -> None:

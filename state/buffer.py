@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
-from state.buffered import Buffered, Headers, Origin, decoded, encoded
+from state.buffered import Buffered, Headers, Origin, decoded, encoded, size_of
 from state.cache import ObjectCache
 from state.keys import TIME_MAX, pack_time, unpack_time
 from state.layout import checkpoint_in
@@ -80,10 +80,12 @@ class BufferStore(OnDisk):
 
     def put(
         self, key: bytes, time_ms: int, old: bytes | None, new: bytes | None, origin: Origin
-    ) -> None:
+    ) -> int:
         """Buffer a change of `key`, to leave at `time_ms`. If one of it waits, it is replaced, and
-        keeps its time and its prior value."""
-        changes = self._writable()
+        keeps its time and its prior value. Returns the time of the first that leaves."""
+        changes = self._changes
+        if changes is None or self._drained is not None:
+            changes = self._writable()
         waits = changes.get(key)
         self._before.setdefault(key, waits)
         if waits is None:
@@ -92,11 +94,13 @@ class BufferStore(OnDisk):
         else:
             (prior, _, _, _), time_ms, replaced_bytes = waits
         change = Buffered(prior, old, new, origin)
-        size_bytes = _counted(key, change)
+        size_bytes = _TIME_BYTES + len(key) + size_of(change)
         changes[key] = change, time_ms, size_bytes
         self._size_bytes += size_bytes - replaced_bytes
         self._written += _ENTRY_BYTES + size_bytes
-        self._written_ms = max(self._written_ms, origin.timestamp_ms)
+        if origin.timestamp_ms > self._written_ms:
+            self._written_ms = origin.timestamp_ms
+        return self._heap[0][0]
 
     @property
     def first_ms(self) -> int:
@@ -207,7 +211,7 @@ class BufferStore(OnDisk):
             (time_ms,) = unpack_time(stored[at : at + _TIME_BYTES])
             if self._time_of is not None:
                 time_ms = self._time_of(key)
-            changes[key] = change, time_ms, _counted(key, change)
+            changes[key] = change, time_ms, _TIME_BYTES + len(key) + size_of(change)
         self._changes = changes
         self._order(changes)
         return changes
@@ -225,7 +229,3 @@ class BufferStore(OnDisk):
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
         return replace(checkpoint, layout=self._layout)
-
-
-def _counted(key: bytes, change: Buffered) -> int:
-    return _TIME_BYTES + len(key) + change.size_bytes

@@ -50,19 +50,19 @@ class Buffered(NamedTuple):
     new: bytes | None
     origin: Origin
 
-    @property
-    def size_bytes(self) -> int:
-        """How much memory Kafka Streams reckons for it (`residentMemorySizeEstimate`): what limits
-        in bytes are about. An old value that equals the prior one is counted once."""
-        prior, old, new, origin = self
-        size = _FIXED_BYTES + len(origin.topic)
-        for name, value in origin.headers:
-            size += len(name) + (0 if value is None else len(value))
-        if prior is not None:
-            size += len(prior)
-        if old is not None and old != prior:
-            size += len(old)
-        return size if new is None else size + len(new)
+
+def size_of(change: Buffered) -> int:
+    """How much memory Kafka Streams reckons for it, in bytes (`residentMemorySizeEstimate`): what
+    limits are about. An old value that equals the prior one is counted once."""
+    prior, old, new, origin = change
+    size = _FIXED_BYTES + len(origin.topic)
+    for name, value in origin.headers:
+        size += len(name) + (0 if value is None else len(value))
+    if prior is not None:
+        size += len(prior)
+    if old is not None and old != prior:
+        size += len(old)
+    return size if new is None else size + len(new)
 
 
 def encoded(change: Buffered) -> bytes:

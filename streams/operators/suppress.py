@@ -28,7 +28,7 @@ _NO_TIMESTAMP_MS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """How long updates wait, and how many may. Times in ms, sizes as `Buffered.size_bytes`."""
+    """How long updates wait, and how many may. Times in ms, sizes as `state.buffered.size_of`."""
 
     wait_ms: int
     until_window_ends: bool
@@ -88,14 +88,11 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
         wait_ms, until_window_ends = waiting.wait_ms, waiting.until_window_ends
         let_first_go = _letting_go(at, spec, waiting)
         keep_within = _limit(at, buffer, waiting, let_first_go)
-        time = context.step_time(at.step)
+        time, put = context.step_time(at.step), buffer.put
 
-        def pass_time(time_ms: int) -> None:
-            time.ms = time_ms
-            message = context.message
-            while buffer.first_ms <= time_ms - wait_ms:
+        def let_go() -> None:
+            while buffer.first_ms <= time.ms - wait_ms:
                 let_first_go()
-            context.message = message
 
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
@@ -110,28 +107,43 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
                 time.ms = timestamp_ms
             message = context.message
             origin = origin_of(message, timestamp_ms)
-            buffer.put(key_bytes, leaves_ms, old_bytes, new_bytes, origin)
-            while buffer.first_ms <= time.ms - wait_ms:
-                let_first_go()
-            keep_within()
+            first_ms = put(key_bytes, leaves_ms, old_bytes, new_bytes, origin)
+            if first_ms <= time.ms - wait_ms:
+                let_go()
+            if keep_within is not None:
+                keep_within()
             context.message = message
 
-        idle_ms = waiting.idle_close_ms
-        if idle_ms is None:
+        if waiting.idle_close_ms is None:
             return process
-        arrives = when_idle(at, idle_ms, time, pass_time, _nothing_more)
-
-        def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-            arrives(key, new, timestamp_ms)
-            if key.end_ms <= time.ms - wait_ms:  # the steps above have no such time
-                context.dropped += 1
-                context.late += 1
-                return
-            process(key, new, old, timestamp_ms, latest)
-
-        return process_if_open
+        return _while_open(at, waiting.idle_close_ms, wait_ms, let_go, process)
 
     return bind
+
+
+def _while_open(
+    at: Binding, idle_ms: int, wait_ms: int, let_go: Callable[[], None], process: Update
+) -> Update:
+    """`process` for windows that are open; where no updates come the wall clock closes them."""
+    context, time = at.context, at.context.step_time(at.step)
+
+    def pass_time(time_ms: int) -> None:
+        time.ms = time_ms
+        message = context.message
+        let_go()
+        context.message = message
+
+    arrives = when_idle(at, idle_ms, time, pass_time, _nothing_more)
+
+    def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        arrives(key, new, timestamp_ms)
+        if key.end_ms <= time.ms - wait_ms:  # the steps above have no such time
+            context.dropped += 1
+            context.late += 1
+            return
+        process(key, new, old, timestamp_ms, latest)
+
+    return process_if_open
 
 
 def _nothing_more(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -162,10 +174,11 @@ def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], 
 
 def _limit(
     at: Binding, buffer: BufferStore, waiting: Waiting, let_first_go: Callable[[], None]
-) -> Callable[[], None]:
-    """What is called when something was buffered: makes room, or refuses to go on."""
+) -> Callable[[], None] | None:
+    """What is called when something was buffered: makes room, or refuses to go on. None: there is
+    room for everything."""
     if waiting.max_records is None and waiting.max_bytes is None:
-        return _unlimited
+        return None
     records_max = float("inf") if waiting.max_records is None else waiting.max_records
     bytes_max = float("inf") if waiting.max_bytes is None else waiting.max_bytes
 
@@ -184,7 +197,3 @@ def _limit(
             )
 
     return make_room if waiting.emits_early else refuse
-
-
-def _unlimited() -> None:
-    """There is room for everything."""

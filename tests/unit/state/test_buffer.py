@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from state.buffer import BufferStore
-from state.buffered import Buffered, Origin, decoded, encoded
+from state.buffered import Buffered, Origin, decoded, encoded, size_of
 from state.keys import TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
@@ -56,13 +56,13 @@ def test_sizes_are_those_that_kafka_streams_reckons(
     prior: bytes | None, old: bytes | None, size_bytes: int
 ) -> None:
     change = Buffered(prior, old, b"new", HERE)
-    assert change.size_bytes == 20 + len("in") + len("h" + "h5" + "none") + size_bytes + 3
-    assert Buffered(prior, old, None, at(0)).size_bytes == 22 + size_bytes
+    assert size_of(change) == 20 + len("in") + len("h" + "h5" + "none") + size_bytes + 3
+    assert size_of(Buffered(prior, old, None, at(0))) == 22 + size_bytes
     buffer = BufferStore("b", MemoryDisk())
     buffer.put(b"key", 0, None, b"new", HERE)
-    assert buffer.size_bytes == 8 + 3 + Buffered(None, None, b"new", HERE).size_bytes
+    assert buffer.size_bytes == 8 + 3 + size_of(Buffered(None, None, b"new", HERE))
     buffer.put(b"key", 0, None, b"newer", HERE)
-    assert buffer.size_bytes == 8 + 3 + Buffered(None, None, b"newer", HERE).size_bytes
+    assert buffer.size_bytes == 8 + 3 + size_of(Buffered(None, None, b"newer", HERE))
     buffer.remove_first()
     assert buffer.size_bytes == 0
 
