@@ -17,7 +17,7 @@ from streams.errors import (
 )
 from streams.handling import ErrorContext, dead_letter
 from streams.operators.lateness import LateRecord
-from streams.processor.context import ProcessorContext, RecordMetadata
+from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.processor.transformer import ValueTransformer
@@ -34,6 +34,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "Record",
+    "RecordContext",
     "RecordMetadata",
     "RestoreListener",
     "SerdeError",

@@ -65,8 +65,8 @@ class App:
         self,
         topic: str | Sequence[str],
         *,
-        key: Serde[K],
-        value: Serde[V],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
         """The records of a topic, or of several, which must exist when the application starts.
@@ -85,7 +85,7 @@ class App:
         return first.merge(*others, name=name) if others else first
 
     def _stream(
-        self, topic: Any, key: Serde[Any], value: Serde[Any], name: str | None
+        self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
         again = self._streams.get(topic) if isinstance(topic, str) else None
         if again is None:
@@ -99,11 +99,11 @@ class App:
         return again
 
     def _source(
-        self, topic: Any, key: Serde[Any], value: Serde[Any], name: str | None
+        self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
         graph = self._builder.graph
         step = graph.name("KSTREAM-SOURCE", name)
-        _check_source(step, topic, key, value)
+        key, value = _checked_source(step, topic, key, value)
         node = SourceNode(name=step, topic=topic, key=key, value=value)
         graph.add(node)
         return Stream(self._builder, node, key, value)
@@ -112,13 +112,15 @@ class App:
         self,
         topic: str,
         *,
-        key: Serde[K],
-        value: Serde[V],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
         """The latest value of each key of a topic, which must exist when the application starts. A
-        record without a value deletes its key, one without a key is dropped."""
+        record without a value deletes its key, one without a key is dropped. The serdes may be the
+        store's."""
+        key, value = _or_of_store(store, key, value)
         source = None if name is None else f"{name}-source"
         records = self._source(topic, key, value, source)
         return table_of(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
@@ -127,15 +129,17 @@ class App:
         self,
         topic: str,
         *,
-        key: Serde[K],
-        value: Serde[V],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> GlobalTable[K, V]:
         """The latest value of each key of a topic, the whole of it on every worker: for look-ups by
-        any key. What a record finds depends on when it is processed."""
+        any key. What a record finds depends on when it is processed. The serdes may be the
+        store's."""
+        key, value = _or_of_store(store, key, value)
         step = self._builder.graph.name("KSTREAM-GLOBALTABLE", name)
-        _check_source(step, topic, key, value)
+        key, value = _checked_source(step, topic, key, value)
         return global_table_of(self._builder, topic, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
@@ -227,10 +231,20 @@ class App:
             signals.ended_in_time()
 
 
-def _check_source(step: str, topic: object, key: Any, value: Any) -> None:
+def _or_of_store(
+    store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
+) -> tuple[Serde[Any] | None, Serde[Any] | None]:
+    """The serdes of a table, or else those that its store brings."""
+    if isinstance(store, Store):
+        return key or store.key, value or store.value
+    return key, value
+
+
+def _checked_source(
+    step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
+) -> tuple[Serde[Any], Serde[Any]]:
     check_topic(step, topic)
-    known(key, "key", step)
-    known(value, "value", step)
+    return known(key, "key", step), known(value, "value", step)
 
 
 def report(error: UserError) -> int:

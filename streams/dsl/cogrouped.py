@@ -130,7 +130,8 @@ class Cogrouped(Instead, Generic[K, A]):
         for group, _ in self._groups:
             parent = group._node
             if group._rekeyed:
-                base = spec.name if rekeyed == 0 else f"{spec.name}-{rekeyed}"
+                numbered = spec.name if rekeyed == 0 else f"{spec.name}-{rekeyed}"
+                base = group._name or numbered
                 step = name or spec.name
                 parent = self._builder.repartitioned(parent, base, step, group._key, group._value)
                 rekeyed += 1

@@ -40,6 +40,8 @@ class Grouped(Instead, Generic[K, V]):
     _key: Serde[Any] | None
     _value: Serde[Any] | None
     _rekeyed: bool
+    _name: str | None = None
+    """Names the repartition topic, one for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """How many records each key has, as a table.
@@ -100,7 +102,13 @@ class Grouped(Instead, Generic[K, V]):
                 "unlimited"
             )
         return WindowedGroup(
-            self._builder, self._node, self._key, self._value, self._rekeyed, windows
+            self._builder,
+            self._node,
+            self._key,
+            self._value,
+            self._rekeyed,
+            windows,
+            self._name,
         )
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
@@ -134,7 +142,7 @@ class Grouped(Instead, Generic[K, V]):
         spec = builder.own_store(kept, step, key, value, kinds=KINDS)
         parent = self._node
         if self._rekeyed:
-            parent = builder.repartitioned(parent, spec.name, step, key, self._value)
+            parent = builder.repartitioned(parent, self._name or spec.name, step, key, self._value)
         view = StoredView(spec)
         node = builder.step(
             kind, parent, operator(view), name=step, stores=[spec.name], updates=True

@@ -30,7 +30,12 @@ def check_topic(step: str, topic: object) -> None:
         )
 
 
-def merged(streams: tuple[Stream[Any, Any], ...], name: str | None) -> Stream[Any, Any]:
+def merged(
+    streams: tuple[Stream[Any, Any], ...],
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    name: str | None,
+) -> Stream[Any, Any]:
     from streams.dsl.stream import Stream
 
     first = streams[0]
@@ -49,8 +54,8 @@ def merged(streams: tuple[Stream[Any, Any], ...], name: str | None) -> Stream[An
     return Stream(
         builder,
         node,
-        _common([stream._key for stream in streams]),
-        _common([stream._value for stream in streams]),
+        key or _common([stream._key for stream in streams]),
+        value or _common([stream._value for stream in streams]),
         any(stream._rekeyed for stream in streams),
     )
 

@@ -48,20 +48,39 @@ class Stream(Instead, StreamJoins[K, V]):
     _rekeyed: bool = False
 
     def filter(
-        self, predicate: Callable[[K, V], object], *, name: str | None = None
+        self,
+        predicate: Callable[[K, V], object],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
     ) -> Stream[K, V]:
         """Keep the records for which `predicate(key, value)` is true."""
-        return self._keeping_both("KSTREAM-FILTER", predicate, keep(predicate), name)
+        return self._keeping_both("KSTREAM-FILTER", predicate, keep(predicate), name, key, value)
 
     def filter_not(
-        self, predicate: Callable[[K, V], object], *, name: str | None = None
+        self,
+        predicate: Callable[[K, V], object],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
     ) -> Stream[K, V]:
         """Drop the records for which `predicate(key, value)` is true."""
-        return self._keeping_both("KSTREAM-FILTER", predicate, drop(predicate), name)
+        return self._keeping_both("KSTREAM-FILTER", predicate, drop(predicate), name, key, value)
 
-    def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> Stream[K, V]:
+    def peek(
+        self,
+        action: Callable[[K, V], object],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V]:
         """Call `action(key, value)` for each record and pass the record on."""
-        return self._keeping_both("KSTREAM-PEEK", action, look(action), name, returns=False)
+        return self._keeping_both(
+            "KSTREAM-PEEK", action, look(action), name, key, value, returns=False
+        )
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
         """Call `action(key, value)` for each record: the end of this branch."""
@@ -95,17 +114,19 @@ class Stream(Instead, StreamJoins[K, V]):
         self,
         mapper: Callable[[V], V2],
         *,
+        key: Serde[K] | None = None,
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
         """A new value for each record; the value's serde stays unless `value` is given."""
         node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE)
-        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+        return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def flat_map_values(
         self,
         mapper: Callable[[V], Iterable[V2]],
         *,
+        key: Serde[K] | None = None,
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
@@ -113,18 +134,19 @@ class Stream(Instead, StreamJoins[K, V]):
         node = self._step(
             "KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name, VALUE, may_yield=True
         )
-        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+        return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def select_key(
         self,
         selector: Callable[[K, V], K2],
         *,
         key: Serde[K2] | None = None,
+        value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V]:
         """A new key for each record."""
         node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
-        return Stream(self._builder, node, key, self._value, True)
+        return Stream(self._builder, node, key, value or self._value, True)
 
     def process(
         self,
@@ -148,13 +170,14 @@ class Stream(Instead, StreamJoins[K, V]):
         processor: Callable[[], Processor[K, V, K, V2]],
         *,
         stores: Sequence[str | Store] = (),
+        key: Serde[K] | None = None,
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
         """As `process`, for a processor that leaves the key as it is: no repartition follows, and
-        the serdes stay unless `value` is given. A forward with another key is refused."""
+        the serdes stay unless others are given. A forward with another key is refused."""
         node = self._processor(processor, process_values, stores, name)
-        return Stream(self._builder, node, self._key, value or self._value, self._rekeyed)
+        return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def to_table(
         self,
@@ -182,21 +205,34 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Grouped[K2, V]:
-        """Group by a new key: what follows sees all records of a key in one task."""
+        """Group by a new key: what follows sees all records of a key in one task.
+
+        `name` names the repartition topic, one for all that is made of the group; else each
+        aggregation's store does.
+        """
         node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
-        return Grouped(self._builder, node, key, value or self._value, True)
+        return Grouped(self._builder, node, key, value or self._value, True, name)
 
     def group_by_key(
-        self, *, key: Serde[K] | None = None, value: Serde[V] | None = None
+        self,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
     ) -> Grouped[K, V]:
-        """Group by the key that the records have."""
-        return Grouped(
-            self._builder, self._node, key or self._key, value or self._value, self._rekeyed
-        )
+        """Group by the key that the records have. `name` is as in `group_by`."""
+        key, value = key or self._key, value or self._value
+        return Grouped(self._builder, self._node, key, value, self._rekeyed, name)
 
-    def merge(self, *others: Stream[K, V], name: str | None = None) -> Stream[K, V]:
+    def merge(
+        self,
+        *others: Stream[K, V],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V]:
         """The records of all of them; those of each stay in order. A serde that all have stays."""
-        return merged((self, *others), name)
+        return merged((self, *others), key, value, name)
 
     def split(
         self,
@@ -237,7 +273,7 @@ class Stream(Instead, StreamJoins[K, V]):
             write,
             look(lambda key, value: write(f"{begin}{key}, {value}")),
             name,
-            ("line",),
+            takes=("line",),
             returns=False,
         )
 
@@ -263,14 +299,16 @@ class Stream(Instead, StreamJoins[K, V]):
         function: object,
         operator: Operator,
         name: str | None,
-        takes: Sequence[str] = KEY_VALUE,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         *,
+        takes: Sequence[str] = KEY_VALUE,
         returns: bool = True,
     ) -> Stream[K, V]:
         node = self._step(
             kind, function, operator, name, takes, returns=returns, keeps_records=True
         )
-        return Stream(self._builder, node, self._key, self._value, self._rekeyed)
+        return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def _processor(
         self,

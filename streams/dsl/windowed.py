@@ -46,6 +46,8 @@ class WindowedGroup(Instead, Generic[K, V]):
     _value: Serde[Any] | None
     _rekeyed: bool
     _windows: Windows
+    _name: str | None = None
+    """Names the repartition topic, as in Grouped."""
 
     def count(
         self,
@@ -128,7 +130,8 @@ class WindowedGroup(Instead, Generic[K, V]):
         spec = window_store(builder, windows, store, step, key, value, on_close=on_close)
         parent = self._node
         if self._rekeyed:
-            parent = builder.repartitioned(parent, spec.name, step, key, self._value)
+            base = self._name or spec.name
+            parent = builder.repartitioned(parent, base, step, key, self._value)
         view = StoredView(spec)
         operator = windowed_operator(view, windows, folding, on_close=on_close, on_late=on_late)
         node = builder.step(

@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 from streams.durations import Duration, duration_ms
 from streams.errors import StreamsError
-from streams.processor.record import Record, Rewritten
+from streams.processor.record import Headers, Record, Rewritten
 from streams.topology.nodes import Binding, Emit
 
 K2 = TypeVar("K2", default=Any)
@@ -24,6 +24,16 @@ class RecordMetadata(NamedTuple):
     topic: str
     partition: int
     offset: int
+
+
+class RecordContext(NamedTuple):
+    """What there is to know of the record being processed, but for its key and its value."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    headers: Headers
 
 
 class ProcessorContext(Generic[K2, V2]):
@@ -113,6 +123,15 @@ class ProcessorContext(Generic[K2, V2]):
         if message is None or message.topic() is None:
             return None
         return RecordMetadata(message.topic(), message.partition(), message.offset())
+
+    @property
+    def record_context(self) -> RecordContext | None:
+        """`record_metadata` with the record's timestamp and headers: as the processor was handed
+        them, a timestamp or headers that a processor before it gave included."""
+        if (read := self.record_metadata) is None:
+            return None
+        task = self._task
+        return RecordContext(*read, task.record_ms, tuple(task.message.headers() or ()))
 
     def _child(self, name: str) -> Emit:
         try:

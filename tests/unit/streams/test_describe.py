@@ -34,16 +34,16 @@ flowchart TD
   topic0(["ask"])
   topic1(["lines"])
   topic2(["out"])
-  topic3(["words-counts-repartition"])
+  topic3(["words-by-word-repartition"])
   subgraph sub0["Sub-topology 0"]
     step4["read"]
     step5["split"]
     step6["by-word"]
-    step7["counts-repartition-filter"]
-    step8["counts-repartition-sink"]
+    step7["by-word-repartition-filter"]
+    step8["by-word-repartition-sink"]
   end
   subgraph sub1["Sub-topology 1"]
-    step9["counts-repartition-source"]
+    step9["by-word-repartition-source"]
     step10["count"]
     step11["updates"]
     step12["write"]
@@ -92,7 +92,7 @@ def test_dot_is_the_same_for_graphviz() -> None:
 def test_json_has_all_of_it_for_programs() -> None:
     found: dict[str, Any] = json.loads(word_count().describe(format="json"))
     assert found["input_topics"] == ["ask", "lines"]
-    assert found["repartition_topics"] == [{"name": "words-counts-repartition"}]
+    assert found["repartition_topics"] == [{"name": "words-by-word-repartition"}]
     first, second = found["subtopologies"]
     assert first["steps"][0] == {
         "kind": "source",
@@ -109,7 +109,7 @@ def test_json_has_all_of_it_for_programs() -> None:
         "kind": "processor",
         "name": "count",
         "operator": "KSTREAM-AGGREGATE",
-        "predecessors": ["counts-repartition-source"],
+        "predecessors": ["by-word-repartition-source"],
         "successors": ["updates"],
         "stores": ["counts"],
         "internal": False,
@@ -142,20 +142,20 @@ Topologies:
       --> by-word
       <-- read
     Processor: by-word (stores: [])
-      --> counts-repartition-filter
+      --> by-word-repartition-filter
       <-- split
-    Processor: counts-repartition-filter (stores: [])
-      --> counts-repartition-sink
+    Processor: by-word-repartition-filter (stores: [])
+      --> by-word-repartition-sink
       <-- by-word
-    Sink: counts-repartition-sink (topic: words-counts-repartition)
-      <-- counts-repartition-filter
+    Sink: by-word-repartition-sink (topic: words-by-word-repartition)
+      <-- by-word-repartition-filter
 
    Sub-topology: 1
-    Source: counts-repartition-source (topics: [words-counts-repartition])
+    Source: by-word-repartition-source (topics: [words-by-word-repartition])
       --> count
     Processor: count (stores: [counts])
       --> updates
-      <-- counts-repartition-source
+      <-- by-word-repartition-source
     Processor: updates (stores: [])
       --> write
       <-- count

@@ -177,7 +177,7 @@ SERDES: Table = {
         ("step 'swap': value=<function windowed", "it makes serdes, so call it"),
     ),
     "a source without a serde": (
-        lambda app: app.stream("lines", key=None, value=serdes.string, name="read"),  # type: ignore[arg-type]
+        lambda app: app.stream("lines", value=serdes.string, name="read"),
         ("step 'read' needs a key serde", "pass key=serdes"),
     ),
     "no serde behind a map": (
