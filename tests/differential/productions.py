@@ -268,15 +268,17 @@ def group(draft: Draft) -> Handle:
 
 
 def aggregated(
-    draft: Draft, of: Handle, key: str, *, windows: bool = False, emit: str | None = None
+    draft: Draft, of: Handle, key: str, *, windows: str | None = None, emit: str | None = None
 ) -> Handle:
-    """Counted, reduced or aggregated."""
-    store = draft.store(1.0 if emit == "on_close" else 0.7, windows=windows)
+    """Counted, reduced or aggregated, by `windows` of a kind."""
+    store = draft.store(1.0 if emit == "on_close" else 0.7, windows=windows is not None)
     if emit == "on_close" and store is not None:
         # Kafka Streams loses windows that close when they have also expired; ours doesn't.
         store["retention_ms"] = draft.time(100_000)
-    if key == "session" and (store is None or store["caching"]):
-        # With caching Kafka Streams still finds sessions that its store has dropped.
+    cached = store is None or store["caching"]
+    if windows == "session" or (windows == "sliding" and cached):
+        # Kafka Streams' store drops a session that is just open, and its cache still shows what
+        # its store has dropped: docs/decisions/0020.
         store = store or {"name": f"store-{len(draft.steps)}", "persistent": True, "caching": True}
         store.setdefault("retention_ms", draft.time(1_000))
     op = draft.rng.choice(("count", "reduce", "aggregate"))
@@ -286,8 +288,9 @@ def aggregated(
     elif op == "aggregate":
         function, value = draft.rng.choice(AGGREGATES)
     made = draft.add(op, [of], TABLE, key, value, fn=function, store=store, emit=emit)
+    takes_over = windows == "sliding"  # a new window begins with what another has
     cached = draft.cache_bytes and (store is None or store["caching"])
-    made.starts_from_initial = op != "reduce" and not cached
+    made.starts_from_initial = (op != "reduce" or takes_over) and not cached
     return made
 
 
@@ -328,7 +331,7 @@ def windowed(draft: Draft, of: Handle, kind: str) -> tuple[Handle, str]:
 def aggregate_windows(draft: Draft, kind: str) -> None:
     windows, key = windowed(draft, group(draft), kind)
     emit = "on_close" if kind != "unlimited" and draft.chance(0.35) else None
-    table = aggregated(draft, windows, key, windows=True, emit=emit)
+    table = aggregated(draft, windows, key, windows=kind, emit=emit)
     table.closes = kind != "unlimited" and emit is None
 
 
@@ -344,7 +347,7 @@ def cogroup(draft: Draft) -> None:
         kind = draft.rng.choice(("tumbling", "hopping", "sliding", "session"))
         whole, key = windowed(draft, whole, kind)
     store = draft.store(windows=kind is not None)
-    if kind == "session":
+    if kind in ("session", "sliding"):
         store = store or {"name": f"store-{len(draft.steps)}", "persistent": True, "caching": True}
         store["retention_ms"] = draft.time(1_000)
     table = draft.add("aggregate", [whole], TABLE, key, value, fn=function, store=store)
