@@ -254,6 +254,6 @@ def _closes(step: str, emit: str, windows: Windows) -> bool:
     if windows.idle_close_ms is not None and not on_close:
         raise TopologyError(
             f"step {step!r}: idle_close= closes idle windows, and with emit='on_update' nothing "
-            "depends on their closing: take emit='on_close', or leave it out"
+            "depends on their closing: take emit='on_close', or give it to until_window_closes"
         )
     return on_close

@@ -46,6 +46,18 @@ def commit(store: Any) -> list[Any]:
     return drained
 
 
+@pytest.mark.parametrize("write", ["put", "update"])
+def test_a_window_is_kept_up_to_the_retention_behind_and_dropped_from_there_on(write: str) -> None:
+    store = WindowStore[str]("w", MemoryDisk(), CODECS, retention_ms=10, window_size_ms=5)
+    store.put("k", "v", 100, 0)
+    for start_ms in (91, 90):
+        if write == "put":
+            store.put("k", "v", start_ms, 0)
+        else:
+            assert (store.update("k", start_ms) is None) == (start_ms == 90)
+    assert store.dropped == 1
+
+
 def test_windows_go_by_whole_segments_one_range_each_time_one_has_expired() -> None:
     disk = CountingDisk()
     store = WindowStore[str](
