@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from streams import App, ValueTransformer, serdes
+from streams import App, ValueTransformer, serdes, until_time_limit
 from streams.dsl.grouped_table import GroupedTable
+from streams.dsl.stream import Stream
 from streams.dsl.table import Table
 
 
@@ -47,3 +48,50 @@ def test_the_type_checker_infers_what_is_made_of_a_tables_groups() -> None:
         value=serdes.float64,
     )
     assert_type(shares, Table[str, float])
+
+
+def test_the_type_checker_infers_through_a_chain_of_tables() -> None:
+    names = App("a").table("names", key=serdes.int64, value=serdes.string)
+    chain = (
+        names.filter(lambda id_, name: id_ > len(name))
+        .filter_not(lambda id_, name: name.isupper())
+        .map_values(lambda name: name.encode())
+        .suppress(until_time_limit(10))
+        .map_values(lambda data: data[0])
+    )
+    assert_type(chain, Table[int, int])
+    assert_type(chain.to_stream(), Stream[int, int])
+
+
+def test_the_type_checker_infers_what_a_foreign_key_joins() -> None:
+    app = App("a")
+    orders = app.table("orders", key=serdes.string, value=serdes.int64)
+    customers = app.table("customers", key=serdes.int64, value=serdes.string)
+    joined = orders.join(
+        customers, lambda order, name: (order, name), foreign_key=lambda key, order: order
+    )
+    assert_type(joined, Table[str, tuple[int, str]])
+    left = orders.left_join(
+        customers, lambda order, name: name, foreign_key=lambda key, order: order or None
+    )
+    assert_type(left, Table[str, str | None])
+
+
+def wrong() -> None:
+    """Never called. Each line is refused: mypy says so where an ignore is not needed any more."""
+    app = App("a")
+    orders = app.table("orders", key=serdes.string, value=serdes.int64)
+    customers = app.table("customers", key=serdes.int64, value=serdes.string)
+    rows = orders.group_by(lambda key, order: (order, key))
+    orders.map_values(lambda key, order: order)  # type: ignore[misc, arg-type]
+    orders.join(customers, lambda order, name: name)  # type: ignore[arg-type]
+    orders.join(orders, lambda one, other: one + other, value=serdes.string)  # type: ignore[arg-type, return-value]
+    orders.left_join(orders, lambda one, other: one + other)  # type: ignore[operator]
+    orders.join(customers, max, foreign_key=lambda key, order: key)  # type: ignore[arg-type, return-value]
+    orders.outer_join(customers, max, foreign_key=lambda key, order: order)  # type: ignore[arg-type]
+    orders.transform_values(Length)  # type: ignore[arg-type]
+    orders.group_by(lambda key, order: order)  # type: ignore[arg-type, return-value]
+    rows.reduce(lambda so_far, key: so_far + key)  # type: ignore[call-arg]
+    rows.reduce(lambda so_far, key: len(key), lambda so_far, key: so_far)  # type: ignore[arg-type, return-value]
+    orders.suppress(10)  # type: ignore[arg-type]
+    orders.count()  # type: ignore[attr-defined]
