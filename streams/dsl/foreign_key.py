@@ -16,7 +16,15 @@ from streams.operators.foreign_key import Serdes, look_up, register, resolve, su
 from streams.serdes import Serde
 from streams.serdes.subscriptions import Answer, answer, subscription
 from streams.topology.joined_view import JoinKind
-from streams.topology.nodes import Node, Operator, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.nodes import (
+    Node,
+    Operator,
+    Partitioner,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+)
 
 _KIND = "KTABLE-FK-JOIN"
 
@@ -27,12 +35,14 @@ def join_by_foreign_key(
     right_table: Table[Any, Any],
     joiner: Callable[[Any, Any], Any],
     foreign_key: Callable[[Any, Any], Any],
+    other_partitioner: Partitioner | None,
     *,
     value: Serde[Any] | None,
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
     """The rows of `left_table`, each with the value that `right_table` has of its foreign key.
+    `other_partitioner` finds the partition of a key of the right table; its value is None.
 
     Names, of steps and of topics, are those of Kafka Streams (KTableImpl.doJoinOnForeignKey).
     Raises TopologyError naming the step.
@@ -51,9 +61,13 @@ def join_by_foreign_key(
     same_application(step, left_table, right_table)
     callable_for(step, foreign_key, KEY_VALUE)
     callable_for(step, joiner, ("value", "other_value"))
+    find = None
+    if other_partitioner is not None:
+        callable_for(step, other_partitioner, ("key", "value", "partitions"))
+        find = _by_key_alone(other_partitioner)
     join = _Join(left_table, right_table, step, name)
     resolver = join.resolver(joiner, foreign_key, left=left)
-    join.ask(foreign_key, resolver, left=left)
+    join.ask(foreign_key, resolver, find, left=left)
     result = None if name is None else f"{name}-result"
     key = left_table._key
     return table_of(join.builder, f"{_KIND}-OUTPUT", resolver, key, value, store, result)
@@ -115,7 +129,12 @@ class _Join:
         )
 
     def ask(
-        self, foreign_key: Callable[[Any, Any], Any], resolver: ProcessorNode, *, left: bool
+        self,
+        foreign_key: Callable[[Any, Any], Any],
+        resolver: ProcessorNode,
+        find: Partitioner | None,
+        *,
+        left: bool,
     ) -> None:
         """The way to the other table and back to the topic of answers."""
         asks = subscription(self.serdes.key)
@@ -132,6 +151,7 @@ class _Join:
             topic,
             self._other_key,
             asks,
+            find,
         )
         asked = self._read(topic, "registration", self._other_key, asks)
         self.builder.graph.copartitioned.append((self._right._node, asked))
@@ -197,7 +217,7 @@ class _Join:
         topic: str,
         key: Serde[Any],
         value: Serde[Any],
-        partitioner: Callable[[Any, Any, int], int | None] | None = None,
+        partitioner: Partitioner | None = None,
     ) -> None:
         self.builder.graph.add(
             SinkNode(
@@ -218,6 +238,15 @@ class _Join:
         source = SourceNode(name=name, topic=topic, key=key, value=value, internal=True)
         graph.add(source)
         return source
+
+
+def _by_key_alone(partitioner: Partitioner) -> Partitioner:
+    """A subscription lies where its key does; one without a key is only answered, anywhere."""
+
+    def find(key: Any, value: Any, count: int) -> int | None:
+        return None if key is None else partitioner(key, None, count)
+
+    return find
 
 
 def _sources(node: Node) -> set[Node]:

@@ -15,13 +15,14 @@ from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
 from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
 from streams.dsl.suppressed import Suppressed, suppressed
+from streams.errors import TopologyError
 from streams.operators.table_source import table_source
 from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
 from streams.operators.to_stream import to_stream
 from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
 from streams.topology.joined_view import JoinKind
-from streams.topology.nodes import Binding, Node, StoreKind, StoreSpec
+from streams.topology.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
 from streams.topology.views import DerivedView, SourceView, View
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Table(Instead, Generic[K, V]):
         joiner: Callable[[V, V2], V3],
         *,
         foreign_key: Callable[[K, V], K2 | None],
+        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
@@ -109,6 +111,7 @@ class Table(Instead, Generic[K, V]):
         joiner: Callable[[V, V2], V3],
         *,
         foreign_key: Callable[[K, V], Any] | None = None,
+        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
@@ -120,9 +123,12 @@ class Table(Instead, Generic[K, V]):
 
         With `foreign_key(key, value)` a row for each of this table whose foreign key the other one
         has; the topics may have any number of partitions. A row whose foreign key is None is
-        dropped.
+        dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key, if
+        it was not written with the clients' own partitioner.
         """
-        return self._joined(JoinKind.INNER, other, joiner, foreign_key, value, store, name)
+        return self._joined(
+            JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
+        )
 
     @overload
     def left_join(
@@ -142,6 +148,7 @@ class Table(Instead, Generic[K, V]):
         joiner: Callable[[V, V2 | None], V3],
         *,
         foreign_key: Callable[[K, V], K2 | None],
+        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
@@ -152,13 +159,16 @@ class Table(Instead, Generic[K, V]):
         joiner: Callable[[V, V2 | None], V3],
         *,
         foreign_key: Callable[[K, V], Any] | None = None,
+        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
         value: Serde[V3] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
         """A row for each key of this table: the other's value is None where it has none, or where
         `foreign_key` gives None (see `join`)."""
-        return self._joined(JoinKind.LEFT, other, joiner, foreign_key, value, store, name)
+        return self._joined(
+            JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
+        )
 
     def outer_join(
         self,
@@ -232,13 +242,27 @@ class Table(Instead, Generic[K, V]):
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
+        other_partitioner: Partitioner | None = None,
     ) -> Table[K, Any]:
         from streams.dsl.foreign_key import join_by_foreign_key  # what is joined is a table again
         from streams.dsl.table_joins import joined
 
         if foreign_key is not None:
             return join_by_foreign_key(
-                kind, self, other, joiner, foreign_key, value=value, store=store, name=name
+                kind,
+                self,
+                other,
+                joiner,
+                foreign_key,
+                other_partitioner,
+                value=value,
+                store=store,
+                name=name,
+            )
+        if other_partitioner is not None:
+            raise TopologyError(
+                f"step {self._builder.graph.name('KTABLE-MERGE', name)!r}: other_partitioner= is "
+                "for joins by a foreign_key; others meet where the topics have their keys"
             )
         return joined(kind, self, other, joiner, value=value, store=store, name=name)
 

@@ -177,6 +177,30 @@ def test_an_answer_goes_to_the_partition_of_its_row_wherever_its_key_belongs() -
         assert driver.topic("out").read_values() == [f"a{n}|A" for n in range(4)]
 
 
+def test_a_table_that_lies_in_a_way_of_its_own_is_found_there() -> None:
+    def by_letter(key: str, value: None, partitions: int) -> int:
+        assert value is None
+        return ord(key) % partitions
+
+    app = App("app")
+    left, right = app.table("left", **BOTH), app.table("right", **BOTH)
+    joined = left.left_join(
+        right,
+        lambda row, other: f"{row}|{other}",
+        foreign_key=lambda key, row: None if row == "-" else row,
+        other_partitioner=by_letter,
+        value=serdes.string,
+    )
+    joined.to_stream().to("out")
+    with TopologyTestDriver(app, partitions={"left": 2, "right": 5}) as driver:
+        for key in "abcde":
+            driver.topic("right").pipe(key, key.upper(), 1, partition=ord(key) % 5)
+            driver.topic("left").pipe(f"of-{key}", key, 2)
+        driver.topic("left").pipe("none", "-", 3)
+        wanted = {f"of-{key}": f"{key}|{key.upper()}" for key in "abcde"} | {"none": "-|None"}
+        assert driver.topic("out").read_table() == wanted
+
+
 def test_a_row_that_refers_to_itself_is_deleted_once() -> None:
     app = App("app")
     table = app.table("in", **BOTH)
@@ -297,6 +321,11 @@ def test_bytes_that_are_none_of_theirs_are_refused(serde: serdes.Serde[Any], dat
         (lambda a, b: a.join(b, max, foreign_key="x"), "needs a function, got 'x'"),
         (lambda a, b: a.join(b, "x", foreign_key=max), "needs a function, got 'x'"),
         (lambda a, b: a.join(b, max, foreign_key=lambda row: row), r"with \(key, value\)"),
+        (lambda a, b: a.join(b, max, other_partitioner=max), "for joins by a foreign_key"),
+        (
+            lambda a, b: a.join(b, max, foreign_key=max, other_partitioner=lambda key: 0),
+            r"with \(key, value, partitions\)",
+        ),
         (lambda a, b: App("b").table("x", **BOTH).join(b, max, foreign_key=max), "applications"),
     ],
 )
