@@ -68,6 +68,15 @@ class ExpiringStore(KeyValueStore[K, V]):
             held.value, held.timestamp_ms = None, -1
         return held
 
+    def admits(self, timestamp_ms: int) -> bool:
+        """Whether a value of that time would be kept by `put`; if so stream time is at least that
+        from now on. To be asked before `update` is given one."""
+        if not self._live(timestamp_ms):
+            self.dropped += 1
+            return False
+        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        return True
+
     def _set(self, encoded: bytes, key: K, value: V | None, timestamp_ms: int | None) -> None:
         if timestamp_ms is None:
             timestamp_ms = self.clock()

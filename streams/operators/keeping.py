@@ -1,7 +1,8 @@
 """Keeping: a table's new value goes into its store, and then on as an update.
 
 With caching the update goes at the commit. A versioned store says whether the value is the latest
-of its key, and takes none that is older than its history: nobody is told of such a one.
+of its key, and takes none that is older than its history; a store with a `ttl` takes none that has
+expired: nobody is told of such a one.
 """
 
 from __future__ import annotations
@@ -35,8 +36,12 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
     caching = spec.caching
     held = held_back(at, store, view, emitted) if caching else {}
     find = store.entry if sends_old and without_nothing else None
+    admits = None if spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, timestamp_ms: int) -> None:
+        if admits is not None and new is not None and not admits(timestamp_ms):
+            context.dropped += 1
+            return
         if new is None and find is not None and find(key) is None:
             return
         entry = update(key)
@@ -84,8 +89,12 @@ def update_keeper(at: Binding, view: View) -> Update:
     downstream, put, failed = at.downstream, store.put, at.failed
     versioned = spec.kind is StoreKind.VERSIONED  # it takes bytes; the others hold the object
     own = copier(spec.value)
+    context, admits = at.context, None if spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        if admits is not None and new is not None and not admits(timestamp_ms):
+            context.dropped += 1
+            return
         try:
             until_ms = put(key, new if versioned else own(new), timestamp_ms)
         except Exception as error:
@@ -103,8 +112,12 @@ def _cached_updates(at: Binding, store: Any, view: View) -> Update:
     context, update, failed = at.context, store.update, at.failed
     held = held_back(at, store, view, for_those_after(at, view.spec.value))
     own = copier(view.spec.value)
+    admits = None if view.spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        if admits is not None and new is not None and not admits(timestamp_ms):
+            context.dropped += 1
+            return
         try:
             mine = own(new)
             entry = update(key)

@@ -88,3 +88,25 @@ def test_an_aggregate_of_a_stream_may_be_kept_in_a_versioned_store(how: str) -> 
     assert [value.decode() for _, value in task.pairs] == results  # "m" came after the history
     assert [timestamp_ms for *_, timestamp_ms, _ in task.produced] == [5, 5, 30]
     assert table._view.is_versioned
+
+
+@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize("caching", [False, True])
+def test_a_value_that_has_expired_before_it_comes_changes_no_row_and_nobody_is_told(
+    joins: bool, caching: bool
+) -> None:
+    app = App("a")
+    store = Store.in_memory("s", ttl=10, caching=caching, value=serdes.string)
+    if joins:
+        rows = app.table("in", **BOTH, store=kept(IN_MEMORY, "rows"))
+        table = rows.join(rows, lambda own, other: own, store=store)
+    else:
+        table = app.table("in", **BOTH, store=store)
+    table.to_stream().to("out", **BOTH)
+    task = BoundTask(app)
+    for key, value, timestamp_ms in (("k", "x", 5), ("l", "y", 40), ("l", "late", 30)):
+        task.pipe(key, value, timestamp_ms)  # all in one transaction
+    task.flush()
+    assert b"late" not in [value for _, value in task.pairs]
+    assert (task.stores["s"].get("k"), task.stores["s"].get("l")) == (None, "y")
+    assert task.dropped == (2 if joins else 1)
