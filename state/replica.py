@@ -6,13 +6,17 @@ disk a value is as in a key-value store, the record's timestamp before it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
+from state.errors import Corrupt
 from state.key_value import KeyValueStore
 from state.keys import pack_time
 from state.store import Checkpoint, Disk
 from state.transaction import Codecs
+
+log = logging.getLogger(__name__)
 
 Copied = tuple[int, int, bytes, bytes | None, int]
 """A record of the topic: partition, offset, key, value, timestamp in ms."""
@@ -47,4 +51,11 @@ class Replica:
         self._disk.clear()
 
     def close(self) -> None:
+        """Nobody reads it any more. One in which damage was found is emptied: the next to open it
+        copies it anew."""
+        try:
+            self._disk.check()
+        except Corrupt as damage:
+            log.warning("%s. It will be copied anew", damage)
+            self._disk.clear()
         self._disk.close()

@@ -125,13 +125,17 @@ def register(store_name: str, serdes: Serdes) -> Operator:
 
 def look_up(view: View) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream, get = at.downstream, view.get(at)
+        downstream, failed, get = at.downstream, at.failed, view.get(at)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, instruction, row, partition = value
             if instruction is _UNSUBSCRIBE:
                 return
-            found = None if key is None else get(key)
+            try:
+                found = None if key is None else get(key)
+            except Exception as error:  # of a user's function, by which the row is computed
+                failed(error, key, value)
+                return
             if found is None:
                 if instruction is _ANSWER_IF_THERE_IS_ONE:
                     return
@@ -192,10 +196,10 @@ def resolve(
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, other, _ = value
-            row = get(key)
-            current = None if row is None else hash128(serialize(row.value))
             joined = None
             try:
+                row = get(key)
+                current = None if row is None else hash128(serialize(row.value))
                 if row_hash != current:  # the row has changed since it asked
                     context.dropped += 1
                     if ask is None or other is not None:

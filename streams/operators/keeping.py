@@ -30,7 +30,7 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
     if spec.kind is StoreKind.VERSIONED:
         return _versioned(at, store, view, without_nothing=without_nothing)
     downstream, sends_old = at.downstream, view.sends_old
-    context = at.context
+    context, failed = at.context, at.failed
     emitted = for_those_after(at, spec.value)
     update = store.update
     caching = spec.caching
@@ -42,9 +42,13 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
         if admits is not None and new is not None and not admits(timestamp_ms):
             context.dropped += 1
             return
-        if new is None and find is not None and find(key) is None:
+        try:
+            if new is None and find is not None and find(key) is None:
+                return
+            entry = update(key)
+        except Exception as error:
+            failed(error, key, new)
             return
-        entry = update(key)
         old = entry.value
         entry.value = new
         entry.timestamp_ms = timestamp_ms

@@ -37,7 +37,7 @@ from state.errors import Corrupt
 from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from state.transaction import no_record
-from streams.errors import OutcomeUnknown, TaskCorrupted
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
@@ -378,6 +378,11 @@ class Task:
         try:
             yield
         except Corrupt as error:
+            if error.store not in self.stores and error.store not in self.unlogged:
+                raise StreamsError(
+                    f"{error}. It is the worker's copy of a global table: start again, and it is "
+                    "copied anew"
+                ) from error
             raise TaskCorrupted(self.name, [error.store], str(error)) from error
 
     def _unbind(self) -> None:

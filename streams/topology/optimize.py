@@ -57,6 +57,9 @@ def merge_repartition_topics(graph: Graph) -> Graph:
     """Where several repartitions get the records of one step, with nothing in between that makes
     other records of them: one repartition behind that step, by the name of the first.
 
+    Those with other serdes than the first stay as they are: what is read of the topic would be
+    another thing. (Kafka Streams takes the first one's serdes for all.)
+
     What lies in between, and what else follows it, then comes after the topic, which drops null
     keys for all of them (InternalStreamsBuilder).
     """
@@ -65,6 +68,9 @@ def merge_repartition_topics(graph: Graph) -> Graph:
         if isinstance(node, RepartitionNode) and _is_plain(node):
             origin, way = _way_to(node)
             ways.setdefault(origin, []).append(way)
+    ways = {
+        origin: [way for way in found if _alike(way, found[0])] for origin, found in ways.items()
+    }
     ways = {origin: found for origin, found in ways.items() if len(found) > 1}
     behind = {(way[0], origin) for origin, found in ways.items() for way in found}
     ends = {way[-1] for found in ways.values() for way in found}
@@ -93,6 +99,14 @@ def merge_repartition_topics(graph: Graph) -> Graph:
 def _is_plain(node: RepartitionNode) -> bool:
     """Whether nobody has asked for this very topic."""
     return not node.asked_for and not node.keeps_null_keys
+
+
+def _alike(way: list[Node], other: list[Node]) -> bool:
+    """Whether both repartitions write the same bytes."""
+    one, two = way[-1], other[-1]
+    assert isinstance(one, RepartitionNode)
+    assert isinstance(two, RepartitionNode)
+    return one.key == two.key and one.value == two.value
 
 
 def _way_to(repartition: RepartitionNode) -> tuple[Node, list[Node]]:

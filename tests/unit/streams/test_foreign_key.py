@@ -260,6 +260,26 @@ def test_a_function_that_fails_is_for_the_handler() -> None:
         assert driver.topic("out").read_values() == ["30"]
 
 
+def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler() -> None:
+    """The row went into the store of the table's source, though its update was skipped."""
+    app = App("app", processing_handler="skip")
+    tables: list[Table[str, str]] = [app.table(name, **BOTH) for name in ("left", "right")]
+    left, right = (table.map_values(lambda value: str(int(value))) for table in tables)
+    joined = left.join(right, "{}|{}".format, foreign_key=lambda key, row: "f", value=serdes.string)
+    joined.to_stream().to("out")
+    with TopologyTestDriver(app) as driver:
+        left_topic, right_topic = driver.topic("left"), driver.topic("right")
+        left_topic.pipe("a", "1", 1)
+        left_topic.pipe("b", "1", 1)
+        left_topic.pipe("a", "bad", 2)
+        right_topic.pipe("f", "7", 3)
+        right_topic.pipe("f", "bad", 4)
+        left_topic.pipe("b", "2", 5)
+        right_topic.pipe("f", "8", 6)  # what it was before can't be computed
+        right_topic.pipe("f", "9", 7)
+        assert driver.topic("out").read_pairs() == [("b", "1|7"), ("b", "2|9")]
+
+
 @pytest.mark.parametrize(
     ("size", "expected_hash"),
     [

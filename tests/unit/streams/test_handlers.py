@@ -321,6 +321,17 @@ def test_a_key_that_a_store_refuses_is_a_failure_of_its_record() -> None:
     assert task.stores["c"].dirty() == []
 
 
+def test_a_key_that_a_tables_store_refuses_is_too() -> None:
+    app = App("a")
+    stream = app.stream("in", **BOTH)
+    stream.to_table(key=serdes.int64, store=Store.in_memory("t"))
+    stream.to("after")
+    task = BoundTask(app, processing="skip")
+    task.pipe("k", "v")
+    assert topics(task) == ["after"]
+    assert task.stores["t"].dirty() == []
+
+
 def test_handlers_are_settings() -> None:
     config = load_config(
         deserialization_handler="skip",

@@ -77,6 +77,19 @@ def test_what_a_step_makes_of_records_in_between_keeps_its_own_topic() -> None:
     assert app.topology().repartition_topics == {"a-all-repartition", "a-loud-repartition"}
 
 
+def test_the_same_records_written_by_another_serde_keep_their_own_topic() -> None:
+    upper = serdes.of(lambda text: text.upper().encode(), bytes.decode, name="upper")
+    app = App("a", topology_optimization="all")
+    letters = app.stream("in", **TEXT).select_key(lambda k, v: v, key=serdes.string)
+    letters.group_by_key().reduce(lambda old, new: new, store="plain")
+    letters.group_by_key(value=upper).reduce(lambda old, new: new, store="loud")
+    letters.group_by_key().count(store="all")
+    assert app.topology().repartition_topics == {"a-plain-repartition", "a-loud-repartition"}
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "v", timestamp_ms=1)
+        assert (driver.store("plain").get("v"), driver.store("loud").get("v")) == ("v", "V")
+
+
 def test_a_topic_that_was_asked_for_stays() -> None:
     app = App("a", topology_optimization="all")
     letters = app.stream("in", **TEXT).select_key(lambda k, v: v, key=serdes.string)

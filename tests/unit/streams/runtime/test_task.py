@@ -14,7 +14,7 @@ from state.directory import StateDirectory
 from state.errors import Corrupt, DirectoryLocked, StateError
 from state.memory import MemoryDisk
 from state.store import ChangelogEntry
-from streams.errors import OutcomeUnknown, TaskCorrupted
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.positions import Partition
 from streams.runtime.logged import LoggedStore
 from streams.runtime.queues import Order
@@ -191,6 +191,18 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
         made.task.log_changes(made.producer)
     assert raised.value.task == "0_0"
     assert set(raised.value.stores) == {"c"}
+
+
+def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> None:
+    """It is no store of the task's, which could be rebuilt."""
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+
+    def look_up(message: object) -> None:
+        raise Corrupt("rates", tmp_path, "Corruption: block checksum mismatch")
+
+    with pytest.raises(StreamsError, match=r"'rates' .* is damaged: .*start again"):
+        made.task.process([(look_up, [None])])
 
 
 @pytest.mark.parametrize("step", ["rollback", "close"])
