@@ -6,6 +6,7 @@ for ranges does not pay for them.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -85,9 +86,14 @@ def _piece_of(pieces: list[list[bytes]], key: bytes) -> int:
 
 
 class MemoryDisk:
-    """Keeps what is written for as long as the process lives."""
+    """Keeps what is written for as long as the process lives.
+
+    One thread writes, others may read meanwhile. Whoever asks for the first range puts the keys in
+    order, and no key may come or go until they are there.
+    """
 
     def __init__(self) -> None:
+        self._ordering = threading.RLock()
         self._data: dict[bytes, bytes] = {}
         self._keys: SortedKeys | None = None
         self._checkpoint: Checkpoint | None = None
@@ -98,11 +104,10 @@ class MemoryDisk:
     def range(
         self, first: bytes | None, last: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        if self._keys is None:
-            self._keys = SortedKeys(self._data)
+        keys = self._keys or self._in_order()
         if first is not None and last is not None and first >= last:
             return
-        ordered = self._keys.between_reversed if reverse else self._keys.between
+        ordered = keys.between_reversed if reverse else keys.between
         for key in ordered(first, last):
             value = self._data.get(key)
             if value is not None:
@@ -122,24 +127,28 @@ class MemoryDisk:
         self._checkpoint = checkpoint
 
     def delete_range(self, first: bytes, last: bytes) -> None:
-        for key, _ in list(self.range(first, last)):
-            self._change(key, None)
+        self._apply((key, None) for key, _ in list(self.range(first, last)))
 
     def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
         self._apply(changes)
         self._checkpoint = checkpoint
 
+    def _in_order(self) -> SortedKeys:
+        with self._ordering:
+            if self._keys is None:
+                self._keys = SortedKeys(self._data)
+            return self._keys
+
     def _apply(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        if self._keys is None:
+        with self._ordering:
             data = self._data
             for key, value in changes:
-                if value is None:
+                if self._keys is not None:
+                    self._change(key, value)
+                elif value is None:
                     data.pop(key, None)
                 else:
                     data[key] = value
-        else:
-            for key, value in changes:
-                self._change(key, value)
 
     def _change(self, key: bytes, value: bytes | None) -> None:
         keys = self._keys
@@ -154,9 +163,10 @@ class MemoryDisk:
         """Nothing is durable here."""
 
     def clear(self) -> None:
-        self._data = {}
-        self._keys = None
-        self._checkpoint = None
+        with self._ordering:
+            self._data = {}
+            self._keys = None
+            self._checkpoint = None
 
     def close(self) -> None:
         """Nothing to release."""

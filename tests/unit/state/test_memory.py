@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -65,3 +67,20 @@ def test_writing_while_a_range_is_read_neither_breaks_nor_repeats_it(reverse: bo
     assert seen == sorted(set(seen), reverse=reverse)
     kept = {key for key, _ in disk.range(None, None)} & set(keys)
     assert kept <= set(seen)
+
+
+def test_a_first_range_that_another_thread_asks_for_while_records_are_written_misses_none() -> None:
+    disk = MemoryDisk()
+    keys = [b"%03d" % number for number in range(20)]
+    reader = threading.Thread(target=lambda: list(disk.range(None, None)))
+
+    def changes() -> Iterator[tuple[bytes, bytes | None]]:
+        for number, key in enumerate(keys):
+            if number == 10:
+                reader.start()
+                reader.join(0.05)  # it goes on at once, or when all is written
+            yield key, b"v"
+
+    disk.load(changes(), Checkpoint(1, "t"))
+    reader.join()
+    assert [key for key, _ in disk.range(None, None)] == keys
