@@ -213,10 +213,10 @@ class GlobalTables:
     def _note_time(self) -> None:
         """All that there was has been seen: from now on tombstones are younger than this."""
         now_ms = self._host.now_ms()
-        for topic, checkpoint in self._checkpoints.items():
-            self._checkpoints[topic] = Checkpoint(
-                0, checkpoint.topic_id, now_ms, positions=checkpoint.positions
-            )
+        for topic, was in self._checkpoints.items():
+            checkpoint = Checkpoint(0, was.topic_id, now_ms, positions=was.positions)
+            self._replicas[self._tables[topic].store.name].apply((), checkpoint)
+            self._checkpoints[topic] = checkpoint
 
     def _copy(self, consumer: DataConsumer) -> int:
         """Take in what there is. Returns how many records that was."""
