@@ -52,3 +52,29 @@ def records(
                     said.add(str(error))
     finally:
         consumer.close()
+
+
+class Reader:
+    """A topic from its beginning, as it grows: what is committed."""
+
+    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": f"{topic}-reader",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "metadata.recovery.strategy": "none",
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+
+    def take(self, timeout_s: float = 0.02) -> list[Any]:
+        """What has come since. Raises AssertionError where the client reports an error."""
+        messages = self._consumer.consume(_TAKE_MAX, timeout_s)
+        for message in messages:
+            assert message.error() is None, message.error()
+        return list(messages)
+
+    def close(self) -> None:
+        self._consumer.close()

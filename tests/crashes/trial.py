@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -167,12 +167,22 @@ class Trial:
         )
 
 
+class Place(Protocol):
+    """What a worker is told of where it works."""
+
+    servers: str
+    application: str
+    source: str
+    target: str
+    state: Path
+
+
 class CrashWorker(ServerProcess):
     """A worker process of a trial."""
 
     def __init__(
         self,
-        trial: Trial,
+        trial: Place,
         guarantee: str = "exactly_once_v2",
         state: Path | None = None,
         servers: str | None = None,

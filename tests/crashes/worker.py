@@ -24,6 +24,7 @@ from streams.runtime import restorer
 from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
 from tests.crashes import ticking, topology
+from tests.crashes.operators import joined, windowed
 
 _KEYS_A_BATCH = 4
 _RECORDS_A_BATCH = 40
@@ -100,6 +101,8 @@ def main() -> None:
     build: Callable[..., App] = {
         "every-store": topology.build,
         "ticking": ticking.build,
+        "windowed": windowed.build,
+        "joined": joined.build,
     }[given.kind]
     app = build(
         given.application,

@@ -1,0 +1,1 @@
+"""Applications with many operators under crashes: their results equal the truth of a plain loop."""
