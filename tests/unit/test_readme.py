@@ -35,6 +35,8 @@ def test_every_example_has_its_command() -> None:
     examples = {path.stem for path in (HOME / "examples" / "data").glob("*.py")}
     examples -= {"__init__", "inputs"}
     assert set(re.findall(r"^\|.*millrace run examples\.(\w+):app", README, re.M)) == examples
+    page = (HOME / "docs" / "examples.md").read_text()
+    assert set(re.findall(r"^\| \[(\w+)\]", page, re.M)) == examples
 
 
 def test_every_operator_that_it_names_is_there() -> None:

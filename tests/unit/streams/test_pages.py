@@ -93,7 +93,10 @@ def test_the_description_and_the_plan_of_the_page() -> None:
                                     out.getvalue().splitlines()[-1]]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["processors.md", "errors.md", "serdes.md", "topology.md"])
+@pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
 def test_every_name_that_a_page_imports_is_public(name: str) -> None:
-    for line in re.findall(r"from streams import (.*)", (DOCS / name).read_text()):
-        assert {each.strip() for each in line.split(",")} <= set(streams.__all__)
+    for block in blocks(name, "python"):
+        for one, several in re.findall(r"from streams import (?:(\w.*)|\(([^)]*)\))", block):
+            names = re.findall(r"\w+", one.partition("#")[0] or several)
+            assert names
+            assert set(names) <= set(streams.__all__)
