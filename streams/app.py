@@ -244,6 +244,12 @@ def _checked_source(
     step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
 ) -> tuple[Serde[Any], Serde[Any]]:
     check_topic(step, topic)
+    for what, serde in (("key", key), ("value", value)):
+        if serde is None:
+            raise TopologyError(
+                f"step {step!r} needs a {what} serde to read topic {topic!r}: "
+                f"pass {what}=serdes...."
+            )
     return known(key, "key", step), known(value, "value", step)
 
 

@@ -6,7 +6,7 @@ timestamp is looked up in the message that it came with, and only if somebody as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -17,6 +17,8 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 Headers = tuple[tuple[str, bytes | None], ...]
+GivenHeaders = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
+"""As a user gives them: pairs, or a dict where no name comes twice."""
 
 
 class Record(Generic[K, V]):
@@ -33,14 +35,14 @@ class Record(Generic[K, V]):
         key: K,
         value: V,
         timestamp_ms: int,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: GivenHeaders = (),
     ) -> None:
         self.key = key
         self.value = value
         self.timestamp_ms = timestamp_ms
         self.source: Any = None
         """The message it came with."""
-        self.own_headers: Headers | None = tuple(headers)
+        self.own_headers: Headers | None = headers_of(headers)
         """None: those of its source."""
 
     @classmethod
@@ -86,8 +88,8 @@ class Record(Generic[K, V]):
             raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
         return _of(self.key, self.value, timestamp_ms, self.source, self.own_headers)
 
-    def with_headers(self, headers: Iterable[tuple[str, bytes | None]]) -> Record[K, V]:
-        return _of(self.key, self.value, self.timestamp_ms, self.source, tuple(headers))
+    def with_headers(self, headers: GivenHeaders) -> Record[K, V]:
+        return _of(self.key, self.value, self.timestamp_ms, self.source, headers_of(headers))
 
     def __eq__(self, other: object) -> bool:
         """Of the same content, wherever they were read."""
@@ -105,6 +107,10 @@ class Record(Generic[K, V]):
     def __repr__(self) -> str:
         where = f" from {self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
         return f"<Record {self.key!r}: {self.value!r} at {self.timestamp_ms}{where}>"
+
+
+def headers_of(given: GivenHeaders) -> Headers:
+    return tuple(given.items() if isinstance(given, Mapping) else given)  # type: ignore[arg-type]
 
 
 _made = Record.__new__

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from streams.errors import ConfigError, SerdeError
 from streams.positions import Partition
-from streams.processor.record import Headers, Record
+from streams.processor.record import GivenHeaders, Record, headers_of
 from streams.runtime.clients.partitioning import partition_of
 from streams.serdes import Serde
 from streams.testing.cluster import Cluster, Message
@@ -117,7 +117,7 @@ class DriverTopic:
         key: Any,
         value: Any,
         timestamp_ms: int | None = None,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: GivenHeaders = (),
         partition: int | None = None,
     ) -> None:
         """Write one record, and process all that follows from it.
@@ -217,7 +217,7 @@ class DriverTopic:
         key: Any,
         value: Any,
         timestamp_ms: int | None,
-        headers: Iterable[tuple[str, bytes | None]],
+        headers: GivenHeaders,
         number: int | None,
     ) -> Callable[[], None]:
         """What appends the record: all of it is checked before."""
@@ -237,7 +237,7 @@ class DriverTopic:
                 f"topic {self.name!r} has no partition {number}: it has {count} "
                 "(TopologyTestDriver(app, partitions={...}) says how many)"
             )
-        pairs: Headers = tuple(headers)
+        pairs = headers_of(headers)
         partition = Partition(self.name, number)
 
         def write() -> None:

@@ -189,13 +189,20 @@ def test_a_processor_has_its_store_a_global_table_a_timer_and_a_named_child() ->
     with driven(app) as driver:
         driver.topic("rates").pipe("v", "rated")
         for _ in range(2):
-            driver.topic("events").pipe("k", "v", timestamp_ms=5, headers=[("h", b"1")])
+            driver.topic("events").pipe("k", "v", timestamp_ms=5, headers={"h": b"1"})
         record = driver.topic("out").read()
         assert (record.key, record.value, record.timestamp_ms) == ("k", "rated", 5)
         assert record.headers == (("h", b"1"),)
         assert (record.topic, record.partition, record.offset) == ("out", 0, 0)
         assert driver.topic("out").is_empty
         assert driver.topic("never").is_empty
+
+
+def test_headers_are_pairs_or_a_dict_of_them() -> None:
+    pairs = (("a", b"1"), ("b", None))
+    record = Record("k", "v", 1, pairs)
+    assert record == Record("k", "v", 1, list(pairs)) == Record("k", "v", 1, dict(pairs))
+    assert record.with_headers(dict(pairs)).headers == record.with_headers(pairs).headers == pairs
 
 
 # Serdes
