@@ -110,7 +110,7 @@ class Record(Generic[K, V]):
 
 
 def headers_of(given: GivenHeaders) -> Headers:
-    return tuple(given.items() if isinstance(given, Mapping) else given)  # type: ignore[arg-type]
+    return tuple(given.items() if isinstance(given, Mapping) else given)
 
 
 _made = Record.__new__
