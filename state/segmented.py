@@ -13,10 +13,12 @@ write to a RocksDB store only when its whole segment has expired, and never retu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
 from state.cache import ObjectCache
+from state.entry import SCALARS
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -133,6 +135,11 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         changes.update({self._at_time(key): b"" for key in new if changes[key] is not None})
         changes.update({self._at_time(key): None for key in self._deleted})
         return drained
+
+    def _own_key(self, key: Windowed[Any], encoded: bytes) -> Windowed[Any]:
+        if type(key.key) in SCALARS:
+            return key
+        return replace(key, key=self._decode_key(self._encoded(key.key)))
 
     def _time_of(self, logged: bytes) -> int:
         """The time by which a changelog's key is kept."""

@@ -299,7 +299,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         else:
             held = self._cached.entries.pop(encoded, None)
             if held is None:
-                held = Entry(key, value, timestamp_ms, _UNREAD)
+                held = Entry(self._own_key(key, encoded), value, timestamp_ms, _UNREAD)
             else:
                 held.value, held.timestamp_ms = value, timestamp_ms
             self._overlay[encoded] = held
@@ -342,7 +342,12 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             value = self._decode_value(self._encode_value(value))
         return ValueAndTimestamp(value, held.timestamp_ms)
 
+    def _own_key(self, key: K, encoded: bytes) -> K:
+        """A key that nobody else has: an entry keeps it for as long as it is in the cache."""
+        return key if type(key) in SCALARS else self._decode_key(encoded)
+
     def _load(self, key: K, encoded: bytes) -> Entry[K, V]:
+        key = self._own_key(key, encoded)
         stored = self._disk.get(encoded)
         if stored is None:
             return Entry(key, None, -1, None)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
+from state.windowed import Windowed
 from streams.serdes import Serde
-from streams.topology.nodes import Binding
+from streams.topology.nodes import Binding, StoreKind, StoreSpec
 
 Copied = Callable[[Any], Any]
 
@@ -34,6 +36,21 @@ def copier(serde: Serde[Any]) -> Copied:
 def for_those_after(at: Binding, serde: Serde[Any]) -> Copied:
     """What makes of a store's own object one for the steps after: sinks only serialise it."""
     return as_it_is if at.only_sinks_follow else copier(serde)
+
+
+def keys_for_those_after(at: Binding, spec: StoreSpec) -> Copied:
+    """What makes of an entry's key, which is its store's own, one for the steps after."""
+    if at.only_sinks_follow:
+        return as_it_is
+    copied = copier(spec.key)
+    of_windows = spec.kind in (StoreKind.WINDOW, StoreKind.SESSION)
+
+    def own(key: Any) -> Any:
+        if type(key) in SCALARS or (type(key) is Windowed and type(key.key) in SCALARS):
+            return key
+        return replace(key, key=copied(key.key)) if of_windows else copied(key)
+
+    return own
 
 
 def as_it_is(value: Any) -> Any:

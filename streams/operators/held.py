@@ -6,16 +6,32 @@ changed it: with its headers, and its origin in messages (CachingKeyValueStore, 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from state.entry import Entry
-from streams.operators.copies import Copied
+from streams.operators.copies import Copied, keys_for_those_after
 from streams.topology.nodes import Binding
 from streams.topology.views import View
 
 Held = dict[Entry[Any, Any], Any]
 """The entries that have changed, each with the message that changed it: to note a change, take the
 entry out if it is there, and put it in again, at the end."""
+
+
+_MESSAGE_BYTES = 500
+_SAMPLE = 16
+
+
+def held_bytes(held: Held) -> int:
+    """About how much memory the messages take that are kept for the results: by a sample, as the
+    stores count theirs."""
+    messages = list(islice(reversed(held.values()), _SAMPLE))
+    if not messages:
+        return 0
+    values = (None if message is None else message.value() for message in messages)
+    size = sum(_MESSAGE_BYTES + (0 if value is None else len(value)) for value in values)
+    return size * len(held) // len(messages)
 
 
 def held_back(
@@ -31,6 +47,8 @@ def held_back(
     held: Held = {}
     context.held[store.name] = held
     sends_old, before = view.sends_old, store.before
+    assert view.spec is not None
+    own_key = keys_for_those_after(at, view.spec)
 
     def flush() -> None:
         for entry, message in held.items():
@@ -40,7 +58,8 @@ def held_back(
                 continue  # came and went since the last commit: nobody has seen it
             context.message = message
             time_ms = entry.key.end_ms if at_end else entry.timestamp_ms
-            downstream(entry.key, emitted(new), old if sends_old else None, time_ms, True)
+            key = own_key(entry.key)
+            downstream(key, emitted(new), old if sends_old else None, time_ms, True)
         held.clear()
         context.message = None
 

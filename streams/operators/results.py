@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from state.entry import Entry
+from state.entry import SCALARS, Entry
 from state.windowed import Windowed
-from streams.operators.copies import Copied
+from streams.operators.copies import Copied, keys_for_those_after
 from streams.operators.held import held_back
 from streams.processor.record import Rewritten
 from streams.topology.nodes import Binding
@@ -37,8 +37,13 @@ def results(
 
         return hold
 
+    own_key = keys_for_those_after(at, view.spec)
+
     def pass_on(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
-        downstream(entry.key, emitted(entry.value), was if sends_old else None, time_ms, True)
+        window = entry.key
+        if type(window.key) not in SCALARS:
+            window = own_key(window)
+        downstream(window, emitted(entry.value), was if sends_old else None, time_ms, True)
 
     def pass_on_bare(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
         message = context.message

@@ -38,6 +38,7 @@ from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from state.transaction import no_record
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
+from streams.operators.held import held_bytes
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
@@ -293,8 +294,10 @@ class Task:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the writes of the running transaction take."""
-        return sum(store.uncommitted_bytes for store in self.every_store().values())
+        """About how much memory the running transaction takes: its writes, and the messages of
+        results that wait for the commit."""
+        written = sum(store.uncommitted_bytes for store in self.every_store().values())
+        return written + sum(map(held_bytes, self.context.held.values()))
 
     def flush(self) -> None:
         """Let the steps that hold results back emit them, upstream first."""

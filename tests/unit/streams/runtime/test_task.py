@@ -193,6 +193,17 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
     assert set(raised.value.stores) == {"c"}
 
 
+def test_messages_kept_for_results_that_wait_count_as_uncommitted(tmp_path: Path) -> None:
+    """What a count takes is little, and the message that changed it last may be large."""
+    made = Made(tmp_path)
+    made.reach(TaskState.RUNNING)
+    assert made.task.uncommitted_bytes == 0
+    made.process("v" * 1_000_000)
+    assert 1_000_000 < made.task.uncommitted_bytes < 1_100_000
+    made.task.flush()
+    assert made.task.uncommitted_bytes < 10_000
+
+
 def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> None:
     """It is no store of the task's, which could be rebuilt."""
     made = Made(tmp_path)
