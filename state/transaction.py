@@ -258,6 +258,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         held = self._load(key, encoded)
         if held.stored is None:
             return None
+        held.key = self._own_key(key, encoded)
         self._keep_read(encoded, held, held.stored)
         return held
 
@@ -283,7 +284,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._check_open()
         held = self._cached.entries.pop(encoded, None)
         if held is None:
-            held = self._load(key, encoded)
+            held = self._load(self._own_key(key, encoded), encoded)
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
         self._overlay[encoded] = held
@@ -347,7 +348,6 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         return key if type(key) in SCALARS else self._decode_key(encoded)
 
     def _load(self, key: K, encoded: bytes) -> Entry[K, V]:
-        key = self._own_key(key, encoded)
         stored = self._disk.get(encoded)
         if stored is None:
             return Entry(key, None, -1, None)
