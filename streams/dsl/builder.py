@@ -96,6 +96,8 @@ class Builder:
     ) -> RepartitionNode:
         """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`. Who
         asks for the same twice gets the same."""
+        if not isinstance(base, str):
+            raise TopologyError(f"step {step!r}: its group's name=... is {base!r}: it is text")
         node = RepartitionNode(
             name=f"{base}-repartition",
             parents=(parent,),
