@@ -226,7 +226,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
         """With what the store itself has to remember."""
-        if self._stream_time_ms < 0:
+        if self._stream_time_ms < 0 and not self._layout:
             return checkpoint
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)
 

@@ -191,6 +191,24 @@ def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
     assert opened(30).fetch("k", 9 * MINUTE_MS) == "v"
 
 
+@pytest.mark.parametrize("kind", [WindowStore, SessionStore])
+def test_a_store_that_was_caught_up_past_records_of_nobody_is_not_emptied(
+    kind: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the changelog there were aborted records only, and markers."""
+    disk = MemoryDisk()
+    more = {"window_size_ms": 1} if kind is WindowStore else {}
+
+    def opened() -> Any:
+        return kind("w", disk, CODECS, retention_ms=MINUTE_MS, **more)
+
+    opened().replay([], Checkpoint(7, "t"))
+    checkpoint = opened().checkpoint()
+    assert checkpoint is not None
+    assert checkpoint.position == 7
+    assert caplog.text == ""
+
+
 def test_time_and_layout_are_on_disk_with_the_position(tmp_path: Path) -> None:
     checkpoint = Checkpoint(1, "t", 5, 7, "windows in segments of 60000 ms")
     disk = RocksDisk(tmp_path / "db")
