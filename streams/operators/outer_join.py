@@ -8,7 +8,7 @@ the store seldom, and as there the interval is 0 in the test driver.
 
     a record that meets nobody                  is joined with None
     has no key                                  at once
-    is so late that nobody can come             at once
+    is further behind than the window reaches   at once, whatever the grace
     any other                                   when its window and the grace have closed: with its
                                                 own time, and the headers of the record that
                                                 closed it
