@@ -16,7 +16,6 @@ from tests.crashes.operators.given import (
     BATCH,
     GRACE_MS,
     JSON,
-    KEYS,
     SEEN,
     STEP_MS,
     Contents,
@@ -30,7 +29,10 @@ LEFT, RIGHT, NAMES, ORDERS, CUSTOMERS, PAYMENTS, REGIONS = TOPICS = (
 )  # fmt: skip
 PROGRESS = (LEFT, RIGHT, NAMES)
 HASHED = (CUSTOMERS,)
-WITHIN_MS = 2 * STEP_MS
+STREAM_KEYS = 400
+WITHIN_MS = 3_000
+"""Further than two streams are apart in time when they are read: a record is joined with None as
+soon as that is behind, whatever the grace (KStreamKStreamJoin). A key does not come back in it."""
 ORDER_COUNT, CUSTOMER_COUNT = 30, 6
 
 
@@ -101,7 +103,7 @@ def first(begin_ms: int) -> list[Sent]:
     """A row of each key. Those of regions stay as they are."""
     return [
         Sent(topic, f"key-{n}", f"{topic} {n}", begin_ms)
-        for n in range(KEYS)
+        for n in range(STREAM_KEYS)
         for topic in (NAMES, REGIONS)
     ]
 
@@ -110,7 +112,7 @@ def batch(begin: int, begin_ms: int) -> list[Sent]:
     """Some of each topic. Tables get updates and deletions of few keys again and again."""
     sent: list[Sent] = []
     for n in range(begin, begin + BATCH):
-        key, time_ms = f"key-{n % KEYS}", begin_ms + n * STEP_MS
+        key, time_ms = f"key-{n % STREAM_KEYS}", begin_ms + n * STEP_MS
         if n % 3 < 2:
             sent.append(Sent(LEFT, key, n, time_ms))
         if n % 3 > 0:
