@@ -1,7 +1,8 @@
 """`python -m tests.simulation --seeds 1000`: many histories, on every core; status 1 if one fails.
 
 `--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
-history of transactions, one of groups and one of the runtime; `--only` runs one kind.
+history of transactions, one of groups and two of the runtime, one of them where time decides what
+comes out; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.simulation.groups.history import GroupHistory
 from tests.simulation.history import verdict
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.history import RuntimeHistory
+from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.transactions import TransactionHistory
 
 FAILURES_SHOWN = 5
@@ -28,6 +30,9 @@ KINDS: dict[str, Callable[[int], str]] = {
     "transactions": lambda seed: verdict(TransactionHistory, transactions.scenario(seed)),
     "groups": lambda seed: verdict(GroupHistory, groups.scenario(seed)),
     "runtime": lambda seed: verdict(RuntimeHistory, runtime.scenario(seed)),
+    "timed": lambda seed: verdict(
+        RuntimeHistory, runtime.scenario(seed, kind=TIMED[seed % len(TIMED)])
+    ),
 }
 
 

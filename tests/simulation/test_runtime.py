@@ -9,14 +9,23 @@ import pytest
 from tests.simulation.history import verdict
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
+from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.test_histories import fingerprints
 
+TIMED_SEEDS = 2
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_of_the_runtime_holds_in_the_history_of_a_seed(seed: int) -> None:
     found = verdict(RuntimeHistory, scenario(seed))
+    assert not found, found
+
+
+@pytest.mark.parametrize("kind", TIMED)
+@pytest.mark.parametrize("seed", range(TIMED_SEEDS))
+def test_every_law_holds_where_time_decides_what_comes_out(kind: str, seed: int) -> None:
+    found = verdict(RuntimeHistory, scenario(seed, kind=kind))
     assert not found, found
 
 

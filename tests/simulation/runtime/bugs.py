@@ -11,7 +11,9 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from state.buffer import BufferStore
 from state.key_value import KeyValueStore
+from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown
 from streams.positions import Committed, Partition
 from streams.runtime import commit, loop, restorer
@@ -22,6 +24,7 @@ from streams.runtime.opening import Opener
 from streams.runtime.task import Task
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
+    Closed,
     ExactlyOnce,
     Fenced,
     Offsets,
@@ -308,6 +311,40 @@ def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[
     )
 
 
+def step_times_not_carried(world: World) -> AbstractContextManager[None]:
+    """A step begins anew wherever its task goes: what had closed closes again."""
+
+    def make(original: Any) -> Any:
+        return lambda self, *given: original(self, *given[:3])
+
+    return replaced(Task, "restore", make)
+
+
+def what_has_left_stays_on_disk(world: World) -> AbstractContextManager[None]:
+    """A buffer that is read from there lets it go once more."""
+
+    def make(original: Any) -> Any:
+        def commit(self: BufferStore, checkpoint: Any) -> None:
+            self._drained = [entry for entry in self._drained or [] if entry[1] is not None]
+            original(self, checkpoint)
+
+        return commit
+
+    return replaced(BufferStore, "commit", make)
+
+
+def deletions_left_out_of_changelogs(world: World) -> AbstractContextManager[None]:
+    """Whoever restores has what is gone."""
+
+    def make(original: Any) -> Any:
+        def drain(self: Any) -> list[ChangelogEntry]:
+            return [entry for entry in original(self) if entry[1] is not None]
+
+        return drain
+
+    return replaced(KeyValueStore, "drain", make)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Planted:
     """A bug, the checkers that have to see it, one without the others, and where it shows: the
@@ -367,4 +404,7 @@ BUGS = (
     Planted(stores_replayed_from_the_start, (Stores,), "kills", COLLECT),
     Planted(pending_offsets_taken_for_none, (ExactlyOnce,), "zombies", COLLECT | SHORT),
     Planted(restore_ends_before_the_disk_has_it, (Stores,), "kills", COLLECT),
+    Planted(step_times_not_carried, (Closed,), "kills", {"kind": "closing", "persistent": True}),
+    Planted(what_has_left_stays_on_disk, (Closed,), "kills", {"kind": "suppress"}),
+    Planted(deletions_left_out_of_changelogs, (Closed, Stores), "damage", {"kind": "outer"}),
 )

@@ -23,7 +23,7 @@ from tests.simulation.runtime.scenario import (
     Start,
     Wait,
 )
-from tests.simulation.runtime.topologies import INPUT, REPARTITION
+from tests.simulation.runtime.topologies import INPUT, OTHER, REPARTITION, TIMED
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.steps import suffer
@@ -69,6 +69,9 @@ class RuntimeHistory(History):
             self._take(step.action)
         self._heal()
         self._settle()
+        if self.world.runtime.kind in TIMED:
+            self.world.close()
+            self._settle()
         if world.loop.failures:
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
@@ -82,6 +85,8 @@ class RuntimeHistory(History):
         world = self.world
         match action:
             case Feed(count, seed):
+                if world.runtime.kind in TIMED and self._is_done():
+                    world.leap()
                 world.feed(count, Random(seed))
             case Kill(number, at, in_write, back_after_ms):
                 worker = world.workers[number]
@@ -150,7 +155,7 @@ class RuntimeHistory(History):
             return {"broker": (0, 0)}
         left = {}
         for place, truth in world.truths.items():
-            if place[0] in (INPUT, REPARTITION):
+            if place[0] in (INPUT, OTHER, REPARTITION):
                 offset, _ = world.committed_offset(*place)
                 last = max(
                     (e.offset for e in truth.entries if e.committed is not False), default=-1

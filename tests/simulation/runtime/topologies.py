@@ -7,13 +7,28 @@
     tick       the same by a processor, and beside it a number for each task that grows as time goes
                by: what it writes and forwards is of no input
     regroup    as collect, by another key, through a repartition topic
+
+Of these time decides what comes out, so the records bear times of their own:
+
+    closing    how many values a key has in each window, when the window closes
+    suppress   the same by a table that is updated and held back until then
+    outer      two inputs, whose keys are their values: each with that of the other, or alone
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from streams import App, Processor, ProcessorContext, Record, Store, serdes
+from streams import (
+    App,
+    Processor,
+    ProcessorContext,
+    Record,
+    Store,
+    serdes,
+    until_window_closes,
+    windows,
+)
 from streams.operators.count import count
 from streams.operators.to_stream import to_stream
 from streams.serdes import Serde
@@ -32,11 +47,22 @@ from streams.topology.nodes import (
 from streams.topology.views import StoredView
 
 APPLICATION = "app"
-INPUT, OUTPUT = "in", "out"
+INPUT, OTHER, OUTPUT = "in", "other", "out"
 STORE = "seen"
-CHANGELOG = f"{APPLICATION}-{STORE}-changelog"
+
+
+def changelog_of(store: str) -> str:
+    return f"{APPLICATION}-{store}-changelog"
+
+
+CHANGELOG = changelog_of(STORE)
 REPARTITION = f"{APPLICATION}-{STORE}-repartition"
 GROUPS = 3
+TIMED = ("closing", "suppress", "outer")
+WINDOW_MS = 300
+WITHIN_MS = GRACE_MS = 600_000
+"""Of the join: longer than a history, so that whoever comes first makes no difference."""
+_KEPT_MS = 30 * 86_400_000
 
 
 def group_of(value: str) -> str:
@@ -117,10 +143,44 @@ def _ticking(*, persistent: bool) -> Topology:
     return app.topology()
 
 
+def _closing(kind: str, *, caching: bool, persistent: bool) -> Topology:
+    app = App(APPLICATION)
+    keep = Store.persistent if persistent else Store.in_memory
+    store = keep(STORE, caching=caching, retention=_KEPT_MS)
+    stream = app.stream(INPUT, key=serdes.string, value=serdes.string)
+    group = stream.group_by_key().windowed_by(windows.tumbling(WINDOW_MS))
+    if kind == "closing":
+        counts = group.count(store=store, emit="on_close")
+    else:
+        counts = group.count(store=store).suppress(until_window_closes(), name="final")
+    counts.to_stream().select_key(lambda window, _: str(window), key=serdes.string).to(OUTPUT)
+    return app.topology()
+
+
+def _outer() -> Topology:
+    app = App(APPLICATION)
+    left, right = (
+        app.stream(topic, key=serdes.string, value=serdes.string) for topic in (INPUT, OTHER)
+    )
+    left.outer_join(
+        right,
+        lambda one, other: f"{one}+{other}",
+        within=WITHIN_MS,
+        grace=GRACE_MS,
+        emit_interval=0,
+        name="outer",
+    ).to(OUTPUT, value=serdes.string)
+    return app.topology()
+
+
 def topology(kind: str, *, caching: bool, persistent: bool) -> Topology:
     """One of the module's kinds."""
     if kind == "tick":
         return _ticking(persistent=persistent)
+    if kind == "outer":
+        return _outer()
+    if kind in TIMED:
+        return _closing(kind, caching=caching, persistent=persistent)
     graph = Graph()
     last: Node = SourceNode(name="source", topic=INPUT, key=serdes.string, value=serdes.string)
     graph.add(last)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.log.partition import Partition
 from state.errors import Corrupt
@@ -16,7 +16,15 @@ from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.machine import Database, Machine
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.threads import SimThread
-from tests.simulation.runtime.topologies import APPLICATION, INPUT, OUTPUT, topology
+from tests.simulation.runtime.topologies import (
+    APPLICATION,
+    GRACE_MS,
+    INPUT,
+    OTHER,
+    OUTPUT,
+    TIMED,
+    topology,
+)
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.truth import Truth
 from tests.simulation.world import Setting, Violation, World
@@ -26,12 +34,23 @@ if TYPE_CHECKING:
 
 PARTITIONS = 2
 KEYS = 4
+CLOSER = "close"
+"""Keys of records that only move time on begin so."""
 SPINS_MAX = 50_000
 BROKER = {
     "auto_create_topics_enable": False,
     "group_min_session_timeout_ms": 500,
     "group_initial_rebalance_delay_ms": 50,
 }
+
+
+class Timed(NamedTuple):
+    """A record that bears a time."""
+
+    topic: str
+    key: str
+    value: str
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +83,8 @@ class RuntimeWorld(World):
 
     def __init__(self, setting: RuntimeSetting, seed: int) -> None:
         topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
+        if setting.kind == "outer":
+            topics[OTHER] = PARTITIONS
         super().__init__(setting.world, seed, topics, {}, BROKER)
         self.runtime = setting
         self.seed = seed
@@ -74,6 +95,9 @@ class RuntimeWorld(World):
         self.listeners: list[RuntimeChecker] = []
         self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}
         """What was written to the input, by key, in order."""
+        self.timed: list[Timed] = []
+        """The same where records bear times of their own, of both inputs."""
+        self._ahead_ms = -3 * 86_400_000  # brokers take no times that are far ahead of theirs
         machines = 1 if setting.together else setting.workers
         self.machines = [Machine(self, number) for number in range(machines)]
         self.workers = [
@@ -162,9 +186,41 @@ class RuntimeWorld(World):
             number = random.randrange(KEYS)
             given = self.given[f"k{number}"]
             given.append(f"k{number}|{len(given) + 1}")
+            if self.runtime.kind in TIMED:
+                self._feed_timed(number, given[-1], random)
+                continue
             self._feed.produce(
                 INPUT, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
             )
+
+    def _feed_timed(self, number: int, value: str, random: Random) -> None:
+        """To one input, or to both at about the same time."""
+        now_ms = self.loop.now_ms() + self._ahead_ms
+        inputs: tuple[str, ...] = (INPUT,)
+        if self.runtime.kind == "outer":
+            inputs = random.choice(((INPUT, OTHER), (OTHER, INPUT), (INPUT,), (OTHER,)))
+        for topic in inputs:
+            key = value if self.runtime.kind == "outer" else f"k{number}"
+            fed = Timed(topic, key, value, now_ms)
+            self.timed.append(fed)
+            self._produce_timed(fed, number % PARTITIONS)
+            now_ms += random.randrange(100)
+
+    def leap(self) -> None:
+        """What comes from now on is so much later that all before it has closed."""
+        self._ahead_ms += 3 * GRACE_MS
+
+    def close(self) -> None:
+        """Records of no account, which close all that is there."""
+        self.leap()
+        for topic in (INPUT, OTHER) if self.runtime.kind == "outer" else (INPUT,):
+            for number in range(PARTITIONS):
+                now_ms = self.loop.now_ms() + self._ahead_ms
+                self._produce_timed(Timed(topic, f"{CLOSER}{number}", "", now_ms), number)
+
+    def _produce_timed(self, fed: Timed, partition: int) -> None:
+        value, key = fed.value.encode(), fed.key.encode()
+        self._feed.produce(fed.topic, value, key, partition, timestamp=fed.time_ms)
 
     @property
     def is_fed(self) -> bool:

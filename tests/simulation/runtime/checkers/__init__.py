@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
+from tests.simulation.runtime.checkers.closed import Closed
 from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
 from tests.simulation.runtime.checkers.fenced import Fenced
 from tests.simulation.runtime.checkers.offsets import Offsets
 from tests.simulation.runtime.checkers.stores import Stores
 
-CHECKERS: tuple[type[RuntimeChecker], ...] = (ExactlyOnce, Fenced, Offsets, Stores)
+CHECKERS: tuple[type[RuntimeChecker], ...] = (Closed, ExactlyOnce, Fenced, Offsets, Stores)
 
-__all__ = ["CHECKERS", "ExactlyOnce", "Fenced", "Offsets", "RuntimeChecker", "Stores"]
+__all__ = ["CHECKERS", "Closed", "ExactlyOnce", "Fenced", "Offsets", "RuntimeChecker", "Stores"]
