@@ -41,7 +41,8 @@ class StreamThread:
     ) -> None:
         self.name = f"thread {number}"
         self.ident: int | None = None
-        """Of the operating thread, while it runs."""
+        """Of the operating thread, while it runs its loops: nobody takes it for stuck before, while
+        global tables are copied."""
         self.replaced = 0
         """How many loops were replaced."""
         self.failed: Failed | None = None
@@ -93,7 +94,6 @@ class StreamThread:
         )
 
     def _run(self) -> None:
-        self.ident = threading.get_ident()
         try:
             self._run_loops()
         except UserError as error:
@@ -110,6 +110,7 @@ class StreamThread:
         worker, back_off = self._worker, BackOff()
         if worker.globals is not None and not worker.globals.wait(worker.stop):
             return
+        self.ident = threading.get_ident()
         while True:
             began_s = worker.host.monotonic_s()
             self._answer = Uncaught.SHUTDOWN_CLIENT

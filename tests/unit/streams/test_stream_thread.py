@@ -1,0 +1,74 @@
+"""A stream thread before its loop runs: it waits for the copies of global tables."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streams import stream_thread
+from streams.runtime.host import ThreadHost
+from streams.runtime.watchdog import Watchdog
+from streams.stream_thread import StreamThread
+from streams.uncaught import Uncaught
+
+
+class Copying:
+    """Global tables whose copies take as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.waiting, self.copied = threading.Event(), threading.Event()
+
+    def wait(self, stop: threading.Event) -> bool:
+        self.waiting.set()
+        return self.copied.wait(30)
+
+
+class Loop:
+    """Runs until it is told to end."""
+
+    turns, record = 0, ""
+    tasks: dict[str, Any] = {}  # noqa: RUF012  nobody writes it
+
+    def __init__(self) -> None:
+        self.running, self.end = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        self.running.set()
+        assert self.end.wait(30)
+
+
+def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However long they take: the worker would be killed, and would begin to copy once more."""
+    loop, copying, host = Loop(), Copying(), ThreadHost()
+    monkeypatch.setattr(stream_thread, "stream_loop", lambda *args, **settings: loop)
+    worker: Any = SimpleNamespace(host=host, globals=copying, stop=host.event())
+    ended = threading.Event()
+    thread = StreamThread(
+        worker,
+        0,
+        handler=Uncaught.SHUTDOWN_CLIENT,
+        changed=lambda state: None,
+        failed=lambda error: pytest.fail(str(error)),
+        ended=ended.set,
+        reached=lambda step: None,
+    )
+    watchdog = Watchdog([thread], host, host.event(), stuck_after_s=0.0)
+
+    def looked() -> list[bool]:
+        watchdog.look()
+        watchdog.look()
+        return [doing.stuck for doing in watchdog.doing.values()]
+
+    thread.start()
+    assert copying.waiting.wait(30)
+    assert looked() == []
+    copying.copied.set()
+    assert loop.running.wait(30)
+    assert looked() == [True]
+    loop.end.set()
+    assert ended.wait(30)
