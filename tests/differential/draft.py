@@ -170,7 +170,8 @@ class Draft:
             "kind": kind,
             "value": value,
             "persistent": kind != "key_value" or self.chance(0.8),
-            "caching": self.chance(0.5),
+            # A cache of windows or sessions shows what the store doesn't take any more.
+            "caching": kind == "key_value" and self.chance(0.5),
             **more,
         }
 

@@ -115,9 +115,10 @@ def _plain(key: Any) -> Any:
     return key if isinstance(key, str | int) else str(key)
 
 
-def build(topology: Topology) -> App:
+def build(topology: Topology, application_id: str = "app", **settings: Any) -> App:
     """The application, with the names that `Building.java` gives."""
-    app = App("app", topology_optimization="all" if topology.optimize else "none")
+    optimization = "all" if topology.optimize else "none"
+    app = App(application_id, topology_optimization=optimization, **settings)
     made: dict[str, Any] = {}
     for step in topology.steps:
         inputs = [made[each] for each in step.parents]

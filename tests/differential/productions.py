@@ -75,6 +75,8 @@ def filter_(draft: Draft, op: str = "filter") -> None:
 
 def of_table(draft: Draft, op: str) -> None:
     table = draft.table()
+    if table.starts_from_initial:
+        table = draft.source_table()
     store = draft.store(0.4) if table.key == "string" else None
     draft.like(op, table, fn=draft.rng.choice(PREDICATES), store=store)
 
@@ -200,15 +202,13 @@ def process(draft: Draft) -> None:
             for each in children:
                 draft.like("map_values", parent, step_id=each, fn="same")
         case "recent":
-            duplicates = draft.chance(0.4)
             store = draft.own_store(
                 "window",
                 stream.value,
                 size_ms=draft.time(5),
                 retention_ms=retention,
-                duplicates=duplicates,
+                duplicates=draft.chance(0.4),
             )
-            store["caching"] = store["caching"] and not duplicates
             made("string", store=store, reach_ms=reach)
         case "versions":
             store = draft.own_store("versioned", stream.value, history_ms=retention)
@@ -396,7 +396,9 @@ def suppress_for_a_time(draft: Draft) -> None:
     if table.history_ms is not None:
         return  # what is versioned can't be held back
     limit = draft.rng.randint(1, 3) if draft.chance(0.5) else None
-    size = draft.rng.choice((60, 150)) if draft.chance(0.2) else None
+    size = None
+    if not table.starts_from_initial and draft.chance(0.2):  # its bytes count
+        size = draft.rng.choice((60, 150))
     made = draft.like(
         "suppress",
         table,

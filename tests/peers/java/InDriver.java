@@ -51,7 +51,7 @@ final class InDriver {
         }
     }
 
-    private static Properties properties(JsonNode description, Path directory) {
+    static Properties properties(JsonNode description, Path directory) {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");

@@ -15,7 +15,8 @@ import java.nio.charset.StandardCharsets;
  * Runs cases in Kafka Streams: one line of JSON in, one line out, until the input ends.
  *
  * <p>A case is a description of a topology and what is piped into it. The answer has every record of
- * every topic and the contents of every named store, or what went wrong.
+ * every topic and the contents of every named store, or what went wrong. With `live` a topology is
+ * started on a broker, or stopped.
  */
 public final class Peer {
     private Peer() {}
@@ -36,7 +37,7 @@ public final class Peer {
     private static JsonNode answer(String line) {
         try {
             JsonNode asked = JSON.readTree(line);
-            return InDriver.run(asked);
+            return asked.has("live") ? Live.answer(asked) : InDriver.run(asked);
         } catch (Exception | LinkageError | StackOverflowError failed) {
             StringWriter stack = new StringWriter();
             failed.printStackTrace(new PrintWriter(stack));
