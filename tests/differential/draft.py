@@ -46,6 +46,8 @@ class Draft:
     """The topics that are read, with their types."""
     cache_bytes: int = 0
     optimize: bool = False
+    alone: bool = False
+    """All of it is to be one sub-topology: there are no more sources."""
     _numbers: int = 0
 
     def new_id(self) -> str:
@@ -111,7 +113,8 @@ class Draft:
 
     def stream(self, *, text_key: bool = False, value: str | None = None) -> Handle:
         """A stream to go on from: mostly one that is there, else the records of a new topic."""
-        found = self.pick(STREAM, text_key=text_key) if self.chance(0.8) else None
+        go_on = self.alone or self.chance(0.8)
+        found = self.pick(STREAM, text_key=text_key) if go_on else None
         if found is not None and value in (None, found.value):
             return found
         return self.source_stream(value)

@@ -29,11 +29,11 @@ def generate(seed: int, operators: Collection[str] = PRODUCTIONS, first: str | N
     if first in timed or (first is None and timed and rng.random() < TASK_TIME_SHARE):
         # Kafka Streams' driver has one task for all sub-topologies: its stream time is ours only
         # where there is one of them.
-        draft.source_stream("string" if rng.random() < 0.7 else None)
+        draft.source_stream("string")
+        draft.alone = True
         PRODUCTIONS[first or rng.choice(timed)].make(draft)
-        others = [each for each in others if not PRODUCTIONS[each].rekeys]
-        made = rng.randint(0, 3)
-        for name in _some(rng, others, made):
+        others = [each for each in others if PRODUCTIONS[each].stays]
+        for name in _some(rng, others, rng.randint(0, 3)):
             PRODUCTIONS[name].make(draft)
     else:
         if first is not None:
@@ -47,6 +47,8 @@ def generate(seed: int, operators: Collection[str] = PRODUCTIONS, first: str | N
 
 def _some(rng: Random, names: Collection[str], count: int) -> list[str]:
     listed = list(names)
+    if not listed:
+        return []
     return rng.choices(listed, [PRODUCTIONS[each].weight for each in listed], k=count)
 
 

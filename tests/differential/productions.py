@@ -62,8 +62,8 @@ class Production:
     make: Make
     weight: float = 1.0
     needs_task_time: bool = False
-    rekeys: bool = False
-    """It may need a repartition topic, or stand beside the rest."""
+    stays: bool = False
+    """It needs no repartition topic, and no other source: it can be beside such a one."""
 
 
 def filter_(draft: Draft, op: str = "filter") -> None:
@@ -268,19 +268,10 @@ def group(draft: Draft) -> Handle:
 
 
 def aggregated(
-    draft: Draft, of: Handle, key: str, *, windows: str | None = None, emit: str | None = None
+    draft: Draft, of: Handle, key: str, *, kind: str | None = None, emit: str | None = None
 ) -> Handle:
-    """Counted, reduced or aggregated, by `windows` of a kind."""
-    store = draft.store(1.0 if emit == "on_close" else 0.7, windows=windows is not None)
-    if emit == "on_close" and store is not None:
-        # Kafka Streams loses windows that close when they have also expired; ours doesn't.
-        store["retention_ms"] = draft.time(100_000)
-    cached = store is None or store["caching"]
-    if windows == "session" or (windows == "sliding" and cached):
-        # Kafka Streams' store drops a session that is just open, and its cache still shows what
-        # its store has dropped: docs/decisions/0020.
-        store = store or {"name": f"store-{len(draft.steps)}", "persistent": True, "caching": True}
-        store.setdefault("retention_ms", draft.time(1_000))
+    """Counted, reduced or aggregated; `kind` of windows."""
+    store = results_store(draft, kind, emit)
     op = draft.rng.choice(("count", "reduce", "aggregate"))
     function, value = None, "int64"
     if op == "reduce":
@@ -288,10 +279,26 @@ def aggregated(
     elif op == "aggregate":
         function, value = draft.rng.choice(AGGREGATES)
     made = draft.add(op, [of], TABLE, key, value, fn=function, store=store, emit=emit)
-    takes_over = windows == "sliding"  # a new window begins with what another has
-    cached = draft.cache_bytes and (store is None or store["caching"])
-    made.starts_from_initial = (op != "reduce" or takes_over) and not cached
+    # A new sliding window that takes over what another has, has that for its old value.
+    made.starts_from_initial = (op != "reduce" or kind == "sliding") and not cached(draft, store)
     return made
+
+
+def cached(draft: Draft, store: Mapping[str, Any] | None) -> bool:
+    return draft.cache_bytes > 0 and (store is None or bool(store["caching"]))
+
+
+def results_store(draft: Draft, kind: str | None, emit: str | None = None) -> Any:
+    """Where the results are kept; those of windows for long where Kafka Streams would show, or
+    lose, what has expired: through its cache, at the edge of sessions, and where they close
+    (docs/decisions/0020)."""
+    looks_back = kind in ("session", "sliding")
+    store = draft.store(1.0 if emit == "on_close" or looks_back else 0.7, windows=kind is not None)
+    if store is None or kind in (None, "unlimited"):
+        return store
+    if emit == "on_close" or kind == "session" or cached(draft, store):
+        store["retention_ms"] = draft.time(100_000)
+    return store
 
 
 def aggregate_group(draft: Draft) -> None:
@@ -331,7 +338,7 @@ def windowed(draft: Draft, of: Handle, kind: str) -> tuple[Handle, str]:
 def aggregate_windows(draft: Draft, kind: str) -> None:
     windows, key = windowed(draft, group(draft), kind)
     emit = "on_close" if kind != "unlimited" and draft.chance(0.35) else None
-    table = aggregated(draft, windows, key, windows=kind, emit=emit)
+    table = aggregated(draft, windows, key, kind=kind, emit=emit)
     table.closes = kind != "unlimited" and emit is None
 
 
@@ -346,13 +353,10 @@ def cogroup(draft: Draft) -> None:
     if draft.chance(0.5):
         kind = draft.rng.choice(("tumbling", "hopping", "sliding", "session"))
         whole, key = windowed(draft, whole, kind)
-    store = draft.store(windows=kind is not None)
-    if kind in ("session", "sliding"):
-        store = store or {"name": f"store-{len(draft.steps)}", "persistent": True, "caching": True}
-        store["retention_ms"] = draft.time(1_000)
+    store = results_store(draft, kind)
     table = draft.add("aggregate", [whole], TABLE, key, value, fn=function, store=store)
     table.closes = kind is not None
-    table.starts_from_initial = not (draft.cache_bytes and (store is None or store["caching"]))
+    table.starts_from_initial = not cached(draft, store)
 
 
 def aggregate_table(draft: Draft) -> None:
@@ -524,38 +528,38 @@ def _windows(kind: str) -> Make:
 PRODUCTIONS: Mapping[str, Production] = {
     "filter": Production(filter_),
     "filter_not": Production(filter_not),
-    "map": Production(map_, rekeys=True),
+    "map": Production(map_),
     "map_values": Production(map_values),
-    "flat_map": Production(flat_map, rekeys=True),
-    "flat_map_values": Production(flat_map_values),
-    "select_key": Production(select_key, rekeys=True),
-    "peek": Production(peek, 0.4),
+    "flat_map": Production(flat_map),
+    "flat_map_values": Production(flat_map_values, stays=True),
+    "select_key": Production(select_key),
+    "peek": Production(peek, 0.4, stays=True),
     "merge": Production(merge),
-    "split": Production(split),
-    "repartition": Production(repartition, rekeys=True),
-    "to_dynamic": Production(to_dynamic),
-    "to_table": Production(to_table, rekeys=True),
-    "process": Production(process, 1.5, rekeys=True),
-    "process_global": Production(process_global, rekeys=True),
-    "process_values": Production(process_values),
+    "split": Production(split, stays=True),
+    "repartition": Production(repartition),
+    "to_dynamic": Production(to_dynamic, stays=True),
+    "to_table": Production(to_table),
+    "process": Production(process, 1.5),
+    "process_global": Production(process_global),
+    "process_values": Production(process_values, stays=True),
     "stream_ticks": Production(stream_ticks, 3.0, needs_task_time=True),
     "hold": Production(hold, 3.0, needs_task_time=True),
     "wall_ticks": Production(wall_ticks, 0.7),
-    "aggregate_group": Production(aggregate_group, 2.0, rekeys=True),
-    "tumbling": Production(_windows("tumbling"), rekeys=True),
-    "hopping": Production(_windows("hopping"), rekeys=True),
-    "sliding": Production(_windows("sliding"), rekeys=True),
-    "session": Production(_windows("session"), rekeys=True),
-    "unlimited": Production(_windows("unlimited"), 0.7, rekeys=True),
-    "cogroup": Production(cogroup, rekeys=True),
-    "aggregate_table": Production(aggregate_table, 1.5, rekeys=True),
-    "transform_values": Production(transform_values, rekeys=True),
-    "suppress_until_closed": Production(suppress_until_closed, rekeys=True),
-    "suppress_for_a_time": Production(suppress_for_a_time, rekeys=True),
-    "to_stream": Production(to_stream, rekeys=True),
-    "join_stream": Production(join_stream, 3.0, rekeys=True),
-    "join_table": Production(join_table, 2.0, rekeys=True),
-    "join_global": Production(join_global, rekeys=True),
-    "join_tables": Production(join_tables, 2.5, rekeys=True),
-    "join_foreign": Production(join_foreign, 2.0, rekeys=True),
+    "aggregate_group": Production(aggregate_group, 2.0),
+    "tumbling": Production(_windows("tumbling")),
+    "hopping": Production(_windows("hopping")),
+    "sliding": Production(_windows("sliding")),
+    "session": Production(_windows("session")),
+    "unlimited": Production(_windows("unlimited"), 0.7),
+    "cogroup": Production(cogroup),
+    "aggregate_table": Production(aggregate_table, 1.5),
+    "transform_values": Production(transform_values),
+    "suppress_until_closed": Production(suppress_until_closed),
+    "suppress_for_a_time": Production(suppress_for_a_time),
+    "to_stream": Production(to_stream),
+    "join_stream": Production(join_stream, 3.0),
+    "join_table": Production(join_table, 2.0),
+    "join_global": Production(join_global),
+    "join_tables": Production(join_tables, 2.5),
+    "join_foreign": Production(join_foreign, 2.0),
 }

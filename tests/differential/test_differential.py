@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -20,6 +20,34 @@ from tests.differential.peer import Peer
 from tests.differential.trial import Tally, judge, smallest
 
 FIXED = range(200)
+# What has put something out in so many cases of the fixed block at least: a comparison of nothing
+# agrees too.
+FLOORS: Mapping[str, int] = {
+    **dict.fromkeys(("filter of a stream", "filter of a table", "filter_not of a stream"), 2),
+    **dict.fromkeys(("map", "map_values of a stream"), 4),
+    **dict.fromkeys(("map_values of a table",), 3),
+    **dict.fromkeys(("flat_map", "flat_map_values", "select_key", "peek", "merge", "split"), 3),
+    **dict.fromkeys(("repartition", "to_dynamic", "to_table", "table, versioned"), 4),
+    **dict.fromkeys(("process stream_ticks", "process hold", "process wall_ticks"), 2),
+    **dict.fromkeys(("process global", "process_values count", "process_values stamp"), 3),
+    **dict.fromkeys(("process count", "process stamp", "process to_child"), 1),
+    **dict.fromkeys(("process recent", "process versions", "process sessions"), 1),
+    **dict.fromkeys(("count", "reduce", "aggregate", "reduce of a table"), 2),
+    **dict.fromkeys(("aggregate of a table", "cogroup", "transform_values"), 3),
+    **dict.fromkeys(("aggregate of tumbling", "aggregate of tumbling, on_close"), 3),
+    **dict.fromkeys(("aggregate of hopping", "aggregate of hopping, on_close"), 2),
+    **dict.fromkeys(("aggregate of sliding", "aggregate of sliding, on_close"), 3),
+    **dict.fromkeys(("aggregate of session",), 3),
+    **dict.fromkeys(("aggregate of session, on_close",), 1),
+    **dict.fromkeys(("aggregate of unlimited", "suppress time_limit"), 3),
+    **dict.fromkeys(("suppress window_closes",), 3),
+    **dict.fromkeys(("join_stream inner", "join_stream left", "join_stream outer"), 3),
+    **dict.fromkeys(("join_table inner", "join_table left"), 3),
+    **dict.fromkeys(("join_table inner, with grace", "join_table left, with grace"), 1),
+    **dict.fromkeys(("join_global inner", "join_global left"), 1),
+    **dict.fromkeys(("join_tables inner", "join_tables left", "join_tables outer"), 2),
+    **dict.fromkeys(("join_foreign inner", "join_foreign left"), 2),
+}
 TODAYS_CASES = 100
 REFUSED_MAX = 0.05
 
@@ -48,7 +76,9 @@ def test_a_case_that_once_differed_agrees(name: str, peer: Peer) -> None:
 
 @IN_CI
 def test_a_fixed_block_of_cases_agrees(peer: Peer) -> None:
-    run(FIXED, peer)
+    tally = run(FIXED, peer)
+    short = {each: tally.labels[each] for each, n in FLOORS.items() if tally.labels[each] < n}
+    assert not short, f"too few cases with {short}"
 
 
 @IN_CI
