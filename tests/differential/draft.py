@@ -120,11 +120,17 @@ class Draft:
         return self.source_stream(value)
 
     def table(
-        self, *, text_key: bool = False, history: float = 0.15, known: bool = False
+        self,
+        *,
+        text_key: bool = False,
+        history: float = 0.15,
+        known: bool = False,
+        true_old: bool = False,
     ) -> Handle:
-        """A table likewise; `known`: one that has serdes."""
+        """A table likewise; `known`: one that has serdes; `true_old`: old values that were there
+        (docs/decisions/0018)."""
         found = self.pick(TABLE, text_key=text_key) if self.chance(0.75) else None
-        if found is None or (known and found.unknown):
+        if found is None or (known and found.unknown) or (true_old and found.starts_from_initial):
             return self.source_table(history)
         return found
 

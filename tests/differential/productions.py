@@ -74,9 +74,7 @@ def filter_(draft: Draft, op: str = "filter") -> None:
 
 
 def of_table(draft: Draft, op: str) -> None:
-    table = draft.table()
-    if table.starts_from_initial:
-        table = draft.source_table()
+    table = draft.table(true_old=True)
     store = draft.store(0.4) if table.key == "string" else None
     draft.like(op, table, fn=draft.rng.choice(PREDICATES), store=store)
 
@@ -360,9 +358,7 @@ def cogroup(draft: Draft) -> None:
 
 
 def aggregate_table(draft: Draft) -> None:
-    table = draft.table()
-    if table.starts_from_initial:
-        table = draft.source_table()
+    table = draft.table(true_old=True)
     function = draft.rng.choice(("by:first_letter", "by:bucket:2", "by:constant:a", "by:value"))
     grouped = draft.add("group_by", [table], TABLE_GROUP, "string", table.value, fn=function)
     store = draft.store()
@@ -502,7 +498,8 @@ def join_tables(draft: Draft) -> None:
 
 
 def join_foreign(draft: Draft) -> None:
-    left, right = draft.table(text_key=True, known=True), draft.table(text_key=True, known=True)
+    left = draft.table(text_key=True, known=True, true_old=True)
+    right = draft.table(text_key=True, known=True, true_old=True)
     if right is left and draft.chance(0.8):
         right = draft.source_table()
     function, value = draft.rng.choice(JOINERS)
