@@ -27,6 +27,12 @@ from streams.operators.table_values import mapped
 from streams.processor.record import Record
 from streams.topology import finish
 
+
+def slug(name: str) -> str:
+    """Of a bug's name: its case in the corpus is `<slug>.json`."""
+    return name.replace("'", "").replace(",", "").replace(" ", "-")
+
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 

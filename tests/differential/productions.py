@@ -495,13 +495,19 @@ def join_tables(draft: Draft) -> None:
         store=store,
     )
     made.unknown = store is None
+    made.starts_from_initial = left.starts_from_initial or right.starts_from_initial
 
 
 def join_foreign(draft: Draft) -> None:
-    left = draft.table(text_key=True, known=True, true_old=True)
-    right = draft.table(text_key=True, known=True, true_old=True)
-    if right is left and draft.chance(0.8):
-        right = draft.source_table()
+    kind = draft.rng.choice(("inner", "left"))
+    if kind == "inner":
+        # Where one record changes a row twice, or both sides, ours asks again: decisions/0024.
+        left, right = draft.source_table(), draft.source_table()
+    else:
+        left = draft.table(text_key=True, known=True, true_old=True)
+        right = draft.table(text_key=True, known=True, true_old=True)
+        if right is left and draft.chance(0.8):
+            right = draft.source_table()
     function, value = draft.rng.choice(JOINERS)
     store = draft.store(0.4)
     made = draft.add(
@@ -510,7 +516,7 @@ def join_foreign(draft: Draft) -> None:
         TABLE,
         "string",
         value,
-        kind=draft.rng.choice(("inner", "left")),
+        kind=kind,
         fn=function,
         key_fn=draft.rng.choice(("first_letter", "value", "bucket:2")),
         store=store,

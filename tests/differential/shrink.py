@@ -1,4 +1,4 @@
-"""A small case of one that differs: greedily fewer records, then fewer steps, then plainer records.
+"""A small case of one that differs: one end of it, fewer records, fewer steps, plainer records.
 
 Each smaller case is run by both sides again and kept only if they still differ in the same way.
 """
@@ -21,7 +21,7 @@ def shrink(case: Case, differs: Differs, time_limit_s: float = TIME_LIMIT_S) -> 
     smaller = True
     while smaller and time.monotonic() < until:
         smaller = False
-        for candidates in (_fewer_records, _fewer_steps, _plainer):
+        for candidates in (_one_end, _fewer_records, _fewer_steps, _plainer):
             found = _first(case, candidates, differs, until)
             while found is not None:
                 case, smaller = found, True
@@ -38,6 +38,18 @@ def _first(
         if differs(each):
             return each
     return None
+
+
+def _one_end(case: Case) -> Iterator[Case]:
+    """One step and what it comes from; the last steps first, being the ends."""
+    steps = case.topology.steps
+    for end in reversed(steps):
+        wanted = {end.id}
+        for step in reversed(steps):
+            if step.id in wanted:
+                wanted.update(step.parents)
+        if len(wanted) < len(steps):
+            yield _tidy(case.with_steps([each for each in steps if each.id in wanted]))
 
 
 def _fewer_records(case: Case) -> Iterator[Case]:
