@@ -186,6 +186,7 @@ class GlobalTables:
             now_s = self._host.monotonic_s()
             if self._copy(consumer):
                 moved_s = now_s
+            self._go_back(consumer)
             lags = [consumer.lag(partition) for partition in self._partitions()]
             if all(lag == 0 for lag in lags):
                 self._note_time()
