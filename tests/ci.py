@@ -43,7 +43,7 @@ PARTS: Sequence[Part] = (
     Part("liveness", (*MAKE, "liveness")),
     # Not by make: the cases of a fixed block and of today's, with their own counts.
     Part(
-        "Kafka Streams beside ours",
+        "beside Kafka Streams",
         (sys.executable, "-m", "pytest", "-q", "-s", "--durations=3", "tests/differential"),
     ),
     Part("containers", (*MAKE, "containers")),

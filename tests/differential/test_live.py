@@ -12,6 +12,8 @@ from tests.differential.live import generate, run
 from tests.differential.peer import Peer
 
 CASES = 20
+ON_KAFKA = 6
+"""Of these on a real broker too: it is slower, and a broker is not what they are about."""
 
 
 @IN_CI
@@ -19,6 +21,8 @@ CASES = 20
 def test_a_case_at_work_agrees(
     seed: int, peer: Peer, broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
+    if broker.kind == "kafka" and seed >= ON_KAFKA:
+        pytest.skip(f"{ON_KAFKA} cases on real Kafka are enough")
     live = generate(seed)
     found, results = run(live, peer, broker.bootstrap_servers, tmp_path, unique(f"live{seed}"))
     assert results > 0, "nothing came out"
