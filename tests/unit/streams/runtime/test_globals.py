@@ -1,129 +1,392 @@
-"""Global tables: where a copy goes on, when it is made anew, and what ends the worker."""
+"""Global tables on fakes: where a copy goes on, when it is made anew, what it waits for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from state.errors import Corrupt
 from state.memory import MemoryDisk
 from state.replica import Replica
-from streams import App, serdes
-from streams.errors import OutcomeUnknown, StreamsError
-from streams.handling import Handler
+from state.store import Checkpoint
+from streams import StreamsError, serdes
+from streams.errors import OutcomeUnknown
+from streams.handling import DeadLetter, ErrorContext, Handler
 from streams.positions import Partition
-from streams.runtime.globals import GlobalTables
-from streams.runtime.host import Event
+from streams.runtime.globals import GlobalTables, ReadOnly
 from streams.runtime.stores import codecs_of
-from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, FakeHost, Script
-from tests.unit.streams.runtime.kafka import Kafka
+from streams.topology.nodes import GlobalTableSpec, StoreSpec
+from tests.unit.streams.runtime.fakes import (
+    Clock,
+    FakeAdmin,
+    FakeConsumer,
+    FakeHost,
+    Script,
+    StopWhen,
+)
+from tests.unit.streams.runtime.kafka import Entry, Kafka
 
-RATES = Partition("rates", 0)
-TEXT: Any = {"key": serdes.string, "value": serdes.string}
+RATES = "rates"
+ONE, TWO = Partition(RATES, 0), Partition(RATES, 1)
+DAY_S = 86_400.0
+SPEC = GlobalTableSpec(
+    name="the-table",
+    topic=RATES,
+    store=StoreSpec(name="store", key=serdes.string, value=serdes.string),
+)
 
 
-class Worker:
-    """A worker with one global table, which may be started again on the same disk."""
+class Damaged(MemoryDisk):
+    """Can't be read until it is cleared."""
 
-    def __init__(self, value: serdes.Serde[Any] = serdes.string) -> None:
-        app = App("a")
-        rates = app.global_table("rates", key=serdes.string, value=value, store="rates")
-        app.stream("in", **TEXT).join(rates, lambda v, r: r, key=lambda k, v: v).for_each(print)
-        self.kafka = Kafka({"in": 1, "rates": 1})
-        self.script, self.clock = Script(), Clock()
-        (self._table,) = app.topology().global_tables
-        spec = self._table.store
-        self.replica = Replica("rates", MemoryDisk(), codecs_of(spec))
+    is_damaged = False
 
-    def started(self, handler: Handler = "fail") -> GlobalTables:
+    def checkpoint(self) -> Checkpoint | None:
+        if self.is_damaged:
+            raise Corrupt("store", "path", "as the test has it")
+        return super().checkpoint()
+
+    def clear(self) -> None:
+        self.is_damaged = False
+        super().clear()
+
+
+class Dying(MemoryDisk):
+    """Its process is killed in the write of this number, from which nothing is left."""
+
+    dies_in = 0
+
+    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+        self.dies_in -= 1
+        if self.dies_in == 0:
+            raise SystemExit("kill -9")
+        super().write(changes, checkpoint)
+
+
+class Copying:
+    """A topic, and the disk on which one worker after another has its copy."""
+
+    def __init__(self, disk: MemoryDisk | None = None, *, batch: int = 10_000) -> None:
+        self.kafka = Kafka({RATES: 2})
+        self.clock = Clock()
+        self.script = Script()
+        self.disk = disk or Damaged()
+        self._batch = batch
+
+    def load(self, *pairs: tuple[str | None, str | None], partition: Partition = ONE) -> None:
+        self.kafka.load(partition, *pairs)
+
+    def worker(self, handler: Handler = "fail", timeout_ms: int = 300_000) -> GlobalTables:
+        """Another life of the worker."""
         return GlobalTables(
-            [self._table],
-            {"rates": self.replica},
-            consumer=lambda: FakeConsumer(self.kafka, self.script, self.clock, "globals"),
+            [SPEC],
+            {"store": Replica("store", self.disk, codecs_of(SPEC.store))},
+            consumer=lambda: Slowly(self.kafka, self.script, self.clock, self._batch),
             admin=FakeAdmin(self.kafka, self.script),
             host=FakeHost(self.clock),
             handler=handler,
+            timeout_ms=timeout_ms,
         )
 
-    def copied(self, handler: Handler = "fail") -> tuple[dict[str, Any], int]:
-        """What is there after a start, and how many records were read for it."""
-        tables = self.started(handler)
-        tables.begin(self.no_stop())
-        tables.end()
-        found = tables.read("rates")
-        assert found is not None
-        return dict(found.all()), tables.records
-
-    def no_stop(self) -> Event:
-        return FakeHost(self.clock).event()
+    def begun(self, handler: Handler = "fail") -> GlobalTables:
+        """A worker that has copied what was there."""
+        tables = self.worker(handler)
+        tables.begin(StopWhen(self.clock))
+        assert tables.wait(StopWhen(self.clock))
+        return tables
 
 
-def test_a_copy_goes_on_where_it_stopped() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"), ("gbp", "2"))
-    assert worker.copied() == ({"eur": "1", "gbp": "2"}, 2)
-    worker.kafka.load(RATES, ("eur", None), (None, "of no key"))
-    assert worker.copied() == ({"gbp": "2"}, 2)
+class Slowly(FakeConsumer):
+    """Takes so many records at most at a time."""
+
+    def __init__(self, kafka: Kafka, script: Script, clock: Clock, batch: int) -> None:
+        super().__init__(kafka, script, clock)
+        self._batch = batch
+
+    def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        return super().take(min(records_max, self._batch), timeout_s)
 
 
-def test_a_partition_that_is_new_is_copied_from_its_start() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"))
-    worker.copied()
-    worker.kafka.grow("rates", 2)
-    worker.kafka.load(Partition("rates", 1), ("gbp", "2"))
-    assert worker.copied() == ({"eur": "1", "gbp": "2"}, 1)
+def rows(tables: GlobalTables) -> dict[str, str]:
+    store = tables.read("store")
+    assert store is not None
+    return dict(store.all())
 
 
-def test_of_a_topic_that_was_made_again_nothing_is_left() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"))
-    worker.copied()
-    worker.kafka.delete("rates")
-    worker.kafka.create("rates", 1)
-    worker.kafka.load(RATES, ("gbp", "2"))
-    assert worker.copied() == ({"gbp": "2"}, 1)
+def test_a_copy_has_the_latest_of_each_key_of_all_partitions() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"), ("a", "3"), (None, "nobody"))
+    copying.load(("c", "4"), ("d", "5"), ("c", None), partition=TWO)
+    assert rows(copying.begun()) == {"a": "3", "b": "2", "d": "5"}
 
 
-def test_what_the_serde_refuses_is_for_the_handler() -> None:
-    worker = Worker(serdes.int64)
-    worker.kafka.load(RATES, ("eur", "12345678"), ("gbp", "short"))
-    with pytest.raises(StreamsError, match=r"can't read rates\[0\]@1 .*short"):
-        worker.copied()
-    found, _ = worker.copied("skip")
-    assert list(found) == ["eur"]
+def test_a_copy_follows_its_topic() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.load(("a", None), ("b", "2"))
+    tables.step()
+    assert rows(tables) == {"b": "2"}
 
 
-def test_a_broker_that_does_not_answer_at_the_start_is_asked_again() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"))
-    worker.script.fail("admin.latest", OutcomeUnknown("timed out"))
-    assert worker.copied() == ({"eur": "1"}, 1)
+def test_after_a_restart_a_copy_goes_on_where_it_stopped() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().end()
+    copying.load(("b", None), ("c", "3"))
+    tables = copying.begun()
+    assert tables.records == 2
+    assert rows(tables) == {"a": "1", "c": "3"}
 
 
-def test_a_topic_that_is_cut_below_its_copy_ends_the_worker_at_once() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"), ("gbp", "2"))
-    tables = worker.started()
-    tables.begin(worker.no_stop())
-    worker.kafka.load(RATES, ("eur", "3"), ("gbp", "4"))
-    worker.kafka.starts[RATES] = 3
-    with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
+def test_a_worker_killed_in_the_middle_of_copying_goes_on_where_its_disk_is() -> None:
+    disk = Dying()
+    disk.dies_in = 3
+    copying = Copying(disk, batch=2)
+    copying.load(*((f"k{n}", str(n)) for n in range(8)))
+    with pytest.raises(SystemExit):
+        copying.worker().begin(StopWhen(copying.clock))
+    copying.load(("k0", None), ("k7", None))
+    tables = copying.begun()
+    assert tables.records == 6  # of the ten, four were there
+    assert rows(tables) == {f"k{n}": str(n) for n in range(1, 7)}
+
+
+def test_a_topic_that_was_made_again_is_copied_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().end()
+    copying.kafka.delete(RATES)
+    copying.kafka.create(RATES, 2)
+    copying.load(("b", "two"), ("c", "3"), ("d", "4"))
+    assert rows(copying.begun()) == {"b": "two", "c": "3", "d": "4"}
+
+
+def test_a_topic_that_was_cut_above_the_copy_is_copied_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().end()
+    copying.load(("a", None), ("b", "2"), ("c", "3"))
+    copying.kafka.starts[ONE] = 3
+    assert rows(copying.begun()) == {"c": "3"}
+
+
+def test_a_copy_that_is_older_than_deletions_are_kept_is_made_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().end()
+    copying.clock.advance(DAY_S)
+    copying.load(("c", "3"))
+    copying.kafka.logs[ONE][0] = copying.kafka.logs[ONE][2]  # as compaction would leave it
+    tables = copying.begun()
+    assert tables.records == 3
+    assert rows(tables) == {"b": "2", "c": "3"}
+
+
+def test_a_copy_that_was_there_when_nothing_more_came_is_not_made_anew_however_old() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().end()
+    copying.clock.advance(10 * DAY_S)
+    assert copying.begun().records == 0
+
+
+def test_a_copy_whose_worker_was_up_all_the_time_is_as_young_as_its_last_record() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.clock.advance(DAY_S)
+    copying.load(("b", "2"))
+    tables.step()
+    tables.end()
+    copying.clock.advance(DAY_S / 2)
+    copying.load(("c", "3"))
+    assert copying.begun().records == 1
+
+
+def test_a_copy_that_was_caught_up_at_a_start_is_as_young_as_that_start() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().end()
+    copying.clock.advance(DAY_S / 2)
+    copying.begun().end()
+    copying.clock.advance(DAY_S / 2)
+    copying.load(("b", "2"))
+    assert copying.begun().records == 1
+
+
+def test_a_copy_that_was_killed_on_its_way_is_as_old_as_before() -> None:
+    disk = Dying()
+    copying = Copying(disk, batch=1)
+    copying.load(("a", "1"))
+    copying.begun().end()
+    copying.clock.advance(DAY_S / 2)
+    copying.load(("b", "2"), ("c", "3"))
+    disk.dies_in = 2
+    with pytest.raises(SystemExit):
+        copying.worker().begin(StopWhen(copying.clock))
+    copying.clock.advance(DAY_S / 2)
+    assert copying.begun().records == 3
+
+
+def test_a_topic_that_is_not_compacted_keeps_its_deletions() -> None:
+    copying = Copying()
+    copying.kafka.settings[RATES] = {"cleanup.policy": "delete"}
+    copying.load(("a", "1"))
+    copying.begun().end()
+    copying.clock.advance(10 * DAY_S)
+    copying.load(("b", "2"))
+    assert copying.begun().records == 1
+
+
+def test_a_damaged_copy_is_made_anew() -> None:
+    disk = Damaged()
+    copying = Copying(disk)
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().end()
+    disk.is_damaged = True
+    tables = copying.begun()
+    assert tables.records == 2
+    assert rows(tables) == {"a": "1", "b": "2"}
+
+
+def test_a_partition_that_was_added_is_copied_from_its_start_and_the_others_go_on() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().end()
+    copying.kafka.grow(RATES, 3)
+    copying.load(("gone", "0"), ("c", "3"), partition=Partition(RATES, 2))
+    copying.kafka.starts[Partition(RATES, 2)] = 1
+    tables = copying.begun()
+    assert tables.records == 1
+    assert rows(tables) == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partition() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.kafka.logs[ONE].clear()
+    with pytest.raises(StreamsError, match=r"rates-0|rates\[0\].*Start again"):
         tables.step()
 
 
-def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_too() -> None:
-    worker = Worker()
-    worker.kafka.load(RATES, ("eur", "1"), ("gbp", "2"))
-    tables = worker.started()
-    began_s = worker.clock()
+def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_still() -> None:
+    copying = Copying(batch=1)
+    copying.load(("eur", "1"), ("gbp", "2"), ("sek", "3"))
+    tables = copying.worker()
 
-    class Cut(FakeConsumer):
-        def add(self, positions: Any) -> None:
-            super().add(positions)
-            worker.kafka.starts[RATES] = 1
+    class Cut(Slowly):
+        def take(self, records_max: int, timeout_s: float) -> list[Any]:
+            taken = super().take(records_max, timeout_s)
+            copying.kafka.starts[ONE] = 3
+            return taken
 
-    tables._new_consumer = lambda: Cut(worker.kafka, worker.script, worker.clock, "globals")
+    tables._new_consumer = lambda: Cut(copying.kafka, copying.script, copying.clock, 1)
     with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
-        tables.begin(worker.no_stop())
-    assert worker.clock() - began_s < 10
+        tables.begin(StopWhen(copying.clock))
+
+
+def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
+    copying = Copying()
+    copying.kafka.logs[ONE].append(Entry(b"k", b"\xff", 0))
+    with pytest.raises(StreamsError, match=r"'the-table' can't read rates\[0\]@0 .*value=string"):
+        copying.worker().begin(StopWhen(copying.clock))
+
+
+@pytest.mark.parametrize("answer", ["skip", DeadLetter("dead")])
+def test_what_the_serdes_refuse_is_skipped_where_the_handler_says_so(answer: Any) -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.kafka.logs[ONE].append(Entry(b"a", b"\xff", 0))
+    asked: list[ErrorContext] = []
+
+    def handler(context: ErrorContext) -> Any:
+        asked.append(context)
+        return answer
+
+    tables = copying.begun(handler)
+    assert (rows(tables), tables.skipped) == ({"a": "1"}, 1)
+    assert [(each.topic, each.partition, each.offset) for each in asked] == [(RATES, 0, 1)]
+    tables.end()
+    assert copying.begun(handler).records == 0  # it is not met again
+
+
+def test_a_stop_while_copying_ends_it_and_the_next_worker_goes_on() -> None:
+    copying = Copying(batch=2)
+    copying.load(*((f"k{n}", str(n)) for n in range(10)))
+    stop = StopWhen(copying.clock)
+    tables = copying.worker()
+    stop.condition = lambda: tables.records >= 4
+    tables.run(stop)
+    assert not tables.wait(stop)
+    assert copying.script.calls[-1] == "consumer.close"
+    assert copying.begun().records == 6
+
+
+def test_a_stop_while_no_broker_answers_ends_it() -> None:
+    copying = Copying()
+    for at in range(1, 10):
+        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+    stop = StopWhen(copying.clock)
+    stop.condition = lambda: copying.script.calls.count("admin.latest") == 3
+    copying.worker().run(stop)
+    assert copying.script.calls[-1] == "consumer.close"
+
+
+def test_a_broker_that_is_away_at_the_start_is_asked_again() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    for call in ("admin.partition_counts", "admin.latest", "admin.topic_settings"):
+        copying.script.fail(call, OutcomeUnknown("nobody answers"))
+    assert rows(copying.begun()) == {"a": "1"}
+    assert not copying.script.untold()
+
+
+def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:
+    copying = Copying()
+    for at in range(1, 200):
+        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+    began_s = copying.clock.now_s
+    with pytest.raises(StreamsError, match="no answer for 5 s: nobody answers"):
+        copying.worker(timeout_ms=5_000).begin(StopWhen(copying.clock))
+    assert 5 <= copying.clock.now_s - began_s < 6
+
+
+def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.worker(timeout_ms=5_000)
+    stuck = Stuck(copying.kafka, copying.script, copying.clock, 10)
+    tables._new_consumer = lambda: stuck
+    with pytest.raises(StreamsError, match=r"\['rates'\] have stood still for 5 s, with lags"):
+        tables.begin(StopWhen(copying.clock, 20_000))
+
+
+class Stuck(Slowly):
+    """Gets nothing, though there is something."""
+
+    def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        self._clock.advance(timeout_s)
+        return []
+
+
+def test_a_topic_that_does_not_exist_is_named() -> None:
+    copying = Copying()
+    copying.kafka.delete(RATES)
+    with pytest.raises(StreamsError, match=r"topics \['rates'\] of global tables do not exist"):
+        copying.worker().begin(StopWhen(copying.clock))
+
+
+def test_a_global_table_can_be_read_and_not_written() -> None:
+    copying = Copying()
+    copying.load(("a1", "1"), ("a2", "2"), ("b", "3"))
+    store = copying.begun().read("store")
+    assert isinstance(store, ReadOnly)
+    assert store.get("a1") == "1"
+    assert [key for key, _ in store.prefix_scan("a")] == ["a1", "a2"]
+    assert [key for key, _ in store.reverse_range("a2", "b")] == ["b", "a2"]
+    with pytest.raises(AttributeError, match="put: 'store' is a global table"):
+        store.put("a", "b")
