@@ -41,7 +41,7 @@ from state.store import ChangelogEntry, Checkpoint, Disk
 K = TypeVar("K")
 V = TypeVar("V")
 
-_TIMESTAMP_BYTES = 8
+TIMESTAMP_BYTES = 8
 _ENTRY_BYTES = 300
 """An entry without its value, and its place in the overlay, measured."""
 _SAMPLE = 16
@@ -108,7 +108,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         stored = entry.stored
         if stored == _UNREAD:
             stored = entry.stored = self._disk.get(self._disk_key_of(entry.key))
-        return None if stored is None else self._decode_value(stored[_TIMESTAMP_BYTES:])
+        return None if stored is None else self._decode_value(stored[TIMESTAMP_BYTES:])
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -252,7 +252,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             entries[encoded] = held
             if held.value is None:
                 stored = held.stored or b""
-                value = self._decode_value(stored[_TIMESTAMP_BYTES:])
+                value = self._decode_value(stored[TIMESTAMP_BYTES:])
                 return Entry(key, value, held.timestamp_ms, stored)
             return held
         held = self._load(key, encoded)
@@ -286,7 +286,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         if held is None:
             held = self._load(self._own_key(key, encoded), encoded)
         elif held.value is None:
-            held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
+            held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
         self._overlay[encoded] = held
         return held
 
@@ -326,12 +326,12 @@ class TransactionalStore(OnDisk, Generic[K, V]):
     def _value(self, entry: Entry[K, V] | None, stored: bytes) -> V:
         if entry is not None and entry.value is not None:
             return entry.value
-        return self._decode_value(stored[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
+        return self._decode_value(stored[TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
 
     def _timestamp(self, entry: Entry[K, V] | None, stored: bytes) -> int:
         if entry is not None and entry.value is not None:
             return entry.timestamp_ms
-        return unpack_time(stored[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
+        return unpack_time(stored[:TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
 
     def _copied(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
         """`_read` with a value that is the caller's own."""
@@ -351,8 +351,8 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         stored = self._disk.get(encoded)
         if stored is None:
             return Entry(key, None, -1, None)
-        (timestamp_ms,) = unpack_time(stored[:_TIMESTAMP_BYTES])
-        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms, stored)
+        (timestamp_ms,) = unpack_time(stored[:TIMESTAMP_BYTES])
+        return Entry(key, self._decode_value(stored[TIMESTAMP_BYTES:]), timestamp_ms, stored)
 
     def _check_open(self) -> None:
         if self._drained is not None:

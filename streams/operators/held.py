@@ -51,16 +51,17 @@ def held_back(
     own_key = keys_for_those_after(at, view.spec)
 
     def flush() -> None:
-        for entry, message in held.items():
-            new = entry.value
-            old = before(entry) if sends_old or new is None else None
-            if new is None and old is None:
-                continue  # came and went since the last commit: nobody has seen it
-            context.message = message
-            time_ms = entry.key.end_ms if at_end else entry.timestamp_ms
-            key = own_key(entry.key)
-            downstream(key, emitted(new), old if sends_old else None, time_ms, True)
-        held.clear()
+        while held:
+            for entry, message in list(held.items()):
+                del held[entry]  # from now on who asks for what was passed on finds it
+                new = entry.value
+                old = before(entry) if sends_old or new is None else None
+                if new is None and old is None:
+                    continue  # came and went since the last commit: nobody has seen it
+                context.message = message
+                time_ms = entry.key.end_ms if at_end else entry.timestamp_ms
+                key = own_key(entry.key)
+                downstream(key, emitted(new), old if sends_old else None, time_ms, True)
         context.message = None
 
     context.flushers.append(flush)

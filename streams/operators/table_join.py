@@ -1,4 +1,7 @@
-"""Table-table join: an update of one side is joined with what the other has of the same key now.
+"""Table-table join: an update of one side is joined with what the other has of the same key.
+
+With caching that is what the other has passed on last: where both sides change between two commits,
+each change is joined on its own, and none is lost (docs/decisions/0022).
 
 Each side has an operator of its own, and a merge behind both keeps the results where a store was
 named. A result's timestamp is the later of the two values'. Updates of a versioned table that are
@@ -8,6 +11,7 @@ KTableKTableJoinMerger, KIP-914).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from streams.operators.keeping import update_keeper
@@ -29,7 +33,7 @@ def join_updates(
 
     def bind(at: Binding) -> Update:
         context, downstream, failed = at.context, at.downstream, at.failed
-        of_other = other.get(at)
+        of_other = other.get(replace(at, passed_on=True))
         sends_old, versioned = view.sends_old, own.is_versioned
 
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -156,6 +156,9 @@ class Binding:
     """All that comes after it: an Emit, or an Update where the step makes a table."""
     children: Mapping[str, Emit]
     """What comes directly after it, each by its name."""
+    passed_on: bool = False
+    """Values of tables are asked for as they were passed on last (`views`): with caching a change
+    that waits for the commit is not seen before it has gone out."""
     only_sinks_follow: bool
     """What comes after it reads values and keeps none."""
     failed: Failed

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from state.entry import ValueAndTimestamp
 from streams.topology.nodes import (
     Binding,
+    Context,
     GlobalTableSpec,
     Graph,
     ProcessorNode,
@@ -80,6 +81,8 @@ class StoredView:
         store = at.context.store(self.spec.name)
         if self.is_versioned:
             return _latest(store)
+        if at.passed_on:
+            return _passed_on(store, at.context)
         return store.copy  # type: ignore[no-any-return]
 
     @property
@@ -194,5 +197,16 @@ def _latest(store: Any) -> Get:
     def get(key: Any) -> Found:
         found = store.get(key)
         return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
+
+    return get
+
+
+def _passed_on(store: Any, context: Context) -> Get:
+    held, name, copy = context.held, store.name, store.copy
+    copy_passed_on = store.copy_passed_on
+
+    def get(key: Any) -> Found:
+        waiting = held.get(name)
+        return copy_passed_on(key, waiting) if waiting else copy(key)  # type: ignore[no-any-return]
 
     return get
