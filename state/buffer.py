@@ -134,6 +134,13 @@ class BufferStore(OnDisk):
         waits = self._changes.get(key)
         return None if waits is None else waits[0]
 
+    def waiting_keys(self) -> Iterable[bytes]:
+        """Those of all changes that wait, in no order."""
+        if self._changes is None:
+            self._read()
+        assert self._changes is not None
+        return self._changes.keys()
+
     @property
     def records(self) -> int:
         """How many changes wait."""

@@ -92,7 +92,10 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
         buffer: BufferStore = context.store(spec.name)
         encode_key, encode = spec.key.serialize, spec.value.serialize
         let_first_go = _letting_go(at, grace, join_now)
-        number = 0
+        # What waits from before a restart goes first.
+        number = max(
+            (_NUMBER.unpack(key[-_NUMBER.size :])[0] for key in buffer.waiting_keys()), default=0
+        )
         time = context.step_time(at.step)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -110,7 +113,7 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
             place = _TIME.pack(timestamp_ms) + key_bytes
             number = (number + 1) & _NUMBER_MAX
             while buffer.waiting(place + _NUMBER.pack(number)) is not None:
-                number = (number + 1) & _NUMBER_MAX  # from before a restart
+                number = (number + 1) & _NUMBER_MAX
             origin = origin_of(message, timestamp_ms)
             buffer.put(place + _NUMBER.pack(number), timestamp_ms, None, value_bytes, origin)
             while buffer.first_ms <= time.ms - grace_ms:

@@ -145,6 +145,31 @@ def test_what_waits_lies_in_its_changelog_as_kafka_streams_writes_it() -> None:
     assert value == encoded(change) + bytes(8)
 
 
+def test_records_of_one_time_leave_in_their_order_after_a_restart_too() -> None:
+    app = App("a")
+    table = app.table(
+        "table",
+        key=serdes.string,
+        value=serdes.string,
+        store=Store.versioned("rows", history=1_000),
+    )
+    joined = app.stream("in", key=serdes.string, value=serdes.string).left_join(
+        table, lambda value, row: value, value=serdes.string, grace=10
+    )
+    joined.to("out")
+    with TopologyTestDriver(app) as driver:
+        records = driver.topic("in")
+        records.pipe("another", "z", timestamp_ms=4)
+        for value in "abc":
+            records.pipe("k", value, timestamp_ms=5)
+        driver.crash()
+        driver.restart()
+        records.pipe("k", "d", timestamp_ms=5)
+        records.pipe("k", "e", timestamp_ms=5)
+        records.pipe("k", "last", timestamp_ms=20)
+        assert driver.topic("out").read_values() == ["z", "a", "b", "c", "d", "e"]
+
+
 def test_a_grace_needs_a_versioned_table() -> None:
     with pytest.raises(TopologyError, match=r"step 'j' has grace=5.*needs a versioned table"):
         joined(grace=5, name="j")
