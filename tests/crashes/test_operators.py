@@ -4,6 +4,7 @@ stores on disk are what their changelogs say."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ POINTS: dict[str, tuple[str, ...]] = {
     "embedded": ("PROCESSED:2", "PRODUCED:3", "OFFSETS_SENT:2", "COMMITTED:3", "STORING:7"),
     "kafka": ("OFFSETS_SENT:2", "STORING:7"),
 }
+RESTORE = "RESTORING:5"
 APPLICATIONS: dict[str, Any] = {"windowed": windowed, "joined": joined}
 
 
@@ -56,12 +58,27 @@ def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
         worker.start(*points[number + WORKERS :][:1])
     course.load()
     course.wait()
+    restore_everything(course, workers)
+    course.load()
+    course.wait()
     course.end()
     for worker in workers:
         worker.finish()
     course.check()
     course.check_stores()
     check_the_verdicts(course)
+
+
+def restore_everything(course: Course, workers: list[CrashWorker]) -> None:
+    """From the changelogs alone; one is killed in the middle of it."""
+    for worker in workers:
+        worker.finish()
+    shutil.rmtree(course.state)
+    for worker in workers:
+        worker.start(RESTORE)
+    workers[0].aim_at(workers[0].pid)
+    load_until_killed(course, workers[0])
+    workers[0].start()
 
 
 def check_the_verdicts(course: Course) -> None:
