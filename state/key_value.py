@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from state.entry import Entry, ValueAndTimestamp
-from state.keys import after, unpack_time
-from state.transaction import TIMESTAMP_BYTES, TransactionalStore
+from state.keys import after
+from state.transaction import TransactionalStore
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -34,21 +34,6 @@ class KeyValueStore(TransactionalStore[K, V]):
         """`entry` with a value that is the caller's own to change: never the object that the
         running transaction has put, which is to be written as it is."""
         return self._copied(self._encoded(key), key)
-
-    def copy_passed_on(
-        self, key: K, waiting: Container[Entry[K, V]]
-    ) -> ValueAndTimestamp[V] | None:
-        """`copy`; but of a key whose change is still `waiting` for the commit, what it had before
-        this transaction: what those who follow the store's changes know."""
-        encoded = self._encoded(key)
-        held = self._overlay.get(encoded)
-        if held is None or held not in waiting:
-            return self.copy(key)
-        value = self.before(held)
-        if value is None:
-            return None
-        stored = held.stored or b""
-        return ValueAndTimestamp(value, unpack_time(stored[:TIMESTAMP_BYTES])[0])
 
     def update(self, key: K) -> Entry[K, V]:
         """The entry of `key`, counted as written: set its `value` and `timestamp_ms` in place.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, TypeVar
 
 from state.entry import Entry, ValueAndTimestamp
@@ -70,6 +70,12 @@ class SessionStore(SegmentedStore[V]):
         if session.end_ms < self._live_from_ms:
             return None
         found = self._copied(self._disk_key(encoded, session), session)
+        return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
+
+    def copy_passed_on(
+        self, session: Windowed[Any], waiting: Container[Entry[Windowed[Any], V]]
+    ) -> ValueAndTimestamp[V] | None:
+        found = super().copy_passed_on(session, waiting)
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:

@@ -24,7 +24,7 @@ This is the base of key-value, window and session stores, which differ in their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -41,7 +41,7 @@ from state.store import ChangelogEntry, Checkpoint, Disk
 K = TypeVar("K")
 V = TypeVar("V")
 
-TIMESTAMP_BYTES = 8
+_TIMESTAMP_BYTES = 8
 _ENTRY_BYTES = 300
 """An entry without its value, and its place in the overlay, measured."""
 _SAMPLE = 16
@@ -108,7 +108,25 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         stored = entry.stored
         if stored == _UNREAD:
             stored = entry.stored = self._disk.get(self._disk_key_of(entry.key))
-        return None if stored is None else self._decode_value(stored[TIMESTAMP_BYTES:])
+        return None if stored is None else self._decode_value(stored[_TIMESTAMP_BYTES:])
+
+    def copy(self, key: K) -> ValueAndTimestamp[V] | None:
+        """The value of `key` and its timestamp, as the caller's own to change."""
+        raise NotImplementedError
+
+    def copy_passed_on(
+        self, key: K, waiting: Container[Entry[K, V]]
+    ) -> ValueAndTimestamp[V] | None:
+        """`copy`; but of a key whose change is still `waiting` for the commit, what it had before
+        this transaction: what those who follow the store's changes know."""
+        held = self._overlay.get(self._disk_key_of(key))
+        if held is None or held not in waiting:
+            return self.copy(key)
+        value = self.before(held)
+        if value is None:
+            return None
+        stored = held.stored or b""
+        return ValueAndTimestamp(value, unpack_time(stored[:_TIMESTAMP_BYTES])[0])
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -252,7 +270,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             entries[encoded] = held
             if held.value is None:
                 stored = held.stored or b""
-                value = self._decode_value(stored[TIMESTAMP_BYTES:])
+                value = self._decode_value(stored[_TIMESTAMP_BYTES:])
                 return Entry(key, value, held.timestamp_ms, stored)
             return held
         held = self._load(key, encoded)
@@ -286,7 +304,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         if held is None:
             held = self._load(self._own_key(key, encoded), encoded)
         elif held.value is None:
-            held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
+            held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
         self._overlay[encoded] = held
         return held
 
@@ -326,12 +344,12 @@ class TransactionalStore(OnDisk, Generic[K, V]):
     def _value(self, entry: Entry[K, V] | None, stored: bytes) -> V:
         if entry is not None and entry.value is not None:
             return entry.value
-        return self._decode_value(stored[TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
+        return self._decode_value(stored[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
 
     def _timestamp(self, entry: Entry[K, V] | None, stored: bytes) -> int:
         if entry is not None and entry.value is not None:
             return entry.timestamp_ms
-        return unpack_time(stored[:TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
+        return unpack_time(stored[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
 
     def _copied(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
         """`_read` with a value that is the caller's own."""
@@ -351,8 +369,8 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         stored = self._disk.get(encoded)
         if stored is None:
             return Entry(key, None, -1, None)
-        (timestamp_ms,) = unpack_time(stored[:TIMESTAMP_BYTES])
-        return Entry(key, self._decode_value(stored[TIMESTAMP_BYTES:]), timestamp_ms, stored)
+        (timestamp_ms,) = unpack_time(stored[:_TIMESTAMP_BYTES])
+        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms, stored)
 
     def _check_open(self) -> None:
         if self._drained is not None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from streams import App, Store, TopologyTestDriver, serdes
+from streams import App, Store, TopologyTestDriver, serdes, windows
+from streams.windows import Windows
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 NUMBER: Any = {"key": serdes.string, "value": serdes.int64}
@@ -56,3 +57,24 @@ def test_a_table_joined_with_itself_joins_what_is_new() -> None:
             driver.topic("in").pipe("k", value, timestamp_ms=value)
         driver.commit()
         assert driver.topic("out").read_table() == {"k": 10}
+
+
+@pytest.mark.parametrize("caching", [False, True])
+@pytest.mark.parametrize("cut", [windows.tumbling(10), windows.session(5)])
+def test_tables_of_windows_are_joined_too(cut: Windows, caching: bool) -> None:
+    app = App("a")
+    one, other = (
+        app.stream(topic, **TEXT)
+        .group_by_key()
+        .windowed_by(cut)
+        .count(store=Store.in_memory(f"of-{topic}", caching=caching))
+        for topic in ("one", "other")
+    )
+    joined = one.join(other, lambda a, b: f"{a}{b}", value=serdes.string).to_stream()
+    joined.map(lambda window, value: (window.key, value), **TEXT).to("out")
+    with TopologyTestDriver(app, commit="manual") as driver:
+        for _ in range(2):
+            for topic in ("one", "other"):
+                driver.topic(topic).pipe("k", "v", timestamp_ms=1)
+            driver.commit()
+        assert driver.topic("out").read_values() == ["11", "21", "22"]
