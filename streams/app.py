@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -255,5 +256,17 @@ def _checked_source(
 
 def report(error: UserError) -> int:
     """Print one clear message and return the exit status for it."""
-    sys.stderr.write(f"millrace: {error}\n")
+    sys.stderr.write(f"millrace: {error}{described_at(error)}\n")
     return 2
+
+
+def described_at(error: UserError) -> str:
+    """Where in the user's code the step was described that can't be; nothing where that is not
+    known."""
+    if not isinstance(error, TopologyError):
+        return ""
+    ours = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in frames if not f.filename.startswith((ours, "<frozen"))]
+    users = [f for f in users if "/typer/" not in f.filename and "/click/" not in f.filename]
+    return f" ({users[-1].filename}:{users[-1].lineno})" if users else ""

@@ -7,6 +7,7 @@ group may call, the thread may be told to stop. What is taken and not processed 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -19,6 +20,9 @@ from streams.runtime.producers import Producers
 from streams.runtime.recovery import named
 from streams.runtime.task import Task
 
+log = logging.getLogger(__name__)
+
+_LATE_SAID_EVERY_S = 10.0
 _WAIT_WITH_RECORDS_S = 0.01
 """Records that wait for those of another partition are looked at again after so long."""
 
@@ -39,6 +43,8 @@ class Work:
         self._is_left = False
         self.commit_asked = False
         """A processor has asked for a commit."""
+        self._unsaid_late = 0
+        self._late_said_s = -_LATE_SAID_EVERY_S
         self.at: Task | None = None
         """The task whose slice is being processed, for those who look from outside."""
 
@@ -142,9 +148,26 @@ class Work:
         dropped, late = task.context.take_dropped()
         counters.dropped += dropped
         counters.late += late
+        if late:
+            self._say_late(task, late)
         if task.stores or task.unlogged:
             self._uncommitted[task.name] = task.uncommitted_bytes
         self.at = None
         self.commit_asked = self.commit_asked or task.context.commit_asked
         task.paced(records, self._host.monotonic_s() - began_s)
         return records
+
+    def _say_late(self, task: Task, late: int) -> None:
+        """At once for the first, then their number from time to time: it is data that is lost."""
+        self._unsaid_late += late
+        now_s = self._host.monotonic_s()
+        if now_s - self._late_said_s < _LATE_SAID_EVERY_S:
+            return
+        log.warning(
+            "task %s: %d records came when their windows had closed, and were dropped: stream time "
+            "is %d ms (docs/windows.md, late records)",
+            task.name,
+            self._unsaid_late,
+            task.context.stream_time_ms,
+        )
+        self._unsaid_late, self._late_said_s = 0, now_s

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from streams import App, Store, TopologyError, serdes
+from streams.app import report
 from streams.topology.build import Topology
 
 
@@ -161,3 +163,18 @@ def test_a_mistake_is_refused_and_names_the_step(
 ) -> None:
     with pytest.raises(TopologyError, match=message):
         mistake(App("a"))
+
+
+def test_a_topology_that_can_not_be_built_is_told_with_the_line_that_says_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    try:
+        App("a").stream("in", key=serdes.string, value=serdes.string).map(swapped).to("out")
+    except TopologyError as error:
+        report(error)
+    line = capsys.readouterr().err
+    assert re.search(r"needs a key serde.*\(.*test_topology\.py:\d+\)$", line.strip())
+
+
+def swapped(key: str, value: str) -> tuple[str, str]:
+    return value, key
