@@ -16,10 +16,9 @@ def test_late_records_are_told_at_once_and_then_now_and_then(
     with TopologyTestDriver(app, stores="memory") as driver:
         for timestamp_ms in (100, 5, 6, 7):
             driver.topic("in").pipe("k", "v", timestamp_ms=timestamp_ms)
-        assert [record.message for record in caplog.records if "closed" in record.message] == [
-            "task 0_0: 1 records came when their windows had closed, and were dropped: stream time "
-            "is 100 ms (docs/windows.md, late records)"
-        ]
+        (said,) = [record.message for record in caplog.records if "closed" in record.message]
+        assert said.startswith("task 0_0: 1 records came when their windows had closed")
+        assert "stream time is 100 ms" in said
         driver.advance_wall_clock(ms=10_000)
         driver.topic("in").pipe("k", "v", timestamp_ms=8)
         assert "task 0_0: 3 records came when" in caplog.text
