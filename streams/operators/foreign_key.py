@@ -12,7 +12,9 @@ is not that of the value there is now, and it is dropped: another answer is on i
 join there may be none, since a row is not told that the other table still has nothing for it; and
 what was dropped may be all that would have taken an earlier result away. So an answer without a
 value that is dropped makes its row ask again, or, if the row has no foreign key, takes the result
-away. Kafka Streams leaves such a result standing (docs/decisions/0024).
+away. Kafka Streams leaves such a result standing (docs/decisions/0024). Both tables are looked at
+as they were passed on last: what still waits for the commit nobody has asked for, and it may go
+again unseen (docs/decisions/0022).
 
 Rules: SubscriptionSendProcessorSupplier, SubscriptionReceiveProcessorSupplier,
 SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJoinProcessorSupplier.
@@ -21,6 +23,7 @@ SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streams.murmur3 import hash128
@@ -125,7 +128,8 @@ def register(store_name: str, serdes: Serdes) -> Operator:
 
 def look_up(view: View) -> Operator:
     def bind(at: Binding) -> Emit:
-        downstream, failed, get = at.downstream, at.failed, view.get(at)
+        downstream, failed = at.downstream, at.failed
+        get = view.get(replace(at, passed_on=True))
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, instruction, row, partition = value
@@ -191,7 +195,7 @@ def resolve(
         context, failed = at.context, at.failed
         downstream = next(emit for name, emit in at.children.items() if name != asking)
         ask = None if asking is None else at.children[asking]
-        get, serialize = view.get(at), serdes.value.serialize
+        get, serialize = view.get(replace(at, passed_on=True)), serdes.value.serialize
         partition = int(context.task_name.rpartition("_")[2])
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:

@@ -369,3 +369,24 @@ def test_a_value_that_its_serde_refuses_names_the_step() -> None:
     left.join(right, max, foreign_key=lambda key, row: 2**80, value=serdes.string, name="j")
     with TopologyTestDriver(app) as driver, pytest.raises(StreamsError, match="'j-subscription"):
         driver.topic("left").pipe("1", "x", 1)
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_what_comes_and_goes_between_two_commits_is_neither_asked_for_nor_joined(kind: str) -> None:
+    """docs/decisions/0022: with caching."""
+    with TopologyTestDriver(joined(kind), commit="manual") as driver:
+        subscriptions = driver.topic("app-j-subscription-registration-topic")
+        answers = driver.topic("app-j-subscription-response-topic")
+        driver.topic("right").pipe("a", "A", 1)
+        driver.commit()
+        driver.topic("left").pipe("1", "a-now", 2)
+        answers.pipe("1", Answer(hash128(b"of before"), None, 0), 3)
+        driver.topic("left").pipe("1", None, 4)
+        driver.topic("right").pipe("b", "B", 5)
+        subscriptions.pipe("b", Subscription(hash128(b"b-it"), Instruction.ANSWER, "2", 0), 6)
+        driver.topic("right").pipe("b", None, 7)
+        driver.commit()
+        asked = [each for each in subscriptions.read_all() if each.value.key == "1"]
+        assert asked == []
+        assert [each.value.value for each in answers.read_all() if each.key == "2"] == [None]
+        assert driver.topic("out").read_table() == {}
