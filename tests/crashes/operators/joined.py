@@ -122,9 +122,9 @@ def batch(begin: int, begin_ms: int) -> list[Sent]:
             sent.append(Sent(NAMES, key, f"name {n}", time_ms))
         order = {"customer": f"c{n // 7 % CUSTOMER_COUNT}", "amount": n}
         order_key = f"o{n * 7 % ORDER_COUNT}"
-        sent.append(Sent(ORDERS, order_key, None if n % 22 == 5 else order, time_ms))
+        sent.append(Sent(ORDERS, order_key, None if n % 11 == 5 else order, time_ms))
         if n % 3 == 0:
-            payment = None if n % 18 == 6 else f"paid {n}"
+            payment = None if n % 9 == 6 else f"paid {n}"
             sent.append(Sent(PAYMENTS, f"o{n * 13 % ORDER_COUNT}", payment, time_ms))
         if n % 5 == 0:
             name = None if n % 15 == 10 else f"customer {n}"
