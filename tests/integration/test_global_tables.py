@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from streams import App, Processor, Record, Store, StreamsError, serdes
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.processes import wait_until
 from tests.reading import records
@@ -78,6 +79,7 @@ def test_a_global_table_is_whole_before_the_first_record_and_follows_its_topic(
         assert asked(topics, ["C3", "C4", "C5", "C6"], 27) == ["three", "none", "five", "6"]
 
 
+@IN_CI
 def test_what_the_serdes_refuse_ends_the_worker_or_is_skipped(
     topics: Topics, tmp_path: Path
 ) -> None:
@@ -95,6 +97,7 @@ def test_what_the_serdes_refuse_ends_the_worker_or_is_skipped(
         assert asked(topics, ["good", "bad"], 2) == ["1", "none"]
 
 
+@IN_CI
 def test_a_topic_that_is_not_there_is_named(topics: Topics, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=f"topic '{topics.application}-rates' does not exist"):
         looking_up(topics, tmp_path, Store.in_memory("rates")).start()

@@ -9,7 +9,10 @@ from state.rocksdb import RocksDisk
 from streams.runtime.commit import Step
 from streams.serdes import string
 from streams.serdes.join_sides import timestamped_key_and_join_side
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
+
+pytestmark = IN_CI
 
 SIDED = timestamped_key_and_join_side(string)
 NewWorker = Callable[..., Worker]

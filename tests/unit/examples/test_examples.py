@@ -15,7 +15,7 @@ MINUTE_MS = 60_000
 
 
 def test_word_count_counts_the_words() -> None:
-    inputs, outputs = run("word_count", 1_000)
+    inputs, outputs = run("word_count", 300)
     truth = Counter(word for line in inputs for word in line.value.split())
     assert table(outputs["counts-by-word"]) == truth
 
@@ -27,7 +27,7 @@ def test_dedupe_sends_each_event_on_once() -> None:
 
 
 def test_page_views_are_counted_by_the_region_of_the_user() -> None:
-    inputs, outputs = run("page_views", 3_000)
+    inputs, outputs = run("page_views", 1_500)
     regions: dict[str, str] = {}
     truth: Counter[tuple[str, int]] = Counter()
     for topic, user, value, time_ms in inputs:
@@ -54,7 +54,7 @@ def test_an_account_under_attack_is_reported_once_and_nobody_else() -> None:
 
 
 def test_an_order_is_as_its_customer_and_its_product_are_now() -> None:
-    inputs, outputs = run("orders", 1_000)
+    inputs, outputs = run("orders", 400)
     rows: dict[str, dict[str, Any]] = defaultdict(dict)
     for topic, key, value, _ in inputs:
         rows[topic][key] = value
@@ -76,7 +76,7 @@ def test_an_order_is_as_its_customer_and_its_product_are_now() -> None:
 
 
 def test_payments_that_break_a_rule_are_told_with_the_rule() -> None:
-    inputs, outputs = run("fraud", 2_000)
+    inputs, outputs = run("fraud", 1_000)
     seen: dict[str, list[Input]] = defaultdict(list)
     truth = []
     for payment in inputs:
