@@ -36,6 +36,12 @@ INSTEAD: dict[str, dict[str, str]] = {
         "suppress": f"tables hold updates back: {_GROUP}, and aggregate",
         "transform_values": "process_values(...) is for streams",
         "to_stream": "it is one",
+        # What earlier versions of Kafka Streams had.
+        "branch": 'split({"name": predicate}, default="rest") returns the branches',
+        "through": "repartition(), or to(topic) and app.stream(topic)",
+        "transform": "process(...)",
+        "flat_transform": "process(...)",
+        "flat_transform_values": "process_values(...)",
     },
     "Table": {
         **dict.fromkeys(_OF_STREAMS, _STREAM),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,15 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
-                new_key, new_value = mapper(key, value)
+                pair = mapper(key, value)
             except Exception as error:
                 failed(error, key, value)
+                return
+            try:
+                new_key, new_value = pair
+            except (TypeError, ValueError):
+                no_pair = TypeError(f"map returns a key and a value, and this one {pair!r:.200}")
+                failed(no_pair.with_traceback(sys.exc_info()[2]), key, value)
                 return
             downstream(new_key, new_value, timestamp_ms)
 

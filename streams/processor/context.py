@@ -47,6 +47,10 @@ class ProcessorContext(Generic[K2, V2]):
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
         """Hand a record to all that comes after this step, or to the next step named `to`."""
+        if not isinstance(record, Record):
+            raise TypeError(
+                f"forward takes a Record, as record.with_value(...) makes one, not {record!r:.200}"
+            )
         emit = self._downstream if to is None else self._child(to)
         task = self._task
         message = task.message
@@ -166,7 +170,8 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
         key = self.key
-        if record.key is not key and key is not _NO_RECORD and record.key != key:
+        known = key is not _NO_RECORD and isinstance(record, Record)
+        if known and record.key is not key and record.key != key:
             raise StreamsError(
                 f"step {self._at.step!r} forwards the key {record.key!r:.200} for a record with "
                 f"the key {key!r:.200}: process_values can't change the key, process can"

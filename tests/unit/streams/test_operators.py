@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, SerdeError, Store, StreamsError, serdes
+from streams import App, Processor, Record, SerdeError, Store, StreamsError, serdes
 from tests.unit.streams.bound import BoundTask
 
 
@@ -139,4 +139,25 @@ def test_a_key_that_the_store_cannot_take_names_the_store() -> None:
         StreamsError,
         match=r"step 'KSTREAM-AGGREGATE.* can't process in\[0\]@7: store 'c' can't take key 'k'",
     ):
+        BoundTask(app).pipe("k", "v")
+
+
+def test_a_map_that_returns_no_pair_is_told_what_it_returned() -> None:
+    app = App("a")
+    text: Any = {"key": serdes.string, "value": serdes.string}
+    value_alone: Any = lambda key, value: value  # noqa: E731
+    app.stream("in", **text).map(value_alone, **text).to("out")
+    with pytest.raises(StreamsError, match="map returns a key and a value, and this one 'abc'"):
+        BoundTask(app).pipe("k", "abc")
+
+
+def test_what_is_forwarded_is_a_record() -> None:
+    class Pairs(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            self.context.forward((record.key, record.value))  # type: ignore[arg-type]
+
+    app = App("a")
+    text: Any = {"key": serdes.string, "value": serdes.string}
+    app.stream("in", **text).process(Pairs, **text).to("out")
+    with pytest.raises(StreamsError, match=r"forward takes a Record.*not \('k', 'v'\)"):
         BoundTask(app).pipe("k", "v")
