@@ -17,14 +17,14 @@ from streams.operators.keeping import keeper
 from streams.operators.process import attach
 from streams.processor.transformer import TransformerContext, ValueTransformer
 from streams.topology.nodes import Binding, Operator, StoreKind, StoreSpec, Update
-from streams.topology.views import Found, Get, GetAsOf, StoredView, View
+from streams.topology.views import ComputedView, Found, View
 
 Factory = Callable[[], ValueTransformer[Any, Any, Any]]
 Transform = Callable[[Any, Any, int], Any]
 """Key, value or None, the value's timestamp in ms -> the new value or None."""
 
 
-class TransformedView(StoredView):
+class TransformedView(ComputedView):
     """What a transformer makes of `parent`: kept in `spec`, or transformed for who asks by a
     transformer of his own."""
 
@@ -36,48 +36,16 @@ class TransformedView(StoredView):
         stores: Sequence[str],
         spec: StoreSpec | None,
     ) -> None:
-        self.spec = spec
-        self.sends_old = False
+        super().__init__(parent, spec)
         self.factory = factory
         self.stores = stores
         self._step = step
-        self._parent = parent
-
-    def send_old(self, *, force: bool = True) -> bool:
-        if self.spec is None and not self._parent.send_old(force=force):
-            return self.sends_old
-        return super().send_old()
 
     def read_from(self) -> list[str]:
-        if self.spec is not None:
-            return super().read_from()
-        return list(dict.fromkeys([*self._parent.read_from(), *self.stores]))
+        mine = self.stores if self.spec is None else ()
+        return list(dict.fromkeys([*super().read_from(), *mine]))
 
-    def get(self, at: Binding) -> Get:
-        if self.spec is not None:
-            return super().get(at)
-        of_parent, transformed = self._parent.get(at), self._aside(at)
-
-        def get(key: Any) -> Found:
-            return transformed(key, of_parent(key))
-
-        return get
-
-    @property
-    def is_versioned(self) -> bool:
-        return self._parent.is_versioned if self.spec is None else super().is_versioned
-
-    def get_as_of(self, at: Binding) -> GetAsOf:
-        if self.spec is not None:
-            return super().get_as_of(at)
-        of_parent, transformed = self._parent.get_as_of(at), self._aside(at)
-
-        def get(key: Any, as_of_ms: int) -> Found:
-            return transformed(key, of_parent(key, as_of_ms))
-
-        return get
-
-    def _aside(self, at: Binding) -> Callable[[Any, Found], Found]:
+    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
         """Transforms what was read while another record is processed, which is none of its."""
         context = at.context
         transform = transforming(replace(at, step=self._step), self.factory, self.stores)

@@ -46,15 +46,7 @@ from streams.runtime.failures import FAILING, Failures
 from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import encode_metadata
 from streams.runtime.punctuation import Timeline
-from streams.runtime.queues import (
-    NO_TIME,
-    Consuming,
-    Order,
-    Queues,
-    Records,
-    Run,
-    Straight,
-)
+from streams.runtime.queues import NO_TIME, Consuming, Order, Queues, Records, Run, Straight
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
 from streams.topology.nodes import Watch

@@ -139,19 +139,18 @@ class SourceView(StoredView):
         return super().read_from()
 
 
-class DerivedView(StoredView):
-    """A table computed from another: kept only where a store was named, else computed on the way.
+class ComputedView(StoredView):
+    """A table computed from another: kept only where a store was named, else computed on the way
+    for who asks."""
 
-    `computed(key, value)` is this table's value for a value of `parent`, never None; None: none.
-    """
-
-    def __init__(
-        self, parent: View, computed: Callable[[Any, Any], Any], spec: StoreSpec | None
-    ) -> None:
+    def __init__(self, parent: View, spec: StoreSpec | None) -> None:
         self.spec = spec
         self.sends_old = False
-        self.computed = computed
         self._parent = parent
+
+    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
+        """In a task: what makes of a key and what the parent has of it what this table has."""
+        raise NotImplementedError
 
     def send_old(self, *, force: bool = True) -> bool:
         if self.spec is None and not self._parent.send_old(force=force):
@@ -164,10 +163,10 @@ class DerivedView(StoredView):
     def get(self, at: Binding) -> Get:
         if self.spec is not None:
             return super().get(at)
-        of_parent, computed = self._parent.get(at), self.computed
+        of_parent, computed = self._parent.get(at), self.computing(at)
 
         def get(key: Any) -> Found:
-            return _mapped(computed, key, of_parent(key))
+            return computed(key, of_parent(key))
 
         return get
 
@@ -178,19 +177,34 @@ class DerivedView(StoredView):
     def get_as_of(self, at: Binding) -> GetAsOf:
         if self.spec is not None:
             return super().get_as_of(at)
-        of_parent, computed = self._parent.get_as_of(at), self.computed
+        of_parent, computed = self._parent.get_as_of(at), self.computing(at)
 
         def get(key: Any, as_of_ms: int) -> Found:
-            return _mapped(computed, key, of_parent(key, as_of_ms))
+            return computed(key, of_parent(key, as_of_ms))
 
         return get
 
 
-def _mapped(computed: Callable[[Any, Any], Any], key: Any, found: Found) -> Found:
-    if found is None:
-        return None
-    value = computed(key, found.value)
-    return None if value is None else ValueAndTimestamp(value, found.timestamp_ms)
+class DerivedView(ComputedView):
+    """A table of which `computed(key, value)` is the value for a value of `parent`, which is never
+    None; None: none."""
+
+    def __init__(
+        self, parent: View, computed: Callable[[Any, Any], Any], spec: StoreSpec | None
+    ) -> None:
+        super().__init__(parent, spec)
+        self.computed = computed
+
+    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
+        computed = self.computed
+
+        def mapped(key: Any, found: Found) -> Found:
+            if found is None:
+                return None
+            value = computed(key, found.value)
+            return None if value is None else ValueAndTimestamp(value, found.timestamp_ms)
+
+        return mapped
 
 
 def _latest(store: Any) -> Get:
