@@ -11,7 +11,7 @@ CASES ?= 1000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness differential fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -19,6 +19,11 @@ help:  ## list the commands
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+# With pyspark, which is half a gigabyte: for what needs it.
+$(VENV)/installed-spark: $(VENV)/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
 	touch $@
 
 demo: $(VENV)/installed  ## word count on real input with kills: GUARANTEE=at_least_once, BROKER=host:port
@@ -29,13 +34,13 @@ test: $(VENV)/installed gates  ## gates, unit, simulation, conformance, integrat
 	@echo 'unit tests and simulation beside conformance and integration: some minutes without a word'
 	@$(MAKE) --no-print-directory -j2 -Otarget conformance unit integration simulation
 
-gates: $(VENV)/installed  ## lint, format, types, who imports whom
+gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(VENV)/installed  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
+unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
 	$(BIN)/pytest -q tests/unit tests/fuzz $(OPTIONS)
 
 simulation: $(VENV)/installed  ## histories of broker, groups and runtime under faults, from a few seeds; bugs planted
@@ -76,6 +81,9 @@ containers: $(VENV)/installed  ## the word count on Kafka in a container, killed
 
 differential: $(VENV)/installed  ## random topologies here and in Kafka Streams: CASES=10000, SEED=7
 	$(BIN)/python -m tests.differential --cases $(CASES) --seed $(SEED) $(OPTIONS)
+
+spark: $(VENV)/installed-spark  ## Spark checks the books: needs Java 17
+	$(BIN)/pytest -q tests/spark
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: two minutes
 	$(BIN)/python -m benchmarks.throughput $(OPTIONS)

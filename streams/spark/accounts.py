@@ -1,0 +1,46 @@
+"""An account: one store or one topic of an application, and what should be in it at the cut.
+
+Everything is bytes here, as the application's own serdes write them, so that what is compared is
+what is there. `expected` comes from a user's function, from a batch plan derived from the topology,
+or from the sub-topology run alone; the comparison doesn't care.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROW = "key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, timestamp BIGINT"
+"""What an account's rows are. Windows (null without one) and timestamps in ms since 1970."""
+ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
+"""Which record of a source topic went into the rows of a key."""
+
+
+class Kind(StrEnum):
+    """What an account is. A table has one row a key (and window); of an upserted topic the last
+    row of a key counts; a stream's rows all count, in any order."""
+
+    STORE = "store"
+    UPSERTS = "table in a topic"
+    STREAM = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, those of
+    ORIGIN, is looked at for rows that are off only. `how`: for people."""
+
+    name: str
+    kind: Kind
+    subtopology: int
+    how: str
+    expected: DataFrame
+    origins: DataFrame | None = None
+    times: bool = False
+    """Whether timestamps are expected as they are; otherwise they are not compared."""
+    in_flight: DataFrame | None = None
+    """Columns of ORIGIN: what was between sub-topologies at the cut, and is not in `expected`."""

@@ -1,0 +1,132 @@
+"""The cut: one moment of an application that is the same for its inputs, its state and its outputs.
+
+A cut is a small value. It is taken once (`read_cut`), can be saved as JSON, and names what is to be
+read as of that moment while the application runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.errors import ConfigError
+from streams.positions import Partition
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCut:
+    """A store at the cut. `positions`: for each partition of `changelog`, the topic it is restored
+    from, the first offset that is not in the store."""
+
+    changelog: str
+    positions: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """One moment of an application. Offsets are the first that are not in it.
+
+    application_id: whose it is, which is the group's name
+    taken_ms: the wall clock when it was read
+    offsets: of each partition that the application reads, repartition topics included
+    stores: by name
+    ends: of each partition of the other topics that it writes; None where that can't be told,
+        since the application went on meanwhile and keeps no ledger
+    ledger_end: of the ledger's partition: its entries of the cut are below (not all below are in
+        it: see `ledger`); None without a ledger
+    exact: False for an application of Kafka Streams, whose committed offsets name no positions:
+        `stores` then are the ends of the changelogs at that time
+    """
+
+    application_id: str
+    taken_ms: int
+    offsets: Mapping[Partition, int]
+    stores: Mapping[str, StoreCut] = field(default_factory=dict)
+    ends: Mapping[Partition, int] | None = None
+    ledger_end: int | None = None
+    exact: bool = True
+
+    def to_json(self) -> str:
+        """As text, which `from_json` reads back."""
+        return orjson.dumps(
+            {
+                "format": _FORMAT,
+                "application_id": self.application_id,
+                "taken_ms": self.taken_ms,
+                "offsets": _by_topic(self.offsets),
+                "stores": {
+                    name: {
+                        "changelog": store.changelog,
+                        "positions": {str(p): at for p, at in sorted(store.positions.items())},
+                    }
+                    for name, store in sorted(self.stores.items())
+                },
+                "ends": None if self.ends is None else _by_topic(self.ends),
+                "ledger_end": self.ledger_end,
+                "exact": self.exact,
+            }
+        ).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Cut:
+        """What `to_json` wrote. Raises ConfigError for anything else."""
+        try:
+            found = orjson.loads(text)
+            if found["format"] != _FORMAT:
+                raise ConfigError(
+                    f"a cut of format {found['format']!r}: this version reads {_FORMAT}"
+                )
+            return cls(
+                application_id=str(found["application_id"]),
+                taken_ms=int(found["taken_ms"]),
+                offsets=_by_partition(found["offsets"]),
+                stores={
+                    name: StoreCut(
+                        str(store["changelog"]),
+                        {int(p): int(at) for p, at in store["positions"].items()},
+                    )
+                    for name, store in found["stores"].items()
+                },
+                ends=None if found["ends"] is None else _by_partition(found["ends"]),
+                ledger_end=found["ledger_end"],
+                exact=bool(found["exact"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"this is no cut, as read_cut(...).to_json() writes it: {error!r}"
+            ) from (error)
+
+    def save(self, path: Path) -> None:
+        """Write it to a file, whole or not at all."""
+        beside = path.with_name(path.name + ".part")
+        beside.write_text(self.to_json())
+        beside.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Cut:
+        """Read it from a file. Raises ConfigError."""
+        try:
+            return cls.from_json(path.read_bytes())
+        except OSError as error:
+            raise ConfigError(f"the cut in {path} can't be read: {error.strerror}") from error
+
+
+def _by_topic(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found
+
+
+def _by_partition(found: Mapping[str, Any]) -> dict[Partition, int]:
+    return {
+        Partition(topic, int(number)): int(offset)
+        for topic, numbers in found.items()
+        for number, offset in numbers.items()
+    }

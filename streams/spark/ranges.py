@@ -1,0 +1,30 @@
+"""Ranges of offsets: what one task reads.
+
+One big partition of a topic feeds many tasks: it is cut by offsets, which cost nothing to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The records of one partition from offset `first` up to, and without, `until`."""
+
+    topic: str
+    partition: int
+    first: int
+    until: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}] {self.first}..{self.until}"
+
+
+def split(ranges: Iterable[OffsetRange], records_per_split: int) -> Iterator[OffsetRange]:
+    """The same offsets in ranges of at most `records_per_split`; empty ranges are left out."""
+    for each in ranges:
+        for first in range(each.first, each.until, records_per_split):
+            until = min(first + records_per_split, each.until)
+            yield OffsetRange(each.topic, each.partition, first, until)
