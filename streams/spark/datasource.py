@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from streams.spark.batch_reader import BatchReader
+from streams.spark.columns import columns_of
+from streams.spark.options import read_options
 
 
 class MillraceDataSource(DataSource):
-    """`spark.dataSource.register(MillraceDataSource)`; then `spark.read.format("millrace")`."""
+    """`spark.dataSource.register(MillraceDataSource)`; then `spark.read.format("millrace")`.
+
+    Options are those of docs/spark.md. Raises ConfigError for one that can't be.
+    """
 
     @classmethod
     def name(cls) -> str:
         return "millrace"
+
+    def schema(self) -> StructType:
+        return columns_of(read_options(self.options).serdes).schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(read_options(self.options))

@@ -14,12 +14,14 @@ from streams.runtime.clients.producer import (
     group_metadata,
     recovery_from_produce,
 )
+from streams.runtime.clients.reader import RangeReader
 
 __all__ = [
     "Admin",
     "Clients",
     "DataConsumer",
     "DataProducer",
+    "RangeReader",
     "group_metadata",
     "partition_of",
     "recovery_from",

@@ -120,6 +120,10 @@ class Admin:
         """The high watermark of each partition: above every record, of open transactions too."""
         return self._offsets(partitions, OffsetSpec.latest())
 
+    def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The last stable offset of each partition: below it, no transaction is open."""
+        return self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+
     def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
         """The offset of the first record of each partition that has this timestamp or a later one;
         the end where all records are older."""
@@ -137,8 +141,13 @@ class Admin:
                 raise OutcomeUnknown(f"offset of {partition} by time: no answer")
         return found | ends
 
-    def _offsets(self, partitions: Sequence[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        found = self._list_offsets(dict.fromkeys(partitions, spec))
+    def _offsets(
+        self,
+        partitions: Sequence[Partition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[Partition, int]:
+        found = self._list_offsets(dict.fromkeys(partitions, spec), isolation)
         for partition, answer in found.items():
             if answer.offset < 0:
                 # What librdkafka 2.16 answers, without an error, when it was cut off.
@@ -146,12 +155,16 @@ class Admin:
                 raise OutcomeUnknown(f"offset of {partition}: no answer")
         return {partition: answer.offset for partition, answer in found.items()}
 
-    def _list_offsets(self, asked: Mapping[Partition, OffsetSpec]) -> dict[Partition, Any]:
+    def _list_offsets(
+        self,
+        asked: Mapping[Partition, OffsetSpec],
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[Partition, Any]:
         if not asked:
             return {}
         answers = self._admin.list_offsets(
             {TopicPartition(*partition): spec for partition, spec in asked.items()},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=isolation,
         )
         try:
             return {

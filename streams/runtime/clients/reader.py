@@ -1,0 +1,138 @@
+"""Reading the records of one partition between two offsets: exactly those, and then it ends.
+
+What lies at the end may be no record: a marker, an aborted transaction, a hole that compaction
+left. So the end is judged by position, by the partition's own end, or by a record behind it; never
+by a count. What is gone is an error: nothing is skipped in silence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from streams.errors import StreamsError
+from streams.positions import Partition
+from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, Lines, made
+
+_WAIT_S = 0.1
+_BULK = {
+    # At the end of a partition the broker is asked for more: it shall say soon that there is none.
+    "fetch.wait.max.ms": 10,
+    "fetch.queue.backoff.ms": 5,
+    "max.partition.fetch.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 16 << 10,
+}
+FORCED = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+}
+"""What a range needs to be read exactly: not for users to set."""
+
+
+class RangeReader:
+    """Reads ranges of offsets with one consumer.
+
+    isolation: `read_committed` or `read_uncommitted`. timeout_s: how long nothing may come, where
+    something should, before StreamsError says so.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], isolation: str, timeout_s: float) -> None:
+        self._said = _Said()
+        self._timeout_s = timeout_s
+        self._consumer = made(
+            "consumer",
+            Consumer,
+            {**_BULK, **settings, **FORCED, "isolation.level": isolation},
+            self._said,
+        )
+
+    def read(
+        self, partition: Partition, first: int, until: int, records_max: int
+    ) -> Iterator[list[Message]]:
+        """The records from `first` up to, and without, `until`; at most `records_max` at a time.
+
+        Raises StreamsError where they can't all be read: offsets that are gone, a topic that is
+        gone, a broker that says nothing for `timeout_s`.
+        """
+        self._consumer.assign([TopicPartition(*partition, first)])
+        position, moved_s = first, time.monotonic()
+        while position < until:
+            messages = self._consumer.consume(records_max, _WAIT_S)
+            records, end = self._records(messages, partition, position, until)
+            before = position
+            if records:
+                position = records[-1].offset() + 1
+                if position > until:
+                    records = [each for each in records if each.offset() < until]
+                if records:
+                    yield records
+            else:
+                position = max(position, self._position(partition), end)
+            now_s = time.monotonic()
+            if position > before:
+                moved_s = now_s
+            elif now_s - moved_s > self._timeout_s:
+                raise StreamsError(
+                    f"{partition} stands at offset {position} of {until} for {self._timeout_s:g} s"
+                    f"{self._said.last and ': ' + self._said.last}"
+                )
+        self._consumer.unassign()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _position(self, partition: Partition) -> int:
+        """Past markers, which are no records but are consumed."""
+        (found,) = self._consumer.position([TopicPartition(*partition)])
+        return int(found.offset)
+
+    def _records(
+        self, messages: list[Message], partition: Partition, position: int, until: int
+    ) -> tuple[list[Message], int]:
+        """Those that are records, and the partition's end where it was met, or -1."""
+        if all(each.error() is None for each in messages):
+            return messages, -1
+        end = -1
+        records = []
+        for each in messages:
+            error = each.error()
+            if error is None:
+                records.append(each)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                end = each.offset()
+            elif error.code() in OUT_OF_RANGE:
+                raise StreamsError(
+                    f"{partition}: offsets {position} to {until - 1} were to be read, and some of "
+                    f"them are gone: {self._range(partition)}"
+                )
+            elif error.code() in HOPELESS:
+                raise StreamsError(f"{partition} can't be read: {error.str()}")
+            else:
+                self._said.last = error.str()
+        return records, end
+
+    def _range(self, partition: Partition) -> str:
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                TopicPartition(*partition), self._timeout_s
+            )
+        except KafkaException as error:
+            return str(error.args[0].str())
+        return f"the log now has {low} to {high - 1}"
+
+
+class _Said(Lines):
+    """librdkafka's lines, and the last error of a broker, which says why nothing comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = ""
+
+    def error(self, error: KafkaError) -> None:
+        self.last = error.str()
+        super().error(error)

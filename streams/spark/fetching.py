@@ -1,0 +1,56 @@
+"""The records of one range of offsets as batches of plain lists, as they come from the client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+from streams.positions import Partition
+from streams.runtime.clients import RangeReader
+from streams.spark.access import Access
+from streams.spark.options import Isolation
+from streams.spark.ranges import OffsetRange
+
+_RECORDS_MAX = 10_000
+
+Header = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """Records of one partition in their order, a list for each column. Timestamps in ms since 1970;
+    `headers` is None unless they were asked for."""
+
+    topic: str
+    partition: int
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+    timestamps: list[int]
+    headers: list[list[Header]] | None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+def fetch(
+    access: Access, isolation: Isolation, of: OffsetRange, *, headers: bool = False
+) -> Iterator[RawBatch]:
+    """Each record of the range once. Raises StreamsError where they can't all be read."""
+    with closing(access.reader(isolation)) as reader:
+        yield from _batches(reader, of, headers)
+
+
+def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
+    where = Partition(of.topic, of.partition)
+    for messages in reader.read(where, of.first, of.until, _RECORDS_MAX):
+        yield RawBatch(
+            of.topic,
+            of.partition,
+            [each.key() for each in messages],
+            [each.value() for each in messages],
+            [each.offset() for each in messages],
+            [each.timestamp()[1] for each in messages],
+            [each.headers() or [] for each in messages] if headers else None,
+        )
