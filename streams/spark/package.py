@@ -1,0 +1,68 @@
+"""`python -m streams.spark.package millrace.zip`: what a Spark cluster needs of us, as one file.
+
+    spark-submit --py-files millrace.zip program.py
+
+The packages that executors import by name are pure Python, so Spark can ship them with a program.
+What they import in turn (confluent-kafka, orjson, pyarrow) is compiled for a machine: it has to be
+installed where the executors run (docs/spark.md, On a cluster).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import streams
+from streams.errors import ConfigError, UserError
+
+_PACKAGES = ("coordinator", "state", "streams")
+_SOURCES = Path(streams.__file__).parents[1]
+_MADE = (1980, 1, 1, 0, 0, 0)
+"""When each file of the zip was made: the same sources are the same bytes."""
+
+
+def package(to: Path) -> int:
+    """Write the packages to a zip; returns how many files are in it.
+
+    Raises ConfigError for a name that Spark would not take for a package, or that can't be written.
+    """
+    if to.suffix != ".zip":
+        raise ConfigError(f"{to}: --py-files takes a package by its name, which must end in .zip")
+    files = list(_files())
+    beside = to.with_name(to.name + ".part")
+    try:
+        with ZipFile(beside, "w", ZIP_DEFLATED) as archive:
+            for path in files:
+                entry = ZipInfo(str(path.relative_to(_SOURCES)), _MADE)
+                entry.compress_type = ZIP_DEFLATED
+                archive.writestr(entry, path.read_bytes())
+        beside.replace(to)
+    except OSError as error:
+        raise ConfigError(f"{to} can't be written: {error.strerror}") from error
+    return len(files)
+
+
+def _files() -> Iterator[Path]:
+    for name in _PACKAGES:
+        for path in sorted((_SOURCES / name).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                yield path
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("python -m streams.spark.package TO.zip\n")
+        return 2
+    try:
+        count = package(Path(arguments[0]))
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(f"{arguments[0]}: {count} files, for --py-files\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""A Spark cluster on this machine: a standalone master and two workers, processes of their own.
+
+Programs go there by `spark-submit`, as a user's do. `bare_python` makes an interpreter that has all
+that Millrace needs and not Millrace itself: what a cluster's machines have when it is shipped with
+the program.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.processes import HOST, ServerProcess, free_ports
+
+WORKERS = 2
+_START_S = 60.0
+_RUN_S = 120.0
+
+
+def spark_home() -> Path:
+    """Where pip put Spark's scripts and jars."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def bare_python(directory: Path) -> Path:
+    """An interpreter that imports what is installed here, but for packages installed as editable:
+    a directory that a .pth file names is searched, its own .pth files are not read."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    inside = sysconfig.get_path("purelib", vars={"base": str(directory)})
+    (Path(inside) / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return directory / "bin" / "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended, and all that it and its driver said."""
+
+    status: int
+    output: str
+    log: str
+
+
+class Cluster:
+    """A running cluster. Its processes are ended by `close`."""
+
+    def __init__(self) -> None:
+        port, page = free_ports(2)
+        self.url = f"spark://{HOST}:{port}"
+        self.processes: list[ServerProcess] = []
+        at = ("--host", HOST, "--port", str(port), "--webui-port", str(page))
+        can = ("--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", "600m")
+        try:
+            master = self._spawn("spark-master", "master.Master", *at)
+            _wait(master, "New state: ALIVE")
+            workers = [
+                self._spawn(f"spark-worker-{number}", "worker.Worker", *can, self.url)
+                for number in range(WORKERS)
+            ]
+            for each in workers:
+                _wait(each, "Successfully registered with master")
+        except BaseException:
+            self.close()
+            raise
+
+    def _spawn(self, name: str, program: str, *arguments: str) -> ServerProcess:
+        process = ServerProcess(name)
+        self.processes.append(process)
+        process.spawn(
+            [
+                str(spark_home() / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{program}",
+                *arguments,
+            ],
+            {
+                **_nothing_of_ours(),
+                "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_WORKER_DIR": str(process.directory / "work"),
+                "SPARK_LOCAL_DIRS": str(process.directory),
+            },
+        )
+        return process
+
+    def submit(
+        self,
+        program: Path,
+        *arguments: str,
+        python: Path,
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """`spark-submit` the program, driver and executors with this interpreter.
+        Raises subprocess.TimeoutExpired."""
+        given = ["spark.driver.host=" + HOST, "spark.ui.enabled=false"]
+        given += ["spark.executor.memory=512m", "spark.sql.shuffle.partitions=2"]
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.url]
+        for each in given:
+            command += ["--conf", each]
+        done = subprocess.run(
+            [*command, *options, str(program), *arguments],
+            env={
+                **os.environ,
+                **_nothing_of_ours(),
+                "PYSPARK_PYTHON": str(python),
+                "PYSPARK_DRIVER_PYTHON": str(python),
+                **(environment or {}),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_RUN_S,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def logs(self) -> str:
+        return "\n".join(f"{each.name}:\n{each.log_tail()}" for each in self.processes)
+
+    def close(self) -> None:
+        for each in reversed(self.processes):
+            each.close()
+
+
+def _wait(process: ServerProcess, said: str) -> None:
+    process.wait_until_ready(lambda: said in process.log_since(0), timeout_s=_START_S)
+
+
+def _nothing_of_ours() -> dict[str, str]:
+    """The environment in which Spark's processes run: no path by which these sources are found."""
+    return {
+        "PYTHONPATH": "",
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": HOST,
+    }
+
+
+INSTALLED_PYTHON = Path(sys.executable)
+"""The interpreter that runs the tests, in which Millrace is installed."""

@@ -1,0 +1,69 @@
+"""What Spark ships is the whole of Millrace, and is enough for a machine that has the rest."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import streams
+from streams.errors import ConfigError
+from streams.spark.package import main, package
+from tests.spark.cluster import bare_python
+
+SOURCES = Path(streams.__file__).parents[1]
+
+
+def imports(python: Path, module: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """`python -c "import module"`, away from these sources."""
+    return subprocess.run(
+        [str(python), "-c", f"import {module} as found; print(found.__file__)"],
+        env={"PYTHONPATH": path},
+        cwd=python.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
+    count = package(tmp_path / "millrace.zip")
+    names = set(ZipFile(tmp_path / "millrace.zip").namelist())
+    assert len(names) == count
+    for each in ("coordinator", "state", "streams"):
+        modules = {str(path.relative_to(SOURCES)) for path in (SOURCES / each).rglob("*.py")}
+        assert modules <= names
+    assert [name for name in names if name.endswith(".pyc") or name.startswith("/")] == []
+
+
+def test_the_same_sources_are_the_same_bytes(tmp_path: Path) -> None:
+    package(tmp_path / "one.zip")
+    package(tmp_path / "two.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_a_python_without_millrace_imports_it_from_there(tmp_path: Path) -> None:
+    python = bare_python(tmp_path / "bare")
+    assert "No module named 'streams'" in imports(python, "streams.runtime.clients").stderr
+    shipped = tmp_path / "millrace.zip"
+    package(shipped)
+    found = imports(python, "streams.runtime.clients", str(shipped))
+    assert found.stdout.startswith(str(shipped)), found.stderr
+
+
+def test_a_name_that_spark_takes_for_no_package_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match=r"millrace\.whl: .* must end in \.zip"):
+        package(tmp_path / "millrace.whl")
+    assert main([str(tmp_path / "millrace.whl")]) == 2
+    assert "must end in .zip" in capsys.readouterr().err
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere/millrace\.zip can't be written: No such file"):
+        package(tmp_path / "nowhere" / "millrace.zip")
+    assert main([]) == 2
