@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +11,11 @@ import typer
 from rich.console import Console
 
 from streams import planning
-from streams.app import App, report
-from streams.config import CLIENTS, load_config, parse_client_settings
+from streams.app import report
+from streams.config import load_config
 from streams.embedded import bootstrap_address, broker_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.named import find_app, parse_settings
 from streams.runtime.clients import Clients
 from streams.runtime.clients.errors import librdkafka
 from streams.topology.description import described
@@ -184,46 +183,6 @@ def plan(
         raise typer.Exit(report(error)) from None
     if result is not None and result.loses_state:
         raise typer.Exit(1)
-
-
-def find_app(reference: str) -> App:
-    """The App that `module:variable` names. Raises ConfigError saying which part is wrong."""
-    module_name, _, variable = reference.partition(":")
-    if not module_name or not variable:
-        raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"no module {error.name!r}, wanted for {reference!r}") from error
-    found = getattr(module, variable, None)
-    if not isinstance(found, App):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise ConfigError(f"{variable!r} in {module_name!r} is {what} and not an App")
-    return found
-
-
-def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """What `--set` says, the last of a name winning. Raises ConfigError.
-
-    Librdkafka's are below `consumer` and `producer`: `consumer.fetch.min.bytes=1`, or all at once
-    as JSON, `consumer={"fetch.min.bytes": 1}`.
-    """
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
-        client, dot, below = name.partition(".")
-        if client not in CLIENTS:
-            found[name] = value
-        elif not dot:
-            found[name] = found.get(name, {}) | parse_client_settings(f"--set {name}", value)
-        elif below:
-            found.setdefault(client, {})[below] = value
-        else:
-            raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
-    return found
 
 
 def _log(*, verbose: bool) -> None:

@@ -1,0 +1,52 @@
+"""What a command is given as text: an App by its place, and settings by their names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from streams.app import App
+from streams.config import CLIENTS, parse_client_settings
+from streams.errors import ConfigError
+
+
+def find_app(reference: str) -> App:
+    """The App that `module:variable` names. Raises ConfigError saying which part is wrong."""
+    module_name, _, variable = reference.partition(":")
+    if not module_name or not variable:
+        raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}, wanted for {reference!r}") from error
+    found = getattr(module, variable, None)
+    if not isinstance(found, App):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise ConfigError(f"{variable!r} in {module_name!r} is {what} and not an App")
+    return found
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """What `--set` says, the last of a name winning. Raises ConfigError.
+
+    Librdkafka's are below `consumer` and `producer`: `consumer.fetch.min.bytes=1`, or all at once
+    as JSON, `consumer={"fetch.min.bytes": 1}`.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
+        client, dot, below = name.partition(".")
+        if client not in CLIENTS:
+            found[name] = value
+        elif not dot:
+            found[name] = found.get(name, {}) | parse_client_settings(f"--set {name}", value)
+        elif below:
+            found.setdefault(client, {})[below] = value
+        else:
+            raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
+    return found

@@ -1,0 +1,61 @@
+"""What the commands that need Spark share: their options, and a session around their work.
+
+This module is imported with the command line, which most people use without Spark: pyspark is
+imported when a command of it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.app import report
+from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.spark.environment import check_packages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Master = Annotated[
+    str | None, typer.Option(help="Of Spark; by default local[*], this machine's cores.")
+]
+SparkSettings = Annotated[
+    list[str] | None,
+    typer.Option("--spark", metavar="NAME=VALUE", help="A setting of Spark, as often as needed."),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark does.")]
+
+
+@contextmanager
+def spark_session(
+    name: str, master: str | None, settings: Sequence[str] | None, *, verbose: bool = False
+) -> Iterator[SparkSession]:
+    """A session for one command. What a person can put right, in it or before it, is one line on
+    standard error and status 2."""
+    try:
+        check_packages()
+        from streams.spark.session import readable_errors, session
+
+        chosen = _parsed(settings or ())
+        with (
+            session(master, name=name, settings=chosen, verbose=verbose) as spark,
+            readable_errors(),
+        ):
+            yield spark
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    except OutcomeUnknown as error:
+        raise typer.Exit(report(UserError(str(error)))) from None
+
+
+def _parsed(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--spark {pair!r} is not NAME=VALUE, as in spark.executor.memory=4g")
+        found[name] = value
+    return found

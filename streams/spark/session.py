@@ -1,0 +1,118 @@
+"""The Spark session of the commands, and Spark's errors as one readable line.
+
+A session that is there already is taken as it is, be it a notebook's or spark-submit's; otherwise
+one is made on this machine, quiet and closed to the network, and ended when the command has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streams.errors import ConfigError, StreamsError, UserError
+from streams.spark.datasource import MillraceDataSource
+from streams.spark.environment import (
+    check_environment,
+    check_java,
+    check_packages,
+    choose_interpreter,
+)
+
+MASTER = "local[*]"
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""What spark-submit sets: then master, Java and log are its."""
+_QUIET = Path(__file__).with_name("log4j2.properties")
+_OURS = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
+_REST = re.compile(r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S)
+
+
+@contextmanager
+def session(
+    master: str | None = None,
+    *,
+    name: str = "millrace",
+    settings: Mapping[str, str] = MappingProxyType({}),
+    verbose: bool = False,
+) -> Iterator[SparkSession]:
+    """A session that knows the format `millrace`, its time zone UTC.
+
+    `master`: Spark's; by default all cores of this machine. `settings`: of Spark, above all that is
+    set here. `verbose`: as Spark logs. Raises ConfigError: no Java, or one that is too old; an
+    interpreter of another environment in PYSPARK_PYTHON; a package that is missing.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        check_environment(active)
+        active.dataSource.register(MillraceDataSource)
+        yield active
+        return
+    made = _made(master, name, settings, verbose=verbose)
+    try:
+        check_environment(made)
+        made.dataSource.register(MillraceDataSource)
+        yield made
+    finally:
+        made.stop()
+
+
+def _made(
+    master: str | None, name: str, settings: Mapping[str, str], *, verbose: bool
+) -> SparkSession:
+    check_packages()
+    chosen = {"spark.sql.session.timeZone": "UTC"}
+    builder = SparkSession.builder.appName(name)
+    if _SUBMITTED not in os.environ:
+        check_java(os.environ)
+        master = master or MASTER
+        builder = builder.master(master)
+        chosen |= _of_the_commands(verbose=verbose)
+        if master.startswith("local"):
+            choose_interpreter()
+            chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    elif master is not None:
+        raise ConfigError(f"spark-submit chooses the master: leave --master {master} to it")
+    for setting, value in (chosen | dict(settings)).items():
+        builder = builder.config(setting, value)
+    with readable_errors():
+        return builder.getOrCreate()
+
+
+def _of_the_commands(*, verbose: bool) -> dict[str, str]:
+    """`module:app` is looked for where the command is called: workers look there too."""
+    paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+    }
+    if not verbose:
+        found["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+    return found
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """What is a user's mistake is raised as one, wherever in Spark it was found: in the driver, in
+    a planner or in a worker, whose tracebacks Spark hands on as text."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise as_user_error(error) from error
+
+
+def as_user_error(error: Exception) -> UserError:
+    """Spark's error as one line: ours if one of ours is in it, or else Spark's first."""
+    said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
+    found = list(_OURS.finditer(said))
+    if not found:
+        return StreamsError(f"Spark: {said.strip().splitlines()[0] if said.strip() else error!r}")
+    message = _REST.sub("", said[found[-1].end() :]).strip()
+    return ConfigError(message) if found[-1][1] == "ConfigError" else StreamsError(message)

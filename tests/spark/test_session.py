@@ -1,0 +1,114 @@
+"""The session that commands use, and Spark's errors as one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+from streams.errors import ConfigError, StreamsError
+from streams.spark.environment import check_environment
+from streams.spark.session import readable_errors, session
+
+
+class Failing(DataSource):
+    """A data source that tells of a mistake of the user's where its option says."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "failing"
+
+    def schema(self) -> str:
+        if self.options["where"] == "driver":
+            raise ConfigError("option x: 'y' is no number")
+        return "a int"
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return FailingReader()
+
+
+class FailingReader(DataSourceReader):
+    def read(self, partition: Any) -> Iterator[tuple[int]]:
+        yield (1,)
+        raise ConfigError("topic t: gone\nsince yesterday")
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("driver", "option x: 'y' is no number"),
+        ("worker", "topic t: gone\nsince yesterday"),
+    ],
+)
+def test_a_mistake_told_inside_of_spark_is_the_same_outside(
+    spark: SparkSession, where: str, said: str
+) -> None:
+    spark.dataSource.register(Failing)
+    with pytest.raises(ConfigError) as told, readable_errors():
+        spark.read.format("failing").option("where", where).load().collect()
+    assert str(told.value) == said
+
+
+def test_an_error_of_spark_is_told_in_one_line(spark: SparkSession) -> None:
+    with pytest.raises(StreamsError) as told, readable_errors():
+        spark.read.parquet("/no/such/place")
+    assert str(told.value).startswith("Spark: ")
+    assert "PATH_NOT_FOUND" in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_session_that_is_there_is_taken_and_left_running(spark: SparkSession) -> None:
+    with session() as taken:
+        assert taken is spark
+    assert spark.range(3).count() == 3
+
+
+def test_the_interpreter_of_the_workers_is_checked(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_environment(spark)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
+    with pytest.raises(ConfigError, match="no-such-python"):
+        check_environment(spark)
+
+
+_COMMAND = """
+from pyspark.sql.functions import udf
+from streams.spark.session import session
+import mine
+with session("local[1]", settings={"spark.ui.showConsoleProgress": "false"}) as spark:
+    print(spark.range(1).select(udf(mine.answer, useArrow=False)("id")).first()[0])
+    print(spark.conf.get("spark.sql.session.timeZone"))
+    print(spark.sparkContext.uiWebUrl)
+    print(spark.conf.get("spark.driver.host"))
+print(spark.sparkContext._jsc)
+"""
+
+
+def test_a_session_of_its_own_is_quiet_and_local_and_workers_find_the_user_s_modules(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text("def answer(number): return f'mine: {number}'\n")
+    tree = str(Path(__file__).parents[2])
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, '')\n{_COMMAND}"],
+        cwd=tmp_path,
+        env={**environ, "PYTHONPATH": tree},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split("\n")[:-1] == ["mine: 0", "UTC", "None", "127.0.0.1", "None"], done
+    # Java's own word about its modules is printed before Spark can be quiet.
+    lines = [line for line in done.stderr.splitlines() if "incubator modules" not in line]
+    assert lines == []
+    left_behind = {"spark-warehouse", "metastore_db", "derby.log", "artifacts"}
+    assert left_behind.isdisjoint(os.listdir(tmp_path))
