@@ -1,0 +1,82 @@
+"""The records of a topic as of a cut, as a reconciliation and a user's function get them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streams import App, serdes
+from streams.errors import ConfigError
+from streams.positions import Partition
+from streams.spark.access import Access
+from streams.spark.cut import Cut
+from streams.spark.inputs import Inputs, Records
+from tests.brokers import Broker
+from tests.spark.topics import Written, mixed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def cut_of(topic: str, *offsets: int, written: dict[Partition, int] | None = None) -> Cut:
+    read = {Partition(topic, number): at for number, at in enumerate(offsets)}
+    return Cut(application_id="books", taken_ms=0, offsets=read, ends=written)
+
+
+@pytest.fixture(scope="module")
+def written(broker: Broker, unique: Callable[[str], str]) -> Written:
+    return mixed(broker.bootstrap_servers, unique("inputs"), partitions=2, records=50)
+
+
+@pytest.fixture
+def records(spark: SparkSession, broker: Broker) -> Records:
+    return Records(spark, Access(broker.bootstrap_servers))
+
+
+def test_what_was_read_by_the_cut_and_no_more(records: Records, written: Written) -> None:
+    found = records(written.topic, cut_of(written.topic, 20, 0)).collect()
+    wanted = {row for row in written.rows() if row.partition == 0 and row.offset < 20}
+    assert wanted
+    assert {(row.partition, row.offset) for row in found} == {
+        (row.partition, row.offset) for row in wanted
+    }
+
+
+def test_what_was_written_from_some_offset_on(records: Records, written: Written) -> None:
+    ends = {Partition(written.topic, 0): 30, Partition(written.topic, 1): 5}
+    cut = cut_of("other", 0, written=ends)
+    found = records.written(written.topic, {Partition(written.topic, 0): 10}, cut).collect()
+    assert {(row.partition, row.offset) for row in found} == {
+        (row.partition, row.offset)
+        for row in written.rows()
+        if (row.partition == 0 and 10 <= row.offset < 30) or (row.partition == 1 and row.offset < 5)
+    }
+
+
+def test_what_the_cut_does_not_tell_is_refused(records: Records) -> None:
+    with pytest.raises(ConfigError, match="says nothing of topic 'stranger'"):
+        records("stranger", cut_of("other", 0, written={}))
+    with pytest.raises(ConfigError, match=r"can't be told.*ledger=True"):
+        records("stranger", cut_of("other", 0))
+
+
+def test_one_input_is_a_dataframe_and_a_mapping(records: Records, written: Written) -> None:
+    app = App("books")
+    app.stream(written.topic, key=serdes.string, value=serdes.bytes).to("out")
+    inputs = Inputs(app.topology(), cut_of(written.topic, 20, 20), records)
+    assert list(inputs) == [written.topic]
+    assert inputs[written.topic].count() == inputs.count() > 0
+    assert inputs.select(inputs["key"]).count() == inputs.count()
+    with pytest.raises(ConfigError, match=rf"'another' is no input.*{written.topic}"):
+        inputs.decoded("another")
+
+
+def test_of_several_inputs_one_is_named(records: Records) -> None:
+    app = App("books")
+    for topic in ("these", "those"):
+        app.stream(topic, key=serdes.string, value=serdes.string).to("out")
+    inputs = Inputs(app.topology(), cut_of("these", 0), records)
+    with pytest.raises(ConfigError, match=r"reads these, those.*inputs\['these'\]"):
+        inputs.select("key")
