@@ -19,8 +19,10 @@ from pathlib import Path
 from tests.processes import HOST, ServerProcess, free_ports
 
 WORKERS = 2
+# A short life each: what matters is how soon a JVM is there.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _START_S = 60.0
-_RUN_S = 120.0
+_RUN_S = 300.0
 
 
 def spark_home() -> Path:
@@ -82,6 +84,7 @@ class Cluster:
             {
                 **_nothing_of_ours(),
                 "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_DAEMON_JAVA_OPTS": _JAVA,
                 "SPARK_WORKER_DIR": str(process.directory / "work"),
                 "SPARK_LOCAL_DIRS": str(process.directory),
             },
@@ -98,8 +101,9 @@ class Cluster:
     ) -> Ran:
         """`spark-submit` the program, driver and executors with this interpreter.
         Raises subprocess.TimeoutExpired."""
-        given = ["spark.driver.host=" + HOST, "spark.ui.enabled=false"]
+        given = [f"spark.driver.host={HOST}", "spark.ui.enabled=false"]
         given += ["spark.executor.memory=512m", "spark.sql.shuffle.partitions=2"]
+        given += [f"spark.{each}.extraJavaOptions={_JAVA}" for each in ("driver", "executor")]
         command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.url]
         for each in given:
             command += ["--conf", each]
@@ -113,6 +117,7 @@ class Cluster:
                 **(environment or {}),
             },
             stdin=subprocess.DEVNULL,
+            cwd=self.processes[0].directory,
             capture_output=True,
             text=True,
             timeout=_RUN_S,
@@ -120,8 +125,14 @@ class Cluster:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def logs(self) -> str:
-        return "\n".join(f"{each.name}:\n{each.log_tail()}" for each in self.processes)
+    def executors_said(self) -> dict[str, str]:
+        """What each executor has logged and printed, its Python workers with it."""
+        return {
+            str(path): path.read_text(errors="replace")
+            for each in self.processes
+            for name in ("stdout", "stderr")
+            for path in each.directory.glob(f"work/*/*/{name}")
+        }
 
     def close(self) -> None:
         for each in reversed(self.processes):
