@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from streams.spark.columns import columns_of
+from streams.spark.columns import columns_of, planned
 from streams.spark.fetching import fetch
 from streams.spark.limits import ranges_of
 from streams.spark.options import ReadOptions
@@ -23,7 +24,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         assert options.topic is not None
         self._topic = options.topic
-        self._options = options
+        self._options = replace(options, serdes=planned(options.serdes, options.topic))
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -34,7 +35,7 @@ class BatchReader(DataSourceReader):
         if partition.value is None:  # Spark's own, where there is nothing to read
             return
         options = self._options
-        columns = columns_of(options.serdes)
+        columns = columns_of(options.serdes, self._topic)
         headers = options.serdes.headers
         for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
             yield columns.decode(raw)

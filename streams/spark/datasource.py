@@ -6,7 +6,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from streams.spark.batch_reader import BatchReader
-from streams.spark.columns import columns_of
+from streams.spark.columns import columns_of, planned
 from streams.spark.options import read_options
 
 
@@ -21,7 +21,9 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        return columns_of(read_options(self.options).serdes).schema
+        options = read_options(self.options)
+        topic = options.topic or ""
+        return columns_of(planned(options.serdes, topic), topic).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(read_options(self.options))

@@ -89,8 +89,9 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serdes:
-    """What the bytes of keys and values mean. Schemas are DDL, of `json` alone; `schema_registry`
-    is there where one of them is `avro`; `window_size_ms` where windows are of `time`."""
+    """What the bytes of keys and values mean. Schemas are DDL, of `json`, or Avro's, of `avro`;
+    `schema_registry` is there where one of them is that; `window_size_ms` where windows are of
+    `time`."""
 
     key: Serde = Serde.BYTES
     value: Serde = Serde.BYTES
@@ -178,8 +179,10 @@ def serdes(options: Given) -> Serdes:
         ("key", found.key, found.key_schema),
         ("value", found.value, found.value_schema),
     ):
-        if schema is not None and serde is not Serde.JSON:
-            raise ConfigError(f"option {name}_schema is of {name}=json: {name} is {serde.value}")
+        if schema is not None and serde not in (Serde.JSON, Serde.AVRO):
+            raise ConfigError(
+                f"option {name}_schema is of {name}=json or avro: {name} is {serde.value}"
+            )
         if schema is None and serde is Serde.JSON:
             raise ConfigError(
                 f"option {name}=json needs {name}_schema, a Spark schema such as 'id INT, at DATE'"

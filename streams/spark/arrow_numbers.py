@@ -1,0 +1,46 @@
+"""Big-endian numbers, as Kafka's serialisers write them, as Arrow arrays and back: no Python object
+for any of them."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
+
+
+def from_big_endian(values: Sequence[bytes | None], kind: Any) -> Any:
+    """An array of `kind` (int32, int64, float64). Raises pyarrow.ArrowInvalid where the length of
+    one is not that of the type."""
+    fixed = pa.array(values, pa.binary(kind.bit_width // 8))
+    validity, data = fixed.buffers()
+    return pa.Array.from_buffers(
+        kind, len(values), [validity, pa.py_buffer(_swapped(data, kind))], offset=fixed.offset
+    )
+
+
+def to_big_endian(numbers: Any) -> list[bytes | None]:
+    """The bytes of each number of an array of int32, int64 or float64."""
+    whole = pa.concat_arrays([numbers])  # what is a slice of another array begins at 0 then
+    validity, data = whole.buffers()
+    if whole.offset:  # a single array is handed back as it is
+        data = data.slice(whole.offset * (numbers.type.bit_width // 8))
+        validity = whole.is_valid().buffers()[1] if whole.null_count else None
+    size = numbers.type.bit_width // 8
+    swapped = pa.py_buffer(_swapped(data.slice(0, len(whole) * size), numbers.type))
+    fixed = pa.Array.from_buffers(pa.binary(size), len(whole), [validity, swapped])
+    found: list[bytes | None] = fixed.to_pylist()
+    return found
+
+
+def _swapped(data: Any, kind: Any) -> array[Any]:
+    numbers = array(_CODES[kind])
+    if data is not None:
+        numbers.frombytes(data)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
