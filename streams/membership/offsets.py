@@ -84,25 +84,28 @@ def commit_offsets(
 
 
 def fetch_offsets(
-    connection: Connection, group: str, partitions: Iterable[Partition]
+    connection: Connection, group: str, partitions: Iterable[Partition] | None
 ) -> CommittedOffsets:
-    """The group's stable offsets; a partition without one is in neither part of the answer.
+    """The group's stable offsets; a partition without one is in neither part of the answer. None
+    for the partitions: of all for which one is committed; what a transaction is about to commit for
+    the first time is then not in `pending` either, brokers don't tell it.
 
     Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
     classes = schema(connection, OFFSET_FETCH, 7)
     topics: dict[str, list[int]] = {}
-    for topic, number in partitions:
+    for topic, number in partitions or ():
         topics.setdefault(topic, []).append(number)
     entity = classes["OffsetFetchRequestTopic"]
+    asked = tuple(
+        build(entity, name=name, partition_indexes=tuple(numbers))
+        for name, numbers in topics.items()
+    )
     answer = connection.request(
         build(
             classes["OffsetFetchRequest"],
             group_id=group,
-            topics=tuple(
-                build(entity, name=name, partition_indexes=tuple(numbers))
-                for name, numbers in topics.items()
-            ),
+            topics=None if partitions is None else asked,
             require_stable=True,
         )
     )

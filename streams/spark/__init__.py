@@ -13,11 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streams.spark.cut import Cut
+from streams.spark.taking import read_cut
 
 if TYPE_CHECKING:
     from streams.spark.datasource import MillraceDataSource
 
-__all__ = ["Cut", "MillraceDataSource"]
+__all__ = ["Cut", "MillraceDataSource", "read_cut"]
 
 _LAZY = {
     "MillraceDataSource": "streams.spark.datasource",

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from streams.errors import ConfigError
+from streams.ledger import Run
 from streams.positions import Partition
 
 _FORMAT = 1
@@ -34,14 +35,18 @@ class Cut:
 
     application_id: whose it is, which is the group's name
     taken_ms: the wall clock when it was read
-    offsets: of each partition that the application reads, repartition topics included
-    stores: by name
-    ends: of each partition of the other topics that it writes; None where that can't be told,
+    offsets: of each partition that the application reads, repartition topics included; 0 where
+        nothing was committed
+    stores: by name; those with a changelog, or with a topic in place of one
+    ends: of each partition of the topics that it writes, repartition topics included (what is
+        there from `offsets` on was in flight) and changelogs not; None where that can't be told,
         since the application went on meanwhile and keeps no ledger
+    beyond: runs of offsets below `ends` that are not in the cut: where several threads write to
+        one partition, a transaction of the cut may end above one that isn't
     ledger_end: of the ledger's partition: its entries of the cut are below (not all below are in
-        it: see `ledger`); None without a ledger
-    exact: False for an application of Kafka Streams, whose committed offsets name no positions:
-        `stores` then are the ends of the changelogs at that time
+        it: see `members`); None without a ledger
+    exact: False where the committed offsets name no positions of stores, as those of Kafka
+        Streams: these then are the ends of the changelogs at that time
     """
 
     application_id: str
@@ -49,6 +54,7 @@ class Cut:
     offsets: Mapping[Partition, int]
     stores: Mapping[str, StoreCut] = field(default_factory=dict)
     ends: Mapping[Partition, int] | None = None
+    beyond: Mapping[Partition, tuple[Run, ...]] = field(default_factory=dict)
     ledger_end: int | None = None
     exact: bool = True
 
@@ -68,6 +74,7 @@ class Cut:
                     for name, store in sorted(self.stores.items())
                 },
                 "ends": None if self.ends is None else _by_topic(self.ends),
+                "beyond": _by_topic({p: [[*r] for r in runs] for p, runs in self.beyond.items()}),
                 "ledger_end": self.ledger_end,
                 "exact": self.exact,
             }
@@ -94,6 +101,11 @@ class Cut:
                     for name, store in found["stores"].items()
                 },
                 ends=None if found["ends"] is None else _by_partition(found["ends"]),
+                beyond={
+                    Partition(topic, int(number)): tuple(Run(*map(int, run)) for run in runs)
+                    for topic, numbers in found["beyond"].items()
+                    for number, runs in numbers.items()
+                },
                 ledger_end=found["ledger_end"],
                 exact=bool(found["exact"]),
             )
@@ -117,10 +129,10 @@ class Cut:
             raise ConfigError(f"the cut in {path} can't be read: {error.strerror}") from error
 
 
-def _by_topic(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for (topic, number), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(number)] = offset
+def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (topic, number), value in sorted(values.items()):
+        found.setdefault(topic, {})[str(number)] = value
     return found
 
 

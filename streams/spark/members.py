@@ -1,0 +1,81 @@
+"""What is in a cut, by the ledger: which transactions are, which records, and which are in flight.
+
+A record is in a cut iff its transaction is; and a transaction is iff what it read is not beyond the
+cut's offsets, and what it changed not beyond the positions of the stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from streams.ledger import Entry, Run
+from streams.positions import Partition
+from streams.spark.cut import Cut
+
+
+class Members:
+    """Tells of transactions whether they are in `cut`."""
+
+    def __init__(self, cut: Cut) -> None:
+        self._offsets = cut.offsets
+        read = {topic for topic, _ in cut.offsets}
+        self._positions = {
+            Partition(store.changelog, number): at
+            for store in cut.stores.values()
+            if store.changelog not in read  # others write it too, and the offset is the position
+            for number, at in store.positions.items()
+        }
+
+    def has(self, entry: Entry) -> bool:
+        """Whether a transaction is in the cut.
+
+        One of punctuations alone commits the offsets of the one before it again, and the changelogs
+        that it wrote tell it. Where it wrote none it can't be told from that one, and is in the cut
+        iff that one is (docs/decisions/0008).
+        """
+        positions = self._positions
+        return entry.is_in(self._offsets) and all(
+            runs[-1].last < positions[partition]
+            for partition, runs in entry.written.items()
+            if partition in positions
+        )
+
+
+def beyond(
+    entries: Iterable[Entry], cut: Cut, ends: Mapping[Partition, int]
+) -> dict[Partition, tuple[Run, ...]]:
+    """The runs of offsets below `ends` that these entries say are not in the cut, merged."""
+    members = Members(cut)
+    found: dict[Partition, list[Run]] = {}
+    for entry in entries:
+        if not members.has(entry):
+            for partition, runs in entry.written.items():
+                below = [run for run in runs if run.first < ends.get(partition, 0)]
+                found.setdefault(partition, []).extend(below)
+    return {partition: tuple(merged(runs)) for partition, runs in found.items() if runs}
+
+
+def trimmed(
+    ends: Mapping[Partition, int], out: Mapping[Partition, tuple[Run, ...]]
+) -> tuple[dict[Partition, int], dict[Partition, tuple[Run, ...]]]:
+    """The same records with lower ends, where `out`, runs that are not in the cut, comes last."""
+    lower, left = dict(ends), {}
+    for partition, runs in out.items():
+        at = len(runs)
+        while at and runs[at - 1].last >= lower[partition] - 1:
+            at -= 1
+            lower[partition] = runs[at].first
+        if at:
+            left[partition] = runs[:at]
+    return lower, left
+
+
+def merged(runs: Iterable[Run]) -> list[Run]:
+    """The same offsets in order, runs that touch made one."""
+    found: list[Run] = []
+    for run in sorted(runs):
+        if found and run.first <= found[-1].last + 1:
+            found[-1] = Run(found[-1].first, max(found[-1].last, run.last))
+        else:
+            found.append(run)
+    return found
