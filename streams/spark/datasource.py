@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from streams.spark.batch_reader import BatchReader
 from streams.spark.columns import columns_of, planned
-from streams.spark.options import read_options
+from streams.spark.options import STREAM_READ, read_options
+from streams.spark.stream_reader import StreamReader, stream_read_options
 
 
 class MillraceDataSource(DataSource):
@@ -21,9 +22,12 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        options = read_options(self.options)
+        options = read_options(self.options, also=STREAM_READ)
         topic = options.topic or ""
         return columns_of(planned(options.serdes, topic), topic).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(read_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(stream_read_options(self.options))

@@ -133,9 +133,10 @@ class ReadOptions:
     records_per_split: int = RECORDS_PER_SPLIT
 
 
-def read_options(given: Mapping[str, str]) -> ReadOptions:
-    """Of a batch read. Raises ConfigError."""
-    options = Given(given, BATCH_READ, "a batch read")
+def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOptions:
+    """Of a batch read. `also`: names that are none of its options and may be there; when Spark asks
+    for columns it doesn't say what for. Raises ConfigError."""
+    options = Given(given, BATCH_READ.union(also), "a batch read")
     topic, application_id, store = map(options.text, ("topic", "application_id", "store"))
     if (topic is None) == (store is None):
         raise ConfigError(
