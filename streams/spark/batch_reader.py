@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
 
+from streams.spark import coverage
 from streams.spark.columns import columns_of, planned
 from streams.spark.fetching import fetch
-from streams.spark.limits import ranges_of
-from streams.spark.options import ReadOptions
+from streams.spark.filters import Pruning, are_pushed
+from streams.spark.limits import ranges_of, timed
+from streams.spark.options import Content, ReadOptions
 from streams.spark.ranges import split
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+
+
+def schema_of(options: ReadOptions) -> StructType:
+    """The columns of a read of a topic."""
+    if options.content is Content.COVERAGE:
+        return coverage.SCHEMA
+    topic = options.topic or ""
+    return columns_of(planned(options.serdes, topic), topic).schema
+
+
+def reader_of(options: ReadOptions) -> DataSourceReader:
+    """Reads a topic; takes filters where Spark has them pushed down."""
+    return FilteringReader(options) if are_pushed() else BatchReader(options)
 
 
 class BatchReader(DataSourceReader):
@@ -25,17 +41,33 @@ class BatchReader(DataSourceReader):
         assert options.topic is not None
         self._topic = options.topic
         self._options = replace(options, serdes=planned(options.serdes, options.topic))
+        self._pruning = Pruning()
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        ranges = ranges_of(options.access.admin(), self._topic, options.limits, options.isolation)
-        return [InputPartition(each) for each in split(ranges, options.records_per_split)]
+        admin = options.access.admin()
+        ranges = ranges_of(admin, self._topic, options.limits, options.isolation)
+        left = self._pruning.ranges(admin, ranges)
+        return [InputPartition(each) for each in split(left, options.records_per_split)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         if partition.value is None:  # Spark's own, where there is nothing to read
             return
         options = self._options
+        if options.content is Content.COVERAGE:
+            yield coverage.coverage(options.access, options.isolation, partition.value)
+            return
         columns = columns_of(options.serdes, self._topic)
         headers = options.serdes.headers
         for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
-            yield columns.decode(raw)
+            yield columns.decode(timed(options.limits, raw))
+
+
+class FilteringReader(BatchReader):
+    """The same; it leaves out offsets that no row could come from."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
+        for each in filters:
+            self._pruning, unsure = self._pruning.with_filter(each)
+            if unsure:
+                yield each

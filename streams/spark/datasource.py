@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from streams.spark.batch_reader import BatchReader
-from streams.spark.columns import columns_of, planned
+from streams.errors import ConfigError
+from streams.spark.batch_reader import reader_of, schema_of
 from streams.spark.options import STREAM_READ, read_options
 from streams.spark.stream_reader import StreamReader, stream_read_options
 
@@ -22,12 +22,21 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        options = read_options(self.options, also=STREAM_READ)
-        topic = options.topic or ""
-        return columns_of(planned(options.serdes, topic), topic).schema
+        return schema_of(read_options(self.options, also=STREAM_READ))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(read_options(self.options))
+        options = read_options(self.options)
+        _check(schema, schema_of(options))
+        return reader_of(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return StreamReader(stream_read_options(self.options))
+
+
+def _check(given: StructType, ours: StructType) -> None:
+    """Spark passes on a schema that a user gave in place of ours."""
+    if given != ours:
+        raise ConfigError(
+            f"the columns are {ours.simpleString()}, and .schema() gives {given.simpleString()}: "
+            "leave it out; key_schema and value_schema say what keys and values are"
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import compress
 
 from streams.positions import Partition
 from streams.runtime.clients import RangeReader
@@ -32,6 +33,20 @@ class RawBatch:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def only(self, wanted: Sequence[bool]) -> RawBatch:
+        """The records that are wanted; this batch itself if all are."""
+        if all(wanted):
+            return self
+        return RawBatch(
+            self.topic,
+            self.partition,
+            list(compress(self.keys, wanted)),
+            list(compress(self.values, wanted)),
+            list(compress(self.offsets, wanted)),
+            list(compress(self.timestamps, wanted)),
+            None if self.headers is None else list(compress(self.headers, wanted)),
+        )
 
 
 def fetch(

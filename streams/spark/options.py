@@ -148,12 +148,21 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
             "options application_id and store go together: "
             f"given are application_id={application_id!r}, store={store!r}"
         )
+    content = options.choice("content", Content) or Content.RECORDS
+    if store is None and content is Content.CHANGELOG:
+        raise ConfigError("option content=changelog is of a store: give application_id and store")
+    if store is None and options.flag("versioned"):
+        raise ConfigError("option versioned is of a store: give application_id and store")
+    if content is Content.COVERAGE and (
+        options.text("timestamps_from") or options.text("timestamps_to")
+    ):
+        raise ConfigError("content=coverage counts offsets: limit it by offsets, not by times")
     return ReadOptions(
         access=options.access(),
         topic=topic,
         application_id=application_id,
         store=store,
-        content=options.choice("content", Content) or Content.RECORDS,
+        content=content,
         versioned=options.flag("versioned"),
         serdes=serdes(options),
         isolation=options.choice("isolation", Isolation) or Isolation.READ_COMMITTED,
@@ -327,15 +336,18 @@ def _time_ms(name: str, text: str) -> int:
     """A time in ms since 1970; one without a zone is UTC."""
     if text.isdecimal():
         return int(text)
+    refusal = ConfigError(
+        f"option {name} can't be {text!r}: it takes ms since 1970, a time as "
+        '2026-01-31T12:00:00Z, or JSON of one for each partition, as {"0": 1767225600000}'
+    )
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(
-            f"option {name} can't be {text!r}: it takes ms since 1970, a time as "
-            '2026-01-31T12:00:00Z, or JSON of one for each partition, as {"0": 1767225600000}'
-        ) from None
+        raise refusal from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
+    if found < _EPOCH:
+        raise refusal
     return (found - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.brokers import Broker
-from tests.spark.topics import Record, mixed
+from tests.spark.reading import load, rows
+from tests.spark.topics import mixed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-def load(spark: SparkSession, broker: Broker, topic: str, **options: Any) -> DataFrame:
-    return (
-        spark.read.format("millrace")
-        .options(bootstrap_servers=broker.bootstrap_servers, topic=topic, **options)
-        .load()
-    )
-
-
-def rows(frame: DataFrame) -> list[Record]:
-    return [
-        Record(row.partition, row.offset, _bytes(row.key), _bytes(row.value))
-        for row in frame.collect()
-    ]
-
-
-def _bytes(found: bytearray | None) -> bytes | None:
-    return None if found is None else bytes(found)
+    from pyspark.sql import SparkSession
 
 
 def test_a_topic_is_its_committed_records(

@@ -21,7 +21,10 @@ class Record(NamedTuple):
 
 
 class Written:
-    """A topic that transactions write to, and what of it is committed."""
+    """A topic that transactions write to, and what of it is committed.
+
+    `configs` are the topic's, `settings` the producer's.
+    """
 
     def __init__(
         self,
@@ -29,9 +32,11 @@ class Written:
         topic: str,
         partitions: int = 1,
         configs: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.servers = servers
         self.topic = topic
+        self._settings = dict(settings or {})
         self.committed: list[Record] = []
         with Client(servers) as client:
             create_topic(client, topic, partitions=partitions, configs=dict(configs or {}))
@@ -52,6 +57,7 @@ class Written:
                     "bootstrap.servers": self.servers,
                     "transactional.id": f"{self.topic}-writer",
                     "linger.ms": 5,
+                    **self._settings,
                 }
             )
             self._producer.init_transactions(WAIT_S)

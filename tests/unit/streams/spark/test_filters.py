@@ -1,0 +1,103 @@
+"""Filters narrow the ranges, and those that need each row looked at stay with Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from streams.positions import Partition
+from streams.spark.filters import Pruning
+from streams.spark.ranges import OffsetRange
+
+RANGES = [OffsetRange("t", number, 10, 100) for number in range(4)]
+
+
+class Times:
+    """An admin whose topic has a record each second, from offset 0 at 1970 on."""
+
+    def since(self, partitions: list[Partition], timestamp_ms: int) -> dict[Partition, int]:
+        return {each: min(-(-timestamp_ms // 1000), 100) for each in partitions}
+
+
+def narrowed(*filters: Filter) -> tuple[list[tuple[int, int, int]], list[Filter]]:
+    """The ranges that are left, and the filters that Spark must look at."""
+    pruning, left = Pruning(), []
+    for each in filters:
+        pruning, unsure = pruning.with_filter(each)
+        left += [each] if unsure else []
+    admin: Any = Times()
+    ranges = pruning.ranges(admin, RANGES)
+    return [(each.partition, each.first, each.until) for each in ranges], left
+
+
+@pytest.mark.parametrize(
+    ("condition", "partitions"),
+    [
+        (EqualTo(("partition",), 2), [2]),
+        (EqualTo(("partition",), 9), []),
+        (In(("partition",), (0, 3, 7)), [0, 3]),
+        (Not(In(("partition",), (0, 3))), [1, 2]),
+        (Not(EqualTo(("partition",), 1)), [0, 2, 3]),
+        (GreaterThan(("partition",), 1), [2, 3]),
+        (LessThanOrEqual(("partition",), 1), [0, 1]),
+    ],
+)
+def test_partitions(condition: Filter, partitions: list[int]) -> None:
+    assert narrowed(condition) == ([(number, 10, 100) for number in partitions], [])
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "until"),
+    [
+        (EqualTo(("offset",), 50), 50, 51),
+        (GreaterThan(("offset",), 50), 51, 100),
+        (GreaterThanOrEqual(("offset",), 50), 50, 100),
+        (GreaterThanOrEqual(("offset",), 5), 10, 100),
+        (LessThan(("offset",), 50), 10, 50),
+        (LessThanOrEqual(("offset",), 50), 10, 51),
+        (LessThanOrEqual(("offset",), 500), 10, 100),
+    ],
+)
+def test_offsets(condition: Filter, first: int, until: int) -> None:
+    assert narrowed(condition) == ([(number, first, until) for number in range(4)], [])
+
+
+def test_conditions_hold_together() -> None:
+    found, left = narrowed(
+        IsNotNull(("offset",)),
+        EqualTo(("partition",), 1),
+        GreaterThan(("offset",), 20),
+        GreaterThan(("offset",), 15),
+        LessThan(("offset",), 30),
+    )
+    assert (found, left) == ([(1, 21, 30)], [])
+    assert narrowed(LessThan(("offset",), 30), GreaterThan(("offset",), 40)) == ([], [])
+
+
+def test_a_time_is_a_lower_bound_and_spark_looks_at_the_rows() -> None:
+    at = datetime(1970, 1, 1, 0, 0, 30, tzinfo=UTC)
+    for condition in (GreaterThanOrEqual(("timestamp",), at), EqualTo(("timestamp",), at)):
+        assert narrowed(condition) == ([(number, 30, 100) for number in range(4)], [condition])
+
+
+def test_behind_a_record_that_is_too_late_there_may_be_one_that_is_not() -> None:
+    condition = LessThan(("timestamp",), datetime(1970, 1, 1, 0, 0, 30, tzinfo=UTC))
+    assert narrowed(condition) == ([(number, 10, 100) for number in range(4)], [condition])
+
+
+def test_other_columns_are_left_to_spark() -> None:
+    others = [EqualTo(("key",), b"a"), EqualTo(("value", "offset"), 5), In(("offset",), (1, 2))]
+    assert narrowed(*others) == ([(number, 10, 100) for number in range(4)], others)

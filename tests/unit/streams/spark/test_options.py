@@ -1,0 +1,165 @@
+"""Options become values, or one message that names the option, what was given and what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams.errors import ConfigError
+from streams.positions import Partition
+from streams.spark.cut import Cut
+from streams.spark.options import (
+    Content,
+    Isolation,
+    Mode,
+    Serde,
+    Windowed,
+    read_options,
+)
+
+TOPIC = {"bootstrap_servers": "127.0.0.1:9092", "topic": "words"}
+
+
+def refusal(**more: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        read_options({**TOPIC, **more})
+    return str(refused.value)
+
+
+def test_a_topic_is_read_whole_and_as_bytes_by_default() -> None:
+    options = read_options(TOPIC)
+    assert options.topic == "words"
+    assert options.access.bootstrap_servers == "127.0.0.1:9092"
+    assert options.isolation is Isolation.READ_COMMITTED
+    assert options.content is Content.RECORDS
+    assert (options.serdes.key, options.serdes.value) == (Serde.BYTES, Serde.BYTES)
+    limits = options.limits
+    assert (limits.partitions, limits.offsets_from, limits.offsets_to) == (
+        None,
+        "earliest",
+        "latest",
+    )
+    assert (limits.timestamps_from, limits.timestamps_to, limits.cut) == (None, None, None)
+
+
+def test_names_have_no_case_and_neither_have_choices() -> None:
+    options = read_options({"BOOTSTRAP_SERVERS": "b:1", "Topic": "Words", "MODE": "failfast"})
+    assert (options.topic, options.serdes.mode) == ("Words", Mode.FAILFAST)
+
+
+def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
+    said = refusal(offset_from="3")
+    assert "no option 'offset_from': did you mean 'offsets_from'?" in said
+    assert "records_per_split" in said
+
+
+def test_an_option_of_something_else_is_told_apart_from_one_that_is_not_there() -> None:
+    assert refusal(write_id="once") == "option write_id is not for a batch read"
+    assert "not for" in refusal(max_records_per_trigger="3")
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("3, 0-1,1", (0, 1, 3)), ("7", (7,))],
+)
+def test_partitions(given: str, numbers: tuple[int, ...]) -> None:
+    assert read_options({**TOPIC, "partitions": given}).limits.partitions == numbers
+
+
+@pytest.mark.parametrize("given", ["a", "0-", "-1", "0..3", "3-1", "1,,2"])
+def test_partitions_that_are_none(given: str) -> None:
+    assert f"option partitions can't be {given!r}" in refusal(partitions=given)
+
+
+def test_offsets() -> None:
+    def found(given: str) -> object:
+        return read_options({**TOPIC, "offsets_from": given}).limits.offsets_from
+
+    assert found("0") == 0  # which is no "nothing": offset 0 may be gone
+    assert found("12") == 12
+    assert found("Latest") == "latest"
+    assert found('{"0": 5, "3": "earliest"}') == {0: 5, 3: "earliest"}
+
+
+@pytest.mark.parametrize(
+    "given", ["-1", "1.5", "first", '{"0": -2}', '{"0": null}', '{"a": 1}', '{"0": 1']
+)
+def test_offsets_that_are_none(given: str) -> None:
+    assert "option offsets_to can't be" in refusal(offsets_to=given)
+
+
+def test_times_are_ms_or_iso_and_utc_unless_they_say_otherwise() -> None:
+    def found(given: str) -> object:
+        return read_options({**TOPIC, "timestamps_to": given}).limits.timestamps_to
+
+    assert found("1767225600000") == 1767225600000
+    assert found("2026-01-01") == 1767225600000
+    assert found("2026-01-01T00:00:00.250Z") == 1767225600250
+    assert found("2026-01-01T02:00:00+02:00") == 1767225600000
+    assert found('{"0": 5, "1": "1970-01-01T00:00:01"}') == {0: 5, 1: 1000}
+
+
+@pytest.mark.parametrize("given", ["yesterday", "2026-13-01", '{"0": "noon"}', "1969-12-31"])
+def test_times_that_are_none(given: str) -> None:
+    assert "option timestamps_from can't be" in refusal(timestamps_from=given)
+
+
+def test_a_cut_is_given_as_json_or_as_a_file(tmp_path: Path) -> None:
+    cut = Cut(application_id="app", taken_ms=5, offsets={Partition("words", 0): 7})
+    path = tmp_path / "cut.json"
+    cut.save(path)
+    for given in (cut.to_json(), str(path)):
+        assert read_options({**TOPIC, "cut": given}).limits.cut == cut
+    assert "can't be read" in refusal(cut=str(tmp_path / "none.json"))
+    assert "this is no cut" in refusal(cut="{}")
+
+
+@pytest.mark.parametrize("given", ["0", "-5", "many", "1e6"])
+def test_a_number_that_is_none(given: str) -> None:
+    said = refusal(records_per_split=given)
+    assert said == f"option records_per_split can't be {given!r}: it takes a whole number from 1 on"
+
+
+def test_choices_and_flags_say_what_they_take() -> None:
+    assert "takes read_committed, read_uncommitted" in refusal(isolation="commited")
+    assert "takes PERMISSIVE, FAILFAST, DROPMALFORMED" in refusal(mode="strict")
+    assert "takes bytes, string," in refusal(key="text")
+    assert refusal(headers="1") == "option headers can't be '1': it takes true or false"
+
+
+def test_a_read_is_of_a_topic_or_of_a_store() -> None:
+    servers = {"bootstrap_servers": "b:1"}
+    store = read_options({**servers, "application_id": "app", "store": "counts"})
+    assert (store.topic, store.application_id, store.store) == (None, "app", "counts")
+    for given in ({}, {"topic": "t", "store": "s"}, {"store": "s"}, {"application_id": "a"}):
+        with pytest.raises(ConfigError, match="application_id"):
+            read_options({**servers, **given})
+    assert "is of a store" in refusal(content="changelog")
+    assert "is of a store" in refusal(versioned="true")
+    assert "by offsets, not by times" in refusal(content="coverage", timestamps_to="5")
+
+
+def test_serdes_have_what_they_need_and_nothing_else() -> None:
+    assert "needs value_schema" in refusal(value="json")
+    assert "key_schema is of key=json" in refusal(key_schema="a INT")
+    assert "needs schema_registry" in refusal(value="avro")
+    assert "needs window_size_ms" in refusal(windowed="time")
+    assert "is of windowed=time" in refusal(windowed="session", window_size_ms="5")
+    windowed = read_options({**TOPIC, "windowed": "time", "window_size_ms": "60000"}).serdes
+    assert (windowed.windowed, windowed.window_size_ms) == (Windowed.TIME, 60_000)
+
+
+def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_needs() -> None:
+    given = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.password": "open sesame"}
+    access = read_options({**TOPIC, **given}).access
+    assert access.settings()["security.protocol"] == "SASL_SSL"
+    assert access.settings()["sasl.password"] == "open sesame"
+    assert "given as bootstrap_servers" in refusal(**{"kafka.bootstrap.servers": "b:1"})
+    assert "given as isolation" in refusal(**{"kafka.isolation.level": "read_committed"})
+    assert "can't be set" in refusal(**{"kafka.auto.offset.reset": "earliest"})
+
+
+def test_secrets_are_not_in_what_is_shown() -> None:
+    options = read_options({**TOPIC, "kafka.sasl.password": "open sesame"})
+    assert "sesame" not in repr(options)
