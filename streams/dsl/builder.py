@@ -18,6 +18,7 @@ from streams.topology.nodes import (
     StoreKind,
     StoreSpec,
 )
+from streams.topology.rules import Rule
 
 _MEANT: dict[type, str] = {
     bytes: "bytes",
@@ -51,6 +52,7 @@ class Builder:
         joins_without_key: bool = False,
         keeps_time: bool = False,
         grace_ms: int | None = None,
+        rule: Rule | None = None,
     ) -> ProcessorNode:
         """A step added behind `parents`; see ProcessorNode."""
         node = ProcessorNode(
@@ -65,6 +67,7 @@ class Builder:
             joins_without_key=joins_without_key,
             keeps_time=keeps_time,
             grace_ms=grace_ms,
+            rule=rule,
         )
         self.graph.add(node)
         return node

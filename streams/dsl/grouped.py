@@ -19,10 +19,13 @@ from streams.dsl.materialized import Store
 from streams.dsl.table import KINDS, Table
 from streams.dsl.windowed import WindowedGroup
 from streams.errors import TopologyError
+from streams.operators import folding
 from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
 from streams.operators.count import count
+from streams.operators.folding import Folding
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator
+from streams.topology.rules import Aggregated
 from streams.topology.views import StoredView, View
 from streams.windows import Windows
 
@@ -49,33 +52,35 @@ class Grouped(Instead, Generic[K, V]):
         `store` names the store and, through it, its changelog and the repartition topic: names
         that stay when the code changes keep the state.
         """
-        return self._table(
-            "KSTREAM-AGGREGATE",
-            count,
-            serdes.int64,
-            store,
-            name,
-        )
+        rule = Aggregated(folding=folding.counting(), commutative=True)
+        return self._table("KSTREAM-AGGREGATE", count, serdes.int64, store, name, rule)
 
     def reduce(
         self,
         reducer: Callable[[V, V], V],
         *,
+        commutative: bool = False,
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
         """The values of each key combined: `reducer(old, new)`. A key's first value is taken as it
-        is; None deletes the key."""
+        is; None deletes the key.
+
+        `commutative` says that the values of a key may be combined in any order, with the same
+        result and no None on the way: then Spark can check it (docs/spark.md).
+        """
         step = self._builder.graph.name("KSTREAM-REDUCE", name)
         callable_for(step, reducer, ("old", "new"))
         value = known(self._value, "value", step)
-        return self._folded("KSTREAM-REDUCE", reducing(reducer), value, store, name)
+        rule = Aggregated(folding=folding.reducing(reducer), commutative=commutative)
+        return self._folded("KSTREAM-REDUCE", reducing(reducer), value, store, name, rule)
 
     def aggregate(
         self,
         initializer: Callable[[], A],
         aggregator: Callable[[K, V, A], A],
         *,
+        commutative: bool = False,
         value: Serde[A] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
@@ -84,7 +89,8 @@ class Grouped(Instead, Generic[K, V]):
         aggregate, and may change the one it is handed; the first is `initializer()`.
 
         `value` is the serde of the aggregate, unless the store has one. None deletes the key: its
-        next record begins anew.
+        next record begins anew. `commutative` says that a key's values may be folded in any order,
+        with the same result and no None on the way: then Spark can check it (docs/spark.md).
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
         callable_for(step, initializer, ())
@@ -92,7 +98,8 @@ class Grouped(Instead, Generic[K, V]):
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         fold = aggregating(initializer, aggregator)
-        return self._folded("KSTREAM-AGGREGATE", fold, value, store, name)
+        rule = Aggregated(folding=Folding(initializer, aggregator), commutative=commutative)
+        return self._folded("KSTREAM-AGGREGATE", fold, value, store, name, rule)
 
     def windowed_by(self, windows: Windows) -> WindowedGroup[K, V]:
         """Cut each key's records into windows of time: one of `streams.windows`."""
@@ -124,8 +131,9 @@ class Grouped(Instead, Generic[K, V]):
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
+        rule: Aggregated,
     ) -> Table[Any, Any]:
-        return self._table(kind, lambda view: aggregate(view, fold), value, store, name)
+        return self._table(kind, lambda view: aggregate(view, fold), value, store, name, rule)
 
     def _table(
         self,
@@ -134,6 +142,7 @@ class Grouped(Instead, Generic[K, V]):
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
+        rule: Aggregated,
     ) -> Table[Any, Any]:
         builder = self._builder
         step = builder.graph.name(kind, name)
@@ -145,6 +154,6 @@ class Grouped(Instead, Generic[K, V]):
             parent = builder.repartitioned(parent, self._name or spec.name, step, key, self._value)
         view = StoredView(spec)
         node = builder.step(
-            kind, parent, operator(view), name=step, stores=[spec.name], updates=True
+            kind, parent, operator(view), name=step, stores=[spec.name], updates=True, rule=rule
         )
         return Table(builder, node, key, spec.value, view)

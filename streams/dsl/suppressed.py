@@ -13,6 +13,7 @@ from streams.errors import TopologyError
 from streams.operators.suppress import SuppressedView, Waiting, suppress
 from streams.topology.finish import on_changelog
 from streams.topology.nodes import Node, ProcessorNode, StoreKind
+from streams.topology.rules import HeldBack
 
 if TYPE_CHECKING:
     from streams.dsl.table import Table
@@ -159,6 +160,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
         stores=[spec.name],
         updates=True,
         keeps_time=True,
+        rule=HeldBack(final=how.wait_ms is None and how.idle_close_ms is None),
     )
     return replace(table, _node=node, _view=SuppressedView(parent, bound))
 

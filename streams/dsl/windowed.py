@@ -26,6 +26,7 @@ from streams.operators.sliding_aggregate import sliding_aggregate
 from streams.operators.window_aggregate import window_aggregate
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, StoreKind, StoreSpec
+from streams.topology.rules import Aggregated
 from streams.topology.views import StoredView, View
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
@@ -64,24 +65,29 @@ class WindowedGroup(Instead, Generic[K, V]):
         dropped because its window has closed.
         """
         return self._table(
-            "KSTREAM-AGGREGATE", counting(), serdes.int64, store, emit, on_late, name
+            "KSTREAM-AGGREGATE", counting(), True, serdes.int64, store, emit, on_late, name
         )
 
     def reduce(
         self,
         reducer: Callable[[V, V], V],
         *,
+        commutative: bool = False,
         store: str | Store | None = None,
         emit: EmitWhen = "on_update",
         on_late: Callable[[LateRecord[K, V]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], V]:
         """The values of each key and window combined: `reducer(old, new)`. The first is taken as it
-        is; None deletes the window. Sessions that join are combined by it too."""
+        is; None deletes the window. Sessions that join are combined by it too. `commutative` is as
+        in `Grouped.reduce`."""
         step = self._builder.graph.name("KSTREAM-REDUCE", name)
         callable_for(step, reducer, ("old", "new"))
         value = known(self._value, "value", step)
-        return self._table("KSTREAM-REDUCE", reducing(reducer), value, store, emit, on_late, name)
+        folding = reducing(reducer)
+        return self._table(
+            "KSTREAM-REDUCE", folding, commutative, value, store, emit, on_late, name
+        )
 
     def aggregate(
         self,
@@ -89,6 +95,7 @@ class WindowedGroup(Instead, Generic[K, V]):
         aggregator: Callable[[K, V, A], A],
         *,
         merger: Callable[[K, A, A], A] | None = None,
+        commutative: bool = False,
         value: Serde[A] | None = None,
         store: str | Store | None = None,
         emit: EmitWhen = "on_update",
@@ -100,7 +107,7 @@ class WindowedGroup(Instead, Generic[K, V]):
 
         Sessions need `merger(key, one, other)`, which makes one aggregate of two sessions that
         join; no other windows take one. `value` is the serde of the aggregate, unless the store has
-        one.
+        one. `commutative` is as in `Grouped.aggregate`.
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
         callable_for(step, initializer, ())
@@ -109,12 +116,15 @@ class WindowedGroup(Instead, Generic[K, V]):
         folding = Folding(initializer, aggregator, merger)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
-        return self._table("KSTREAM-AGGREGATE", folding, value, store, emit, on_late, name)
+        return self._table(
+            "KSTREAM-AGGREGATE", folding, commutative, value, store, emit, on_late, name
+        )
 
     def _table(
         self,
         kind: str,
         folding: Folding,
+        commutative: bool,
         value: Serde[Any] | None,
         store: str | Store | None,
         emit: str,
@@ -143,6 +153,9 @@ class WindowedGroup(Instead, Generic[K, V]):
             updates=True,
             keeps_time=True,
             grace_ms=windows.close_after_ms,
+            rule=Aggregated(
+                folding=folding, commutative=commutative, windows=windows, on_close=on_close
+            ),
         )
         return Table(builder, node, windowed_key(spec.key, windows), spec.value, view)
 

@@ -44,3 +44,6 @@ class Account:
     """Whether timestamps are expected as they are; otherwise they are not compared."""
     in_flight: DataFrame | None = None
     """Columns of ORIGIN: what was between sub-topologies at the cut, and is not in `expected`."""
+    expired: DataFrame | None = None
+    """Key, window_start and window_end of rows that a store may have let go: they need not be
+    there, and are compared where they are."""

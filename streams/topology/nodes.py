@@ -265,6 +265,8 @@ class ProcessorNode(Node):
     offsets."""
     grace_ms: int | None = None
     """Where it makes windows: how far stream time is past the end of one when it closes."""
+    rule: object | None = None
+    """What it computes, where that is said as data (`topology/rules`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

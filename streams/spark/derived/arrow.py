@@ -1,0 +1,27 @@
+"""Arrow: a function over the batches of each of a DataFrame's partitions, without pandas.
+
+`DataFrame.mapInArrow` wants pandas to be installed, which it makes no use of (PySpark 4.3): so this
+does what that does, but for asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.udf import _create_udf
+from pyspark.util import PythonEvalType
+
+Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_in_arrow(frame: DataFrame, mapped: Mapped, schema: str) -> DataFrame:
+    """What `mapped` yields; `schema` is its DDL."""
+    udf: Any = _create_udf(
+        mapped, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    column = udf(*(frame[name] for name in frame.columns))
+    mapped_frame: Any = frame
+    return DataFrame(mapped_frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

@@ -1,0 +1,199 @@
+"""Flows: what of a step's results the inputs alone determine.
+
+    EACH      every one: they are the same however often the application commits
+    LAST      the last of each key: with caching the others depend on when it commits
+    UNKNOWN   neither
+
+The order of records is determined within a partition of a topic, and between topics it isn't: a
+step that keeps something of the records of two topics is UNKNOWN, but for tables, where the last
+row of each key is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from streams.topology.build import Subtopology
+from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.rules import Aggregated, HeldBack
+
+_ONE_BY_ONE = {
+    f"KSTREAM-{kind}"
+    for kind in (
+        "BRANCH",
+        "BRANCHCHILD",
+        "FILTER",
+        "FLATMAP",
+        "FLATMAPVALUES",
+        "KEY-SELECT",
+        "MAP",
+        "MAPVALUES",
+        "MERGE",
+        "PEEK",
+    )
+}
+_BY_KEY = {"KSTREAM-MAPVALUES", "KSTREAM-PEEK", "KTABLE-TOSTREAM"}
+"""Each result has the key of its record, and there is one for every record."""
+_OF_ROWS = {"KTABLE-FILTER", "KTABLE-MAPVALUES", "KTABLE-JOINTHIS", "KTABLE-JOINOTHER"}
+_TABLE_LOOKUPS = {"KSTREAM-JOIN", "KSTREAM-LEFTJOIN"}
+_TABLES = {"KTABLE-SOURCE", "KSTREAM-TOTABLE"}
+_MERGED_TABLE_LOOKUPS = {"KSTREAM-JOIN", "KSTREAM-LEFTJOIN"}
+_TABLES = {"KTABLE-MERGE", ""}
+ASIDE = {"KSTREAM-FOREACH", "KSTREAM-PRINTER"}
+"""Ends of branches that are for what they do beside: they are not done again."""
+
+
+class Determined(IntEnum):
+    """See the module."""
+
+    UNKNOWN = 0
+    LAST = 1
+    EACH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What comes out of a step. `step` and `why`: of the first that isn't determined."""
+
+    determined: Determined
+    step: str = ""
+    why: str = ""
+
+
+_EACH = Flow(Determined.EACH)
+_LAST = Flow(Determined.LAST)
+
+
+def is_one_by_one(node: Node) -> bool:
+    """Whether the step, and all before it, look at one record at a time and keep nothing."""
+    if isinstance(node, SourceNode):
+        return True
+    if isinstance(node, ProcessorNode):
+        plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
+        if not plain or node.stores:
+            return False
+    elif not isinstance(node, SinkNode):
+        return False
+    return all(is_one_by_one(parent) for parent in node.parents)
+
+
+def above(node: Node, until: Collection[Node] = ()) -> set[Node]:
+    """The step and all before it; of those in `until` not what is before them."""
+    found = {node}
+    left = [node]
+    while left:
+        at = left.pop()
+        if at in until:
+            continue
+        fresh = [parent for parent in at.parents if parent not in found]
+        found.update(fresh)
+        left += fresh
+    return found
+
+
+def topics_above(nodes: Iterable[Node]) -> set[str]:
+    """The topics that these steps' records come from."""
+    every = (each for node in nodes for each in above(node))
+    return {each.topic for each in every if isinstance(each, SourceNode)}
+
+
+def _final(node: Node) -> Flow:
+    rule = node.rule if isinstance(node, ProcessorNode) else None
+    return _EACH if isinstance(rule, Aggregated) and rule.on_close else _LAST
+
+
+class Flows:
+    """What comes out of each step of a sub-topology. Of those in `final` only the last is known, or
+    each window once where they are passed on when they close. The order of the records of topics
+    in `shuffled` is not known."""
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        final: Collection[Node] = (),
+        shuffled: Collection[str] = (),
+    ) -> None:
+        self._shuffled = frozenset(shuffled)
+        self._specs = {spec.name: spec for spec in subtopology.stores}
+        self._nodes = subtopology.nodes
+        self._known: dict[Node, Flow] = {}
+        for node in subtopology.nodes:  # parents first
+            self._known[node] = _final(node) if node in final else self._of(node)
+
+    def of(self, node: Node) -> Flow:
+        return self._known[node]
+
+    def of_store(self, spec: StoreSpec) -> Flow:
+        """What is in a store at last: the least of what those know who write it."""
+        flows = [self._known[node] for node in self.writers(spec)]
+        return min(flows, key=lambda flow: flow.determined)
+
+    def writers(self, spec: StoreSpec) -> list[ProcessorNode]:
+        """Of a table the step that makes it, or the steps; of others all that name the store."""
+        users = [n for n in self._nodes if isinstance(n, ProcessorNode) and spec.name in n.stores]
+        first = users[0]
+        if not first.updates:
+            return users
+        return [n for n in users if n is first or (n.updates and n.kind == first.kind != "")]
+
+    def _of(self, node: Node) -> Flow:
+        if isinstance(node, SourceNode):
+            return _EACH
+        came = min((self._known[p] for p in node.parents), key=lambda flow: flow.determined)
+        if came.determined is Determined.UNKNOWN or not isinstance(node, ProcessorNode):
+            return came
+        plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
+        each = came.determined is Determined.EACH
+        if node.kind in ASIDE | _BY_KEY or (each and plain):
+            return came
+        if node.kind in _OF_ROWS or (node.kind in _MERGED_TABLES and node.updates):
+            return self._kept(node, came)
+        if isinstance(node.rule, HeldBack):
+            if node.rule.final:
+                return _EACH
+            return Flow(Determined.UNKNOWN, node.name, "what it holds back depends on commits")
+        if not each:
+            why = "how many updates of a table come to it depends on when the application commits"
+            return Flow(Determined.UNKNOWN, node.name, why)
+        if lost := self._loses_order(node):
+            return Flow(Determined.UNKNOWN, node.name, lost)
+        if node.kind in _TABLES or node.updates:
+            return self._kept(node, came)
+        return _EACH
+
+    def _loses_order(self, node: ProcessorNode) -> str | None:
+        """Why the order of the records that come to a step that keeps something is not known."""
+        if node.kind in _TABLE_LOOKUPS and not node.stores:
+            return "what it finds in a global table depends on when it looks there"
+        topics = self._topics(node)
+        if lost := topics & self._shuffled:
+            return (
+                f"it depends on the order of records in {sorted(lost)}, which were deleted when "
+                "they had been processed"
+            )
+        if len(topics) < 2:
+            return None
+        why = f"it keeps something of the records of {sorted(topics)}, in the order they came"
+        if isinstance(node.rule, Aggregated):
+            why += "; declare it commutative=True if their order doesn't matter"
+        return why
+
+    def _kept(self, node: ProcessorNode, came: Flow) -> Flow:
+        joins = node.kind.startswith("KTABLE-JOIN")
+        caches = any(self._specs[name].caching for name in node.stores)
+        if joins or (caches and not (isinstance(node.rule, Aggregated) and node.rule.on_close)):
+            return _LAST
+        return replace(came)
+
+    def _topics(self, node: ProcessorNode) -> set[str]:
+        """Also of those with whom it shares a store."""
+        sharing = [
+            other
+            for other in self._nodes
+            if isinstance(other, ProcessorNode) and set(other.stores) & set(node.stores)
+        ]
+        if node.kind in _TABLES:
+            sharing = []  # others read it
+        return topics_above([node, *sharing])

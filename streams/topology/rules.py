@@ -1,0 +1,35 @@
+"""Rules: what a step computes, said as data, for those who compute it another way.
+
+An operator is a closure: it can be run, and not read. Who recomputes an application from its inputs
+(`streams.spark`) reads these instead. A step without one can only be run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streams.operators.folding import Folding
+from streams.windows import Windows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregated:
+    """The records of each key, and of each of `windows` where there are any, folded into one value
+    of the step's store. `commutative`: their order doesn't matter, as the user says (of a count it
+    never does). `on_close`: each window is passed on once, when it has closed."""
+
+    folding: Folding
+    commutative: bool
+    windows: Windows | None = None
+    on_close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A table's updates held back. `final`: only the last of each window goes on, when it closes;
+    otherwise what goes on depends on when updates came."""
+
+    final: bool
+
+
+Rule = Aggregated | HeldBack
