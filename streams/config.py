@@ -65,6 +65,7 @@ _AT_LEAST = {
     "rocksdb_memory_max_bytes": 8 << 20,
     "state_cleanup_delay_ms": 0,
     "cache_max_bytes": 0,
+    "cut_retention_ms": 0,
     "max_task_idle_ms": -1,
     "statestore_uncommitted_max_bytes": -1,
 }
@@ -146,6 +147,9 @@ class StreamsConfig(BaseSettings):
     statestore_uncommitted_max_bytes: int = 64 * 1024 * 1024
     """How much memory uncommitted writes of a worker may take, about, before there is an early
     commit; -1: any (KIP-892)."""
+    cut_retention_ms: int = 0
+    """How long a cut's state can be read for certain: changelogs are made with a
+    `min.compaction.lag.ms` of so much. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
     """Whether each transaction says in `<application.id>-ledger` what it read and wrote."""
     consumer: dict[str, Any] = {}

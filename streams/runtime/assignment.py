@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
@@ -10,8 +11,10 @@ from streams.errors import ConfigError, StreamsError, TopologyError
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
-from streams.runtime.internal_topics import REPARTITION, changelog_settings
+from streams.runtime.internal_topics import COMPACTION_LAG, REPARTITION, changelog_settings
 from streams.topology.build import Subtopology, Topology
+
+log = logging.getLogger(__name__)
 
 
 def task_id(subtopology: Subtopology, partition: int) -> str:
@@ -114,7 +117,7 @@ class Planner:
             for store in (s for s in sub.stores if s.logged and s.source_topic is None):
                 changelog = topology.changelog(store.name)
                 wanted[changelog] = max(counts[topic] for topic in sub.sources)
-                settings[changelog] = changelog_settings(store)
+                settings[changelog] = changelog_settings(store, self._config.cut_retention_ms)
         for topic, partitions in wanted.items():
             if existing.get(topic, partitions) != partitions:
                 raise StreamsError(
@@ -126,4 +129,18 @@ class Planner:
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing}
         self._admin.create_topics(new, settings, self._config.replication_factor)
+        self._compare_lags({t: each for t, each in settings.items() if t in existing})
         return counts
+
+    def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        """Topics that were there are left as they are; say which are compacted earlier than
+        `cut_retention_ms` has it."""
+        lags = {t: int(each.get(COMPACTION_LAG, 0)) for t, each in wanted.items()}
+        asked = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
+        for topic, found in self._admin.topic_settings(asked).items() if asked else ():
+            if int(found.get(COMPACTION_LAG, 0)) < lags[topic]:
+                log.warning(
+                    "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or "
+                    "what a cut needs may be compacted away",
+                    *(topic, COMPACTION_LAG, found.get(COMPACTION_LAG, 0), lags[topic]),
+                )

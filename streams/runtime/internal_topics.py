@@ -11,6 +11,9 @@
     ledger                  delete            retention.ms -1: for as long as outputs may be asked
                                               about
 
+With `cut_retention_ms` changelogs keep for so long what a newer record of the same key would let be
+compacted away, so that cuts can be read: min.compaction.lag.ms is the larger of the two.
+
 All have CreateTime: a record's timestamp is the store's and must come back as it was. What a store
 is declared with (`topic_settings`) goes over it. Source: WindowedChangelogTopicConfig,
 VersionedChangelogTopicConfig, RepartitionTopicConfig.
@@ -33,7 +36,10 @@ REPARTITION = {
 LEDGER = {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATE_TIME}
 
 
-def changelog_settings(store: StoreSpec) -> dict[str, str]:
+COMPACTION_LAG = "min.compaction.lag.ms"
+
+
+def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str, str]:
     """What the changelog of a store is created with."""
     match store.kind:
         case StoreKind.WINDOW | StoreKind.SESSION:
@@ -44,11 +50,13 @@ def changelog_settings(store: StoreSpec) -> dict[str, str]:
         case StoreKind.VERSIONED:
             settings = {
                 "cleanup.policy": "compact",
-                "min.compaction.lag.ms": _a_day_more(store.history_ms),
+                COMPACTION_LAG: _a_day_more(store.history_ms),
             }
         case StoreKind.KEY_VALUE | StoreKind.BUFFER:
             settings = {"cleanup.policy": "compact"}
-    return {**settings, **_CREATE_TIME, **store.topic_settings}
+    lag_ms = max(int(settings.get(COMPACTION_LAG, 0)), cut_retention_ms)
+    lag = {COMPACTION_LAG: str(lag_ms)} if lag_ms else {}
+    return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
 
 
 def _a_day_more(duration_ms: int | None) -> str:

@@ -1,16 +1,19 @@
-"""What is in a cut, by the ledger: which transactions are, which records, and which are in flight.
+"""What is in a cut: which transactions are, by the ledger, which records, and which are in flight.
 
 A record is in a cut iff its transaction is; and a transaction is iff what it read is not beyond the
-cut's offsets, and what it changed not beyond the positions of the stores.
+cut's offsets, and what it changed not beyond the positions of the stores. For topics that are
+written the cut keeps what follows from it: `ends`, and `beyond`, the runs below them that are out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from streams.errors import ConfigError
 from streams.ledger import Entry, Run
 from streams.positions import Partition
 from streams.spark.cut import Cut
+from streams.spark.ranges import OffsetRange
 
 
 class Members:
@@ -79,3 +82,56 @@ def merged(runs: Iterable[Run]) -> list[Run]:
         else:
             found.append(run)
     return found
+
+
+def ranges_in_cut(
+    cut: Cut, topic: str, first: Mapping[Partition, int] | None = None
+) -> list[OffsetRange]:
+    """What the transactions of the cut had written of a topic: the committed records of these
+    ranges, from the offsets `first` on (where none is given: 0).
+
+    Raises ConfigError where the cut doesn't tell.
+    """
+    written = _ends(cut)
+    found = {p: at for p, at in written.items() if p.topic == topic}
+    if not found:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} tells of no topic {topic!r} that is written; it "
+            f"does of {', '.join(sorted({p.topic for p in written})) or 'none'}"
+        )
+    begin = first or {}
+    return [
+        each
+        for partition, end in sorted(found.items())
+        for each in _without(partition, begin.get(partition, 0), end, cut.beyond)
+    ]
+
+
+def in_flight(cut: Cut) -> list[OffsetRange]:
+    """What was between sub-topologies: written by transactions in the cut to topics that the
+    application reads, repartition topics above all, and not read yet. Raises ConfigError where the
+    cut doesn't tell."""
+    between = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
+    found = [each for topic in sorted(between) for each in ranges_in_cut(cut, topic, cut.offsets)]
+    return [each for each in found if each.first < each.until]
+
+
+def _ends(cut: Cut) -> Mapping[Partition, int]:
+    if cut.ends is None:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} doesn't tell what was written by then: the "
+            "application went on while it was taken, and keeps no ledger. Run it with ledger=True, "
+            "or let it come to the end of its inputs"
+        )
+    return cut.ends
+
+
+def _without(
+    partition: Partition, first: int, until: int, beyond: Mapping[Partition, tuple[Run, ...]]
+) -> Iterator[OffsetRange]:
+    """The range less the runs that are not in the cut; what is left of it may be empty."""
+    for run in beyond.get(partition, ()):
+        if first < run.first:
+            yield OffsetRange(*partition, first, min(run.first, until))
+        first = max(first, run.last + 1)
+    yield OffsetRange(*partition, first, max(first, until))

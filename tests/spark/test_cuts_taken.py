@@ -6,21 +6,30 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streams import App, serdes
-from streams.positions import Partition
+from streams.errors import ConfigError, UserError
+from streams.membership.connection import Connection, coordinator_of
+from streams.membership.offsets import commit_offsets
+from streams.positions import Committed, Partition
+from streams.runtime.offsets import encode_metadata
 from streams.spark import Cut, read_cut
+from streams.spark.access import Access
+from streams.spark.audit import entries_in_cut, runs_of
+from streams.spark.cut import StoreCut
+from streams.spark.members import in_flight
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import wait_until
 from tests.reading import records
+from tests.unit.streams.spark.test_shape import KAFKA_STREAMS
 
 PARTITIONS = 2
 WAIT_S = 30.0
@@ -77,12 +86,6 @@ class Words:
         finally:
             stop.set()
             feeding.join(WAIT_S)
-
-    def consumed(self) -> bool:
-        """Whether all lines are in the state."""
-        cut = read_cut(self.app)
-        books = Books(self)
-        return sum(books.state(cut).values()) == 3 * self.fed
 
 
 class Books:
@@ -165,3 +168,172 @@ def test_ten_cuts_of_a_running_application_with_a_ledger_are_all_exact(
     assert [c.offsets for c in cuts] != [cuts[0].offsets] * 10, "it stood still"
     print(f"in flight: {in_flight}, partitions with runs beyond the cut: {tails}")
     assert in_flight, "nothing was between the sub-topologies in any cut: this run shows little"
+
+
+def settled(made: Words) -> Cut:
+    """A cut once all that was fed is in the state, and nothing happens any more."""
+    found: list[Cut] = []
+
+    def all_read() -> bool:
+        cut = read_cut(made.app)
+        if cut.ends is None:
+            return False
+        found[:] = [cut]
+        return Books(made).state(cut).total() == 3 * made.fed
+
+    wait_until(all_read, timeout_s=WAIT_S, what="all words to be counted")
+    return found[0]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_the_ends_are_told_without_a_ledger_where_nothing_goes_on(
+    words: Callable[..., Words], guarantee: str
+) -> None:
+    made = words(processing_guarantee=guarantee, cut_retention_ms=60_000)
+    made.feed(60)
+    with made.app.start() as running:
+        running.wait_for("RUNNING", WAIT_S)
+        cut = settled(made)
+        books = Books(made)
+        assert books.fed(cut).total() == 3 * made.fed
+        assert books.repartitioned(cut) == books.fed(cut) == books.passed(cut)
+        assert books.state(cut) == books.out(cut) == books.passed(cut)
+        assert cut.exact
+        assert cut.ledger_end is None
+        assert not in_flight(cut)
+        by_id = read_cut(made.name, bootstrap_servers=made.servers)
+        assert (by_id.offsets, by_id.stores) == (cut.offsets, cut.stores)
+        assert by_id.ends is None
+    access = Access(made.servers)
+    (kept,) = access.admin().topic_settings([made.changelog]).values()
+    assert kept["min.compaction.lag.ms"] == "60000"
+
+
+def test_the_ends_are_not_told_where_it_goes_on_without_a_ledger(
+    words: Callable[..., Words],
+) -> None:
+    made = words()
+    made.feed(100)
+    with made.app.start() as running:
+        running.wait_for("RUNNING", WAIT_S)
+        wait_until(lambda: running.metrics()["records"] >= 400, timeout_s=WAIT_S, what="words")
+        with made.being_fed():
+            cuts = [read_cut(made.app) for _ in range(5)]
+        last = settled(made)
+    books = Books(made)
+    assert any(cut.ends is None for cut in cuts), "it stood still each time"
+    for cut in [*cuts, last]:
+        assert books.state(cut) == books.passed(cut)
+        if cut.ends is not None:
+            assert books.repartitioned(cut) == books.fed(cut)
+            assert books.out(cut) == books.state(cut)
+
+
+def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does_not(
+    words: Callable[..., Words],
+) -> None:
+    made = words(ledger=True)
+    made.feed(60)
+    with made.app.start() as running:
+        running.wait_for("RUNNING", WAIT_S)
+        settled(made)
+        cut = read_cut(made.name, bootstrap_servers=made.servers)
+    assert cut.ends is not None
+    assert {p.topic for p in cut.ends} == {made.repartition, made.out}
+    books = Books(made)
+    assert books.out(cut) == books.state(cut)
+    access = Access(made.servers)
+    named = list(runs_of(entries_in_cut(access, cut), {made.out}))
+    there = [
+        (Partition(made.out, m.partition()), m.offset())
+        for m in books.below(made.out, cut.ends.__getitem__)
+    ]
+    assert sorted((p, o) for p, run in named for o in range(run[0], run[1] + 1)) == sorted(there)
+
+
+def test_offsets_of_kafka_streams_name_no_positions_and_the_ends_of_changelogs_are_taken(
+    broker: Broker, unique: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    name = unique("java")
+    lines, changelog = f"{name}-lines", f"{name}-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
+    with Client(broker.bootstrap_servers) as client:
+        for topic in (lines, changelog):
+            create_topic(client, topic, partitions=1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for _ in range(5):
+        producer.produce(changelog, b"1", b"word", 0)
+    assert producer.flush(WAIT_S) == 0
+    commit(broker.bootstrap_servers, name, lines, 3, KAFKA_STREAMS)
+    cut = read_cut(name, bootstrap_servers=broker.bootstrap_servers)
+    assert not cut.exact
+    assert cut.offsets == {Partition(lines, 0): 3}
+    assert cut.stores == {"KSTREAM-AGGREGATE-STATE-STORE-0000000003": StoreCut(changelog, {0: 5})}
+    assert f"name no positions in {changelog}" in caplog.text
+
+
+def test_an_open_transaction_is_waited_for_and_named_where_it_hangs(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
+    name = unique("hanging")
+    lines, changelog = f"{name}-lines", f"{name}-s-changelog"
+    servers = broker.bootstrap_servers
+    with Client(servers) as client:
+        for topic in (lines, changelog):
+            create_topic(client, topic, partitions=1)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": name})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
+    producer.init_transactions(WAIT_S)
+
+    def begin(offset: int, position: int) -> None:
+        producer.begin_transaction()
+        producer.produce(changelog, b"1", b"word", 0)
+        assert producer.flush(WAIT_S) == 0
+        committed = TopicPartition(lines, 0, offset, encode_metadata({"s": position}))
+        producer.send_offsets_to_transaction(
+            [committed], consumer.consumer_group_metadata(), WAIT_S
+        )
+
+    begin(3, 1)
+    producer.commit_transaction(WAIT_S)
+    cut = read_cut(name, bootstrap_servers=servers)
+    assert cut.stores == {"s": StoreCut(changelog, {0: 1})}
+    begin(4, 3)  # after the marker
+    message = rf"within 0.3 s: transactions are about to change the offsets of {lines}\[0\]"
+    with pytest.raises(UserError, match=message):
+        read_cut(name, bootstrap_servers=servers, timeout_ms=300)
+    threading.Timer(0.3, producer.commit_transaction, [WAIT_S]).start()
+    assert read_cut(name, bootstrap_servers=servers).offsets == {Partition(lines, 0): 4}
+    commit(servers, name, lines, 5, encode_metadata({"s": 99}))
+    with pytest.raises(UserError, match=rf"{changelog}\[0\] ends at 4, and .* stood at 99"):
+        read_cut(name, bootstrap_servers=servers)
+    consumer.close()
+
+
+def test_what_there_is_no_cut_of_is_said(broker: Broker, unique: Callable[[str], str]) -> None:
+    name = unique("word-count")
+    servers = broker.bootstrap_servers
+    with Client(servers) as client:
+        create_topic(client, f"{name}-in", partitions=1)
+    commit(servers, name, f"{name}-in", 1, "")
+    with pytest.raises(ConfigError, match=rf"no offsets are committed.*similar: .*'{name}'"):
+        read_cut(name.replace("word", "wrod"), bootstrap_servers=servers)
+    with pytest.raises(ConfigError, match="needs bootstrap_servers='host:port'"):
+        read_cut(name)
+    with pytest.raises(ConfigError, match=r"no Kafka broker answers at .*127\.0\.0\.1:1'"):
+        read_cut(name, bootstrap_servers="127.0.0.1:1", timeout_ms=500)
+    with pytest.raises(ConfigError, match="speaks plaintext only"):
+        read_cut(name, bootstrap_servers=servers, kafka={"security.protocol": "SASL_SSL"})
+
+
+def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> None:
+    """An offset of partition 0, committed outside a transaction and outside a membership."""
+    host, _, port = servers.partition(",")[0].rpartition(":")
+    with closing(Connection((host, int(port)), "test", WAIT_S, threading.Lock())) as bootstrap:
+        address = coordinator_of(bootstrap, group)
+    with closing(Connection(address, "test", WAIT_S, threading.Lock())) as connection:
+        offsets = [(Partition(topic, 0), Committed(offset, metadata))]
+        wait_until(
+            lambda: commit_offsets(connection, group, -1, "", "", offsets),
+            timeout_s=WAIT_S,
+            what="an offset to be committed",
+        )

@@ -39,10 +39,14 @@ def words() -> Topology:
 class Planning:
     """A planner, and the topics that are there."""
 
-    def __init__(self, topics: dict[str, int], replication_factor: int = 1) -> None:
+    def __init__(
+        self, topics: dict[str, int], replication_factor: int = 1, cut_retention_ms: int = 0
+    ) -> None:
         self.kafka = Kafka(topics)
         self.admin = FakeAdmin(self.kafka, Script())
-        config = StreamsConfig(replication_factor=replication_factor)
+        config = StreamsConfig(
+            replication_factor=replication_factor, cut_retention_ms=cut_retention_ms
+        )
         self.planner = Planner(words(), config, self.admin)
 
 
@@ -96,6 +100,38 @@ def test_a_changelog_is_kept_as_its_kind_of_store_needs_it(
 ) -> None:
     spec = StoreSpec(name="s", key=serdes.string, value=serdes.string, **store)
     assert changelog_settings(spec) == {**settings, "message.timestamp.type": "CreateTime"}
+
+
+@pytest.mark.parametrize(
+    ("store", "lag_ms"),
+    [
+        ({}, 5_000),
+        ({"kind": StoreKind.WINDOW, "retention_ms": 1}, 5_000),
+        ({"kind": StoreKind.VERSIONED, "history_ms": 1_000}, 86_401_000),
+        ({"topic_settings": {"min.compaction.lag.ms": "7"}}, 7),
+    ],
+    ids=["key-value", "window", "a longer history", "the user's over ours"],
+)
+def test_a_changelog_keeps_what_a_cut_needs(store: dict[str, Any], lag_ms: int) -> None:
+    spec = StoreSpec(name="s", key=serdes.string, value=serdes.string, **store)
+    assert changelog_settings(spec, 5_000)["min.compaction.lag.ms"] == str(lag_ms)
+
+
+@pytest.mark.parametrize(("wanted_ms", "told"), [(0, False), (50, False), (100, True)])
+def test_a_changelog_that_was_made_with_a_shorter_lag_is_told(
+    caplog: pytest.LogCaptureFixture, wanted_ms: int, told: bool
+) -> None:
+    topics = {"lines": 1, "out": 1}
+    world = Planning(topics | {"a-c-changelog": 1}, cut_retention_ms=wanted_ms)
+    world.kafka.settings["a-c-changelog"] = {"min.compaction.lag.ms": "50"}
+    world.planner.plan({"m": NOBODY})
+    assert ("a-c-changelog has min.compaction.lag.ms=50" in caplog.text) is told
+    fresh = Planning(topics, cut_retention_ms=wanted_ms)
+    caplog.clear()
+    fresh.planner.plan({"m": NOBODY})
+    _, settings, _ = fresh.admin.created["a-c-changelog"]
+    assert int(settings.get("min.compaction.lag.ms", 0)) == wanted_ms
+    assert not caplog.text
 
 
 def test_a_store_that_is_not_logged_has_no_changelog() -> None:

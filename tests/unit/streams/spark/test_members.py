@@ -1,0 +1,157 @@
+"""What is in a cut against a model that looks at every transaction and every record one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.errors import ConfigError
+from streams.ledger import Entry, Run
+from streams.positions import Partition
+from streams.spark.cut import Cut, StoreCut
+from streams.spark.members import Members, beyond, in_flight, merged, ranges_in_cut, trimmed
+
+LINES, WORDS = Partition("lines", 0), Partition("words", 0)
+OUT, LOG = Partition("out", 0), Partition("app-s-changelog", 0)
+
+
+@dataclass
+class Model:
+    """Two upstream tasks write `words`, a downstream one reads it and writes `out` and the
+    changelog: every record with the number of its transaction, or None for a marker."""
+
+    entries: list[Entry] = field(default_factory=list)
+    written: dict[Partition, list[int | None]] = field(default_factory=dict)
+    offsets: list[dict[Partition, int]] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    """After so many transactions."""
+
+    def at(self, taken: int) -> Cut:
+        return Cut(
+            application_id="app",
+            taken_ms=0,
+            offsets=self.offsets[taken],
+            stores={"s": StoreCut(LOG.topic, {0: self.positions[taken]})},
+        )
+
+    def of(self, partition: Partition, taken: int) -> list[int]:
+        """The offsets of what the first `taken` transactions wrote."""
+        found = self.written.get(partition, [])
+        return [at for at, by in enumerate(found) if by is not None and by < taken]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Model:
+    """Transactions that overlap in what they write, and commit one after the other."""
+    model = Model()
+    lines = [Partition("lines", 0), Partition("lines", 1)]
+    read = dict.fromkeys([*lines, WORDS], 0)
+    model.offsets.append(dict(read))
+    model.positions.append(0)
+    steps = draw(st.lists(st.sampled_from(["up 0", "up 1", "down", "punctuate"]), max_size=14))
+    at = 0
+    while at < len(steps):  # one, or two at a time
+        together = steps[at : at + 2] if draw(st.booleans()) else steps[at : at + 1]
+        if len(set(together)) < len(together) or "punctuate" in together[1:]:
+            together = together[:1]
+        if {"down", "punctuate"} <= set(together):
+            together = together[:1]
+        at += len(together)
+        runs: list[dict[Partition, list[int]]] = [{} for _ in together]
+        first = len(model.entries)
+        for _ in range(draw(st.integers(1, 4))):  # in turns, so that runs alternate
+            for index, step in enumerate(together):
+                targets = [WORDS] if step.startswith("up") else [OUT, LOG]
+                for target in targets:
+                    log = model.written.setdefault(target, [])
+                    runs[index].setdefault(target, []).append(len(log))
+                    log.append(first + index)
+        committed = len([each for each in model.written.get(WORDS, []) if each is not None])
+        for index, step in enumerate(together):
+            inputs: dict[Partition, int]
+            match step:
+                case "up 0" | "up 1":
+                    partition = lines[int(step[-1])]
+                    read[partition] += draw(st.integers(1, 3))
+                    inputs = {partition: read[partition]}
+                case "down" if read[WORDS] < committed and len(together) == 1:
+                    read[WORDS] = draw(st.integers(read[WORDS] + 1, len(model.written[WORDS])))
+                    inputs = {WORDS: read[WORDS]}
+                case _:  # it has only punctuated, and changed its store
+                    inputs = {WORDS: read[WORDS]}
+            written = {p: tuple(merged(Run(o, o) for o in o_s)) for p, o_s in runs[index].items()}
+            model.entries.append(Entry(index, 0, {step: inputs}, written))
+            for target in runs[index]:
+                model.written[target].append(None)
+            if LOG in runs[index]:
+                model.positions.append(runs[index][LOG][-1] + 1)
+            else:
+                model.positions.append(model.positions[-1])
+            model.offsets.append(
+                dict(read) if len(together) == 1 else {**model.offsets[-1], **inputs}
+            )
+    return model
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories(), st.data())
+def test_a_cut_has_exactly_what_its_transactions_wrote(model: Model, data: Any) -> None:
+    taken = data.draw(st.integers(0, len(model.entries)))
+    cut = model.at(taken)
+    members = Members(cut)
+    assert [members.has(each) for each in model.entries] == [
+        number < taken for number in range(len(model.entries))
+    ]
+    highs = {  # as they were at some time after the cut
+        p: data.draw(st.integers(max(model.of(p, taken), default=-1) + 1, len(log)))
+        for p, log in model.written.items()
+        if p != LOG
+    }
+    ends, out = trimmed(highs, beyond(model.entries, cut, highs))
+    cut = replace(cut, ends=ends, beyond=out)
+    assert Cut.from_json(cut.to_json()) == cut
+    for partition in highs:
+        records = {o for o, by in enumerate(model.written[partition]) if by is not None}
+        found = {o for r in ranges_in_cut(cut, partition.topic) for o in range(r.first, r.until)}
+        assert sorted(found & records) == model.of(partition, taken)
+        assert all(run.first < ends[partition] for run in out.get(partition, ()))
+    between = {o for r in in_flight(cut) for o in range(r.first, r.until)}
+    unread = [o for o in model.of(WORDS, taken) if o >= cut.offsets[WORDS]]
+    records = {o for o, by in enumerate(model.written.get(WORDS, [])) if by is not None}
+    assert sorted(between & records) == unread
+
+
+def test_a_punctuation_that_changed_a_store_is_told_from_what_was_before_it() -> None:
+    offsets = {LINES: 5}
+    cut = Cut(
+        application_id="app", taken_ms=0, offsets=offsets, stores={"s": StoreCut(LOG.topic, {0: 3})}
+    )
+    before = Entry(1, 0, {"0_0": offsets}, {LOG: (Run(2, 2),)})
+    after = Entry(1, 0, {"0_0": offsets}, {LOG: (Run(4, 4),), OUT: (Run(9, 9),)})
+    silent = Entry(1, 0, {"0_0": offsets}, {OUT: (Run(11, 11),)})
+    members = Members(cut)
+    assert [members.has(each) for each in (before, after, silent)] == [True, False, True]
+
+
+def test_a_topic_in_place_of_a_changelog_is_no_measure_of_what_is_written_to_it() -> None:
+    """It may be written further than it was read."""
+    table = Partition("table", 0)
+    cut = Cut(
+        application_id="app",
+        taken_ms=0,
+        offsets={LINES: 5, table: 3},
+        stores={"t": StoreCut("table", {0: 3})},
+    )
+    assert Members(cut).has(Entry(1, 0, {"0_0": {LINES: 5}}, {table: (Run(7, 8),)}))
+
+
+def test_a_cut_that_does_not_tell_what_was_written_says_what_would() -> None:
+    cut = Cut(application_id="app", taken_ms=0, offsets={LINES: 5})
+    with pytest.raises(ConfigError, match="ledger=True"):
+        in_flight(cut)
+    with pytest.raises(ConfigError, match=r"no topic 'uot' that is written; it does of out"):
+        ranges_in_cut(replace(cut, ends={OUT: 3}), "uot")
