@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
 from streams.spark.batch_reader import reader_of, schema_of
 from streams.spark.options import STREAM_READ, read_options
 from streams.spark.stream_reader import StreamReader, stream_read_options
+from streams.spark.stream_writer import StreamWriter
+from streams.spark.writing import BatchWriter, check, write_options
 
 
 class MillraceDataSource(DataSource):
@@ -30,7 +38,20 @@ class MillraceDataSource(DataSource):
         return reader_of(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        _check(schema, self.schema())
         return StreamReader(stream_read_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        options = write_options(self.options, stream=False)
+        check(options, schema, overwrite=overwrite)
+        return BatchWriter(options)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        options = write_options(self.options, stream=True)
+        check(options, schema, overwrite=overwrite)
+        return StreamWriter(options)
 
 
 def _check(given: StructType, ours: StructType) -> None:

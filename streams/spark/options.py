@@ -40,7 +40,7 @@ BATCH_READ = _READ | {
     "cut",
 }
 STREAM_READ = _READ | {"offsets_from", "max_records_per_trigger"}
-WRITE = _ANY | {"write_id"}
+WRITE = _ANY | {"write_id", "on_changed_rows"}
 SPARKS = {"checkpointlocation", "queryname"}
 """Options of Spark's own that come along with those of a source."""
 

@@ -5,6 +5,7 @@ by `request_timeout_ms`.
 """
 
 from streams.runtime.clients.admin import Admin
+from streams.runtime.clients.committed import stable_offset
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import recovery_from
 from streams.runtime.clients.factory import Clients
@@ -26,4 +27,5 @@ __all__ = [
     "partition_of",
     "recovery_from",
     "recovery_from_produce",
+    "stable_offset",
 ]

@@ -1,0 +1,38 @@
+"""The offset of a group that only librdkafka commits to, over whatever security it is set up with.
+
+Asked as a consumer of the group: the admin client of librdkafka 2.16 ends the process where the
+coordinator has moved or is loading (librdkafka issue 5040; seen with a broker that is new). What
+other clients have written as metadata is not read back right: `streams.membership.offsets` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from streams.positions import Committed, Partition
+from streams.runtime.clients.errors import made, recovery_from
+
+
+def stable_offset(
+    settings: Mapping[str, Any], group: str, partition: Partition, timeout_s: float
+) -> Committed | None:
+    """What is committed, or None if nothing is; it waits for a transaction that is open.
+
+    Raises OutcomeUnknown when that, or an answer, takes longer than `timeout_s`; StreamsError for a
+    refusal. Source of the waiting: KIP-447 (require stable).
+    """
+    own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+    consumer = made("consumer", Consumer, {**settings, **own})
+    doing = f"offset of group {group}"
+    try:
+        (found,) = consumer.committed([TopicPartition(*partition)], timeout_s)
+        if found.error is not None:
+            raise recovery_from(KafkaException(found.error), doing)
+    except KafkaException as error:
+        raise recovery_from(error, doing) from error
+    finally:
+        consumer.close()
+    return None if found.offset < 0 else Committed(found.offset, found.metadata or "")

@@ -1,0 +1,190 @@
+"""What is written is there once: tasks that fail, are repeated, or come back from the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from streams.errors import StreamsError
+from streams.spark.epochs import Sink, attempt
+from streams.spark.writing import (
+    PartitionWritten,
+    WriteOptions,
+    check_partitions,
+    rows_of,
+    write_once,
+    write_options,
+)
+from tests.brokers import Broker
+from tests.spark.written import batch, batches_of, made, values_of
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+
+Unique = Callable[[str], str]
+
+
+class Target:
+    """A topic, and a sink that writes to it."""
+
+    def __init__(self, broker: Broker, unique: Unique, **more: str) -> None:
+        self.servers = broker.bootstrap_servers
+        self.topic = made(self.servers, unique("sink"), partitions=2)
+        self.sink = Sink(unique("millrace-sink"), self.topic)
+        self.options = self.with_options(**more)
+
+    def with_options(self, **more: str) -> WriteOptions:
+        given = {"bootstrap_servers": self.servers, "topic": self.topic, "value": "string"}
+        return write_options(given | more, stream=True)
+
+    def write(
+        self, epoch: int, *batches: RecordBatch, partition: int = 0, **more: str
+    ) -> PartitionWritten:
+        options = self.with_options(**more)
+        return write_once(options, self.sink, partition, epoch, iter(batches))
+
+    def values(self) -> list[str | None]:
+        return values_of(self.servers, self.topic)
+
+
+@pytest.fixture
+def target(broker: Broker, unique: Unique) -> Target:
+    return Target(broker, unique)
+
+
+class TaskFailed(Exception):
+    """What ends a task in the middle."""
+
+
+def then_fails(*batches: RecordBatch) -> Iterator[RecordBatch]:
+    yield from batches
+    raise TaskFailed
+
+
+def test_a_task_that_is_repeated_after_it_committed_writes_nothing(target: Target) -> None:
+    first = target.write(0, batch(["a", "b"]), batch(["c"]))
+    again = target.write(0, batch(["c"]), batch(["b", "a"]))  # Spark gives them in another order
+    assert (first.rows, first.before, again.rows, again.before) == (3, False, 3, True)
+    assert target.values() == ["a", "b", "c"]
+    target.write(1, batch(["d"]))
+    assert target.values() == ["a", "b", "c", "d"]
+
+
+def test_a_task_that_is_repeated_after_it_failed_writes_all(target: Target) -> None:
+    with pytest.raises(TaskFailed):
+        write_once(target.options, target.sink, 0, 0, then_fails(batch(["a", "b"])))
+    assert target.values() == []
+    target.write(0, batch(["a", "b"]), batch(["c"]))
+    assert target.values() == ["a", "b", "c"]
+
+
+def test_an_attempt_that_was_given_up_and_goes_on_writes_nothing(target: Target) -> None:
+    """Another one of the task is there meanwhile: it need not wait, and is not doubled."""
+    access = target.options.access
+
+    def comes_back() -> None:
+        with attempt(access, target.sink, 0, 0) as zombie:
+            zombie.produce(rows_of(target.options, batch(["a"])))
+            target.write(0, batch(["a"]), batch(["b"]))
+            zombie.produce(rows_of(target.options, batch(["b"])))
+            zombie.commit()
+
+    with pytest.raises(StreamsError, match="another one of the same task has taken its place"):
+        comes_back()
+    assert target.values() == ["a", "b"]
+
+
+def test_partitions_of_spark_are_written_each_for_itself(target: Target) -> None:
+    """More of them than the topic has."""
+    for partition in range(4):
+        target.write(0, batch([f"v{partition}"]), partition=partition)
+    for partition in (3, 1):
+        assert target.write(0, batch([f"v{partition}"]), partition=partition).before
+    assert target.values() == ["v0", "v1", "v2", "v3"]
+
+
+@pytest.mark.parametrize("rows", [["a"], ["a", "B"], ["a", "b", "c"], []])
+def test_an_epoch_that_comes_again_with_other_rows_is_an_error(
+    target: Target, rows: list[str]
+) -> None:
+    target.write(0, batch(["a", "b"]))
+    with pytest.raises(StreamsError, match="which of its rows are there can't be told"):
+        target.write(0, batch(rows))
+    target.write(0, batch(rows), on_changed_rows="skip")
+    assert target.values() == ["a", "b"]
+
+
+def test_an_epoch_that_comes_again_in_fewer_partitions_is_an_error(target: Target) -> None:
+    for partition in range(3):
+        target.write(0, batch([f"v{partition}"]), partition=partition)
+    check_partitions(target.options, target.sink, 3, 0)
+    check_partitions(target.options, target.sink, 2, 1)
+    with pytest.raises(StreamsError, match="what partitions 1, 2 wrote then may be there twice"):
+        check_partitions(target.options, target.sink, 1, 0)
+
+
+def test_a_checkpoint_that_is_older_than_the_topic_is_an_error(target: Target) -> None:
+    target.write(7, batch(["a"]))
+    with pytest.raises(StreamsError, match="epoch 7 was already: the checkpoint is an older one"):
+        target.write(5, batch(["b"]))
+    assert target.values() == ["a"]
+
+
+def test_a_topic_that_is_not_there_is_told(target: Target) -> None:
+    with pytest.raises(Exception, match="there is no topic 'nowhere' to write into"):
+        target.write(0, batch(["a"]), topic="nowhere")
+
+
+def save(spark: SparkSession, frame: Any, target: Target, **options: Any) -> None:
+    given = {"bootstrap_servers": target.servers, "topic": target.topic, "value": "string"}
+    frame.write.format("millrace").mode("append").options(**{**given, **options}).save()
+
+
+def test_a_frame_is_written_with_its_columns(
+    spark: SparkSession, broker: Broker, unique: Unique
+) -> None:
+    target = Target(broker, unique)
+    frame = spark.sql(
+        "SELECT id AS key, named_struct('n', id, 'word', 'w') AS value, "
+        "timestamp_millis(1700000000000 + id) AS timestamp, CAST(id % 2 AS INT) AS partition, "
+        "array(named_struct('key', 'h', 'value', CAST('x' AS BINARY))) AS headers "
+        "FROM range(0, 100, 1, 3)"
+    )
+    save(spark, frame, target, key="int64", value="json", value_schema="n BIGINT, word STRING")
+    found = {
+        (raw.partition, key, value, at, str(headers))
+        for raw in batches_of(target.servers, target.topic)
+        for key, value, at, headers in zip(
+            raw.keys, raw.values, raw.timestamps, raw.headers or [], strict=True
+        )
+    }
+    assert found == {
+        (
+            n % 2,
+            n.to_bytes(8, "big"),
+            b'{"n":%d,"word":"w"}' % n,
+            1_700_000_000_000 + n,
+            str([("h", b"x")]),
+        )
+        for n in range(100)
+    }
+
+
+def test_a_write_that_has_a_name_is_repeated_without_effect(
+    spark: SparkSession, broker: Broker, unique: Unique
+) -> None:
+    target, name = Target(broker, unique), unique("write")
+    frame = spark.range(0, 50, 1, 2).selectExpr("CAST(id AS STRING) AS value")
+    for _ in range(2):
+        save(spark, frame, target, write_id=name)
+    assert target.values() == sorted(str(n) for n in range(50))
+    with pytest.raises(Exception, match="which of its rows are there can't be told"):
+        save(spark, frame.filter("value <> '7'"), target, write_id=name)
+    admin = target.options.access.admin()
+    before = admin.groups()
+    save(spark, frame, target)
+    assert len(target.values()) == 100
+    assert sorted(admin.groups()) == sorted(before)  # of a write without a name none is left

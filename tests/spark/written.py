@@ -1,0 +1,41 @@
+"""What is in a topic now, as one who reads committed records sees it; and batches to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from streams.spark.access import Access
+from streams.spark.fetching import RawBatch, fetch
+from streams.spark.limits import ranges_of
+from streams.spark.options import Isolation, Limits
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
+
+
+def made(servers: str, topic: str, partitions: int = 1) -> str:
+    """A new topic."""
+    with Client(servers) as client:
+        create_topic(client, topic, partitions=partitions)
+    return topic
+
+
+def batches_of(servers: str, topic: str) -> list[RawBatch]:
+    access = Access(servers)
+    ranges = ranges_of(access.admin(), topic, Limits(), Isolation.READ_COMMITTED)
+    committed = Isolation.READ_COMMITTED
+    return [raw for each in ranges for raw in fetch(access, committed, each, headers=True)]
+
+
+def values_of(servers: str, topic: str) -> list[str | None]:
+    """Sorted; of null, None comes first."""
+    found = [value for raw in batches_of(servers, topic) for value in raw.values]
+    return sorted((None if v is None else v.decode() for v in found), key=lambda v: (v or "", v))
+
+
+def batch(values: Sequence[str], keys: Sequence[str] | None = None) -> pa.RecordBatch:
+    columns = {"value": pa.array(values, pa.string())}
+    if keys is not None:
+        columns["key"] = pa.array(keys, pa.string())
+    return pa.RecordBatch.from_pydict(columns)
