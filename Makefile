@@ -11,7 +11,7 @@ CASES ?= 1000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -99,6 +99,9 @@ bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, comm
 
 bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
+
+bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
+	$(BIN)/python -m benchmarks.spark_read $(OPTIONS)
 
 ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
 	$(BIN)/python -m tests.ci

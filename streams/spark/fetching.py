@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress
 
 from streams.positions import Partition
-from streams.runtime.clients import RangeReader
+from streams.runtime.clients import RangeReader, lists_of
 from streams.spark.access import Access
 from streams.spark.options import Isolation
 from streams.spark.ranges import OffsetRange
@@ -63,9 +63,6 @@ def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[Ra
         yield RawBatch(
             of.topic,
             of.partition,
-            [each.key() for each in messages],
-            [each.value() for each in messages],
-            [each.offset() for each in messages],
-            [each.timestamp()[1] for each in messages],
+            *lists_of(messages),
             [each.headers() or [] for each in messages] if headers else None,
         )

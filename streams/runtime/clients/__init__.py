@@ -15,7 +15,7 @@ from streams.runtime.clients.producer import (
     group_metadata,
     recovery_from_produce,
 )
-from streams.runtime.clients.reader import RangeReader
+from streams.runtime.clients.reader import RangeReader, lists_of
 
 __all__ = [
     "Admin",
@@ -24,6 +24,7 @@ __all__ = [
     "DataProducer",
     "RangeReader",
     "group_metadata",
+    "lists_of",
     "partition_of",
     "recovery_from",
     "recovery_from_produce",

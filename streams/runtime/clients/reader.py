@@ -7,9 +7,10 @@ by a count. What is gone is an error: nothing is skipped in silence.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -22,6 +23,7 @@ _BULK = {
     # At the end of a partition the broker is asked for more: it shall say soon that there is none.
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 5,
+    "topic.metadata.refresh.fast.interval.ms": 10,
     "max.partition.fetch.bytes": 4 << 20,
     "queued.max.messages.kbytes": 16 << 10,
 }
@@ -62,7 +64,7 @@ class RangeReader:
         self._consumer.assign([TopicPartition(*partition, first)])
         position, moved_s = first, time.monotonic()
         while position < until:
-            messages = self._consumer.consume(records_max, _WAIT_S)
+            messages = self._consume(records_max)
             records, end = self._records(messages, partition, position, until)
             before = position
             if records:
@@ -83,6 +85,18 @@ class RangeReader:
                 )
         self._consumer.unassign()
 
+    def _consume(self, records_max: int) -> list[Message]:
+        """With the collector of cycles off: thousands of messages at once look to it like a leak,
+        and that it looks is two fifths of what reading costs (measured with 100 bytes each)."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            messages: list[Message] = self._consumer.consume(records_max, _WAIT_S)
+        finally:
+            if collecting:
+                gc.enable()
+        return messages
+
     def close(self) -> None:
         self._consumer.close()
 
@@ -95,7 +109,7 @@ class RangeReader:
         self, messages: list[Message], partition: Partition, position: int, until: int
     ) -> tuple[list[Message], int]:
         """Those that are records, and the partition's end where it was met, or -1."""
-        if all(each.error() is None for each in messages):
+        if not any(map(Message.error, messages)):
             return messages, -1
         end = -1
         records = []
@@ -124,6 +138,25 @@ class RangeReader:
         except KafkaException as error:
             return str(error.args[0].str())
         return f"the log now has {low} to {high - 1}"
+
+
+class Lists(NamedTuple):
+    """What messages hold, a list for each column; timestamps in ms since 1970."""
+
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+    timestamps: list[int]
+
+
+def lists_of(messages: list[Message]) -> Lists:
+    """By `map` over the methods themselves: a third of what comprehensions cost."""
+    return Lists(
+        list(map(Message.key, messages)),
+        list(map(Message.value, messages)),
+        list(map(Message.offset, messages)),
+        [each for _, each in map(Message.timestamp, messages)],
+    )
 
 
 class _Said(Lines):

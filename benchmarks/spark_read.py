@@ -1,0 +1,131 @@
+"""A topic read into Spark: with this data source, and with Spark's own Kafka connector.
+
+    python -m benchmarks.spark_read [--quick] [--records N] [--broker embedded|HOST:PORT]
+
+Both have a Spark of two cores: ours the PySpark that is installed, the connector 4.0.0 (see
+`tests.spark.connector.sessions`). They take turns, each reading all columns of the
+committed records of the same topic, four partitions with an aborted transaction after each
+committed one, into nothing. Before that both write what they read: equal row by row, or
+RuntimeError.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.runs import broker_at
+from tests.spark.connector.sessions import CONNECTOR, MILLRACE, Session
+
+PARTITIONS = 4
+TRANSACTION = 50_000
+VALUE = b"v" * 100
+WAIT_S = 120.0
+
+
+def write(servers: str, records: int) -> str:
+    """A topic of so many committed records; returns its name."""
+    topic = f"spark-read-{uuid4().hex[:8]}"
+    new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([new])[topic].result(30)
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "transactional.id": topic,
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    producer.init_transactions(WAIT_S)
+    for first in range(0, records, TRANSACTION):
+        producer.begin_transaction()
+        for number in range(first, min(first + TRANSACTION, records)):
+            producer.produce(topic, VALUE, b"key-%d" % number, partition=number % PARTITIONS)
+            if number % 10_000 == 0:
+                producer.poll(0)
+        producer.commit_transaction(WAIT_S)
+        producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            producer.produce(topic, VALUE, b"aborted", partition=partition)
+        producer.flush(WAIT_S)
+        producer.abort_transaction(WAIT_S)
+    return topic
+
+
+def rows(directory: Path) -> pa.Table:
+    """What a source has read, in order."""
+    table = ds.dataset(directory, format="parquet").to_table()
+    return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+
+
+def compare(sessions: dict[str, Session], servers: str, topic: str, records: int) -> None:
+    """Raises RuntimeError unless both read the same rows, and all of them."""
+    with tempfile.TemporaryDirectory() as directory:
+        found = {}
+        for source, session in sessions.items():
+            into = Path(directory) / source
+            session.ask(source, servers, topic, into=str(into))
+            found[source] = rows(into)
+        columns = [found[CONNECTOR][name].to_pylist() for name in ("partition", "offset")]
+        if len(set(zip(*columns, strict=True))) != records:
+            raise RuntimeError(f"the connector read {len(found[CONNECTOR])} of {records} records")
+        for name in ("partition", "offset", "key", "value"):
+            ours, theirs = (found[source][name].to_pylist() for source in (MILLRACE, CONNECTOR))
+            if ours != theirs:
+                raise RuntimeError(f"column {name} differs: {len(ours)} rows and {len(theirs)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="100 000 records, two rounds")
+    parser.add_argument("--broker", default="embedded", help="embedded, or HOST:PORT")
+    given = parser.parse_args()
+    records, rounds = (100_000, 2) if given.quick else (given.records, given.rounds)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        broker_at(given.broker, Path(name)) as servers,
+        Session(Path(name), connector=False) as ours,
+        Session(Path(name), connector=True) as theirs,
+    ):
+        topic = write(servers, records)
+        sessions = {MILLRACE: ours, CONNECTOR: theirs}
+        compare(sessions, servers, topic, records)  # and both are warm
+        seconds: dict[str, list[float]] = {source: [] for source in sessions}
+        for _ in range(rounds):
+            for source, session in sessions.items():
+                seconds[source].append(session.ask(source, servers, topic)["seconds"])
+    show(seconds, records)
+
+
+def show(seconds: dict[str, list[float]], records: int) -> None:
+    """The medians as a table, and how busy the machine was."""
+    load = os.getloadavg()[0]
+    table = Table(title=f"{records} records of 100 bytes, local[2]; load of the machine {load:.1f}")
+    for heading in ("source", "s", "from", "to", "records/s"):
+        table.add_column(heading, justify="left" if heading == "source" else "right")
+    for source, found in seconds.items():
+        median = statistics.median(found)
+        figures = [f"{each:.2f}" for each in (median, min(found), max(found))]
+        table.add_row(source, *figures, f"{records / median:,.0f}")
+    console = Console()
+    console.print(table)
+    ratio = statistics.median(seconds[CONNECTOR]) / statistics.median(seconds[MILLRACE])
+    console.print(f"{MILLRACE} is {ratio:.2f} times as fast as the connector")
+
+
+if __name__ == "__main__":
+    main()
