@@ -56,6 +56,8 @@ _PRODUCER = {
 _FORCED = {"partitioner": "murmur2_random", "enable.idempotence": True}
 _METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
 _DIGEST_BITS = 64
+_MIX, _NULL = 0x9E3779B9, 0x5BD1E995
+"""Any numbers of 32 bits."""
 
 Header = tuple[str, bytes | None]
 
@@ -103,8 +105,8 @@ class Tally:
     digest: int = 0
 
     def add(self, rows: Rows) -> None:
-        # Where there are nulls, they count as what is no value's checksum.
-        keys = [crc32(key) if key is not None else 1 for key in rows.keys]
+        # Mixed: the checksum of a value that goes on from its key's is that of both in one.
+        keys = [_NULL if key is None else crc32(key) ^ _MIX for key in rows.keys]
         pairs = zip(rows.values, keys, strict=True)
         sums = (crc32(v, k) if v is not None else ~k for v, k in pairs)
         # Squares: sums alone are the same where bits moved from one checksum to another.

@@ -1,0 +1,85 @@
+"""What can't be written is told before anything is, in one message; and the digest of rows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from pyspark.sql.types import StructType
+
+from streams.errors import ConfigError
+from streams.spark.ddl import parse_type
+from streams.spark.epochs import Rows, Tally
+from streams.spark.writing import check, write_options
+
+GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}
+
+
+def columns(ddl: str) -> StructType:
+    found = parse_type(f"struct<{ddl}>")
+    assert isinstance(found, StructType)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ddl", "problem"),
+    [
+        ("key: string", "no column value"),
+        ("value: string, vlaue: string", "column 'vlaue' can't be written"),
+        ("value: int", "column value is int32, and option value=string writes none of that"),
+        ("value: string, partition: string", "column partition is string: it must be an integer"),
+        ("value: string, timestamp: bigint", "column timestamp is int64: it must be a timestamp"),
+        ("value: string, headers: array<string>", "it must be an array of struct<key: string"),
+    ],
+)
+def test_columns_that_are_no_record_are_told(ddl: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        check(write_options(GIVEN, stream=False), columns(ddl), overwrite=False)
+
+
+def test_what_a_read_gives_can_be_written() -> None:
+    ddl = "key: binary, value: string, topic: string, partition: int, offset: bigint"
+    check(
+        write_options(GIVEN, stream=True), columns(f"{ddl}, timestamp: timestamp"), overwrite=False
+    )
+
+
+def test_a_topic_is_not_overwritten() -> None:
+    with pytest.raises(ConfigError, match=r"use mode\('append'\)"):
+        check(write_options(GIVEN, stream=False), columns("value: string"), overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["transactional.id", "enable.idempotence", "acks", "partitioner"])
+def test_settings_that_the_guarantee_needs_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"option kafka.{name} can't be set"):
+        write_options(GIVEN | {f"kafka.{name}": "1"}, stream=True)
+
+
+def test_a_stream_has_no_write_id() -> None:
+    with pytest.raises(ConfigError, match="option write_id is not for a streaming write"):
+        write_options(GIVEN | {"write_id": "w"}, stream=True)
+
+
+def tally(rows: list[tuple[bytes | None, bytes | None]]) -> Tally:
+    found = Tally()
+    found.add(Rows([key for key, _ in rows], [value for _, value in rows]))
+    return found
+
+
+def test_the_order_of_rows_does_not_matter_and_all_else_does() -> None:
+    seed = random.randrange(1 << 32)
+    choose = random.Random(seed)
+    few = [None, b"", b"a", b"b", b"ab"]
+    rows = [(choose.choice(few), choose.choice(few)) for _ in range(50)]
+    again = choose.sample(rows, len(rows))
+    assert tally(again) == tally(rows), f"{seed=}"
+    for at, (key, value) in enumerate(rows):
+        for other in few:
+            changed = [*rows[:at], (other, value), *rows[at + 1 :]]
+            assert (tally(changed) == tally(rows)) == (other == key), f"{seed=} {at=} {other=}"
+            changed = [*rows[:at], (key, other), *rows[at + 1 :]]
+            assert (tally(changed) == tally(rows)) == (other == value), f"{seed=} {at=} {other=}"
+    assert tally([(b"ab", b"")]) != tally([(b"a", b"b")])
+    assert tally([(b"", None)]) != tally([(None, b"")])
+    assert Tally.from_metadata(tally(rows).to_metadata()) == tally(rows)
+    assert Tally.from_metadata("another's") is None
