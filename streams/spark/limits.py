@@ -22,12 +22,14 @@ from streams.runtime.clients import Admin
 from streams.spark.access import START_TIMEOUT_S
 from streams.spark.cut import Cut
 from streams.spark.fetching import RawBatch
+from streams.spark.members import less
 from streams.spark.options import At, Isolation, Limits
 from streams.spark.ranges import OffsetRange
 
 
 def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) -> list[OffsetRange]:
-    """The offsets to be read of each partition; a partition of which there are none is there too.
+    """The offsets to be read of each partition, with a cut less the runs below its ends that are
+    not in it; a partition of which there are none is there too.
 
     Raises ConfigError for a topic, a partition or offsets that aren't there, StreamsError while no
     broker answers.
@@ -70,26 +72,27 @@ def _ranges(
     committed = isolation is Isolation.READ_COMMITTED
     ends = admin.last_stable(partitions) if committed else admin.latest(partitions)
     not_before = since(admin, partitions, limits.timestamps_from)
-    found = []
+    beyond = {} if limits.cut is None else limits.cut.beyond
+    found: list[OffsetRange] = []
     for partition in partitions:
         start, end = starts[partition], ends[partition]
         first = _offset(limits.offsets_from, partition.number, start, end, start)
         until = _offset(limits.offsets_to, partition.number, start, end, end)
         if limits.cut is not None:
             cut_at = offset_at(limits.cut, partition)
-            if not start <= cut_at <= end:
+            if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
                 raise ConfigError(
                     f"the cut names {partition} up to offset {cut_at}, and there are "
                     f"{_span(start, end)}: it is of another topic of this name, or too old"
                 )
-            until = min(until, cut_at)
+            until = min(until, cut_at or start)
         if first < start or until > end or first > end or until < start:
             raise ConfigError(
                 f"{partition}: offsets {_span(first, until)} are asked for, and there are "
                 f"{_span(start, end)}"
             )
         first = max(first, not_before.get(partition, first))
-        found.append(OffsetRange(*partition, first, max(until, first)))
+        found += less(OffsetRange(*partition, first, max(until, first)), beyond.get(partition, ()))
     return found
 
 

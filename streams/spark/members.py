@@ -8,6 +8,7 @@ written the cut keeps what follows from it: `ends`, and `beyond`, the runs below
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from streams.errors import ConfigError
 from streams.ledger import Entry, Run
@@ -103,7 +104,10 @@ def ranges_in_cut(
     return [
         each
         for partition, end in sorted(found.items())
-        for each in _without(partition, begin.get(partition, 0), end, cut.beyond)
+        for each in less(
+            OffsetRange(*partition, min(begin.get(partition, 0), end), end),
+            cut.beyond.get(partition, ()),
+        )
     ]
 
 
@@ -126,12 +130,13 @@ def _ends(cut: Cut) -> Mapping[Partition, int]:
     return cut.ends
 
 
-def _without(
-    partition: Partition, first: int, until: int, beyond: Mapping[Partition, tuple[Run, ...]]
-) -> Iterator[OffsetRange]:
-    """The range less the runs that are not in the cut; what is left of it may be empty."""
-    for run in beyond.get(partition, ()):
+def less(of: OffsetRange, runs: Iterable[Run]) -> Iterator[OffsetRange]:
+    """A range less runs in order; the last part of it is there also if it is empty."""
+    first = of.first
+    for run in runs:
+        if run.first >= of.until:
+            break
         if first < run.first:
-            yield OffsetRange(*partition, first, min(run.first, until))
+            yield replace(of, first=first, until=run.first)
         first = max(first, run.last + 1)
-    yield OffsetRange(*partition, first, max(first, until))
+    yield replace(of, first=min(first, of.until))

@@ -1,0 +1,69 @@
+"""The offsets that a read with a cut takes: up to its ends, and not the runs that are beyond it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from streams.errors import ConfigError
+from streams.ledger import Run
+from streams.positions import Partition
+from streams.runtime.clients import Admin
+from streams.spark.cut import Cut
+from streams.spark.limits import ranges_of
+from streams.spark.options import Isolation, Limits
+
+FIRST, SECOND = Partition("out", 0), Partition("out", 1)
+
+
+class Topics:
+    """A topic of two partitions, with offsets 10 to 99 each."""
+
+    def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
+        return {"out": 2}
+
+    def earliest(self, partitions: list[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 10)
+
+    def last_stable(self, partitions: list[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 100)
+
+
+def read(cut: Cut, **limits: Any) -> list[str]:
+    admin = cast(Admin, Topics())
+    found = ranges_of(admin, "out", Limits(cut=cut, **limits), Isolation.READ_COMMITTED)
+    return [str(each) for each in found]
+
+
+def cut_of(first: int, second: int, **more: Any) -> Cut:
+    return Cut(
+        application_id="a",
+        taken_ms=0,
+        offsets={},
+        ends={FIRST: first, SECOND: second},
+        **more,
+    )
+
+
+def test_runs_that_are_beyond_the_cut_are_left_out() -> None:
+    beyond = {FIRST: (Run(3, 12), Run(20, 20), Run(40, 45)), SECOND: (Run(69, 69),)}
+    cut = cut_of(50, 70, beyond=beyond)
+    assert read(cut) == [
+        "out[0] 13..20",
+        "out[0] 21..40",
+        "out[0] 46..50",
+        "out[1] 10..69",
+        "out[1] 70..70",
+    ]
+    assert read(cut, offsets_to={0: 30, 1: 11}) == [
+        "out[0] 13..20",
+        "out[0] 21..30",
+        "out[1] 10..11",
+    ]
+
+
+def test_a_partition_of_which_nothing_is_in_the_cut_is_empty_wherever_it_begins() -> None:
+    assert read(cut_of(0, 20)) == ["out[0] 10..10", "out[1] 10..20"]
+    with pytest.raises(ConfigError, match=r"the cut names out\[0\] up to offset 5, and there are"):
+        read(cut_of(5, 20))
