@@ -9,9 +9,10 @@ SECONDS ?= 60
 MINUTES ?= 10
 CASES ?= 1000
 SEED ?= 0
+RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -102,6 +103,9 @@ bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS=
 
 bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.spark_read $(OPTIONS)
+
+bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
+	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
 
 ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
 	$(BIN)/python -m tests.ci

@@ -195,6 +195,7 @@ def bench(
     title = f"{size.records:,} records of {len(VALUE)} bytes, median of {size.rounds} rounds"
     console.print(table(figures, title))
     console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
+    figures.record("broker")
     if output is not None:
         figures.write(output)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from benchmarks.recorded import record
 from coordinator.log.replacing import JOURNAL
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance import batches
@@ -66,6 +67,9 @@ def probe(client: Client, goes_on: Callable[[], bool]) -> list[float]:
 def line(name: str, found: Sequence[float], seconds: float) -> str:
     ordered = sorted(found)
     p50, p99, p999 = (ordered[int(len(ordered) * each)] for each in (0.5, 0.99, 0.999))
+    for share, value in (("p50", p50), ("p99", p99)):
+        case = f"produce and fetch, {share}"
+        record("cleaning", case, name, "ms", [value], baseline=name == "at rest")
     return (
         f"{name:10} {len(found) / seconds:8.0f} pairs/s   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms   "
         f"p99.9 {p999:6.2f} ms   max {ordered[-1]:6.2f} ms"

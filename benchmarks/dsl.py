@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.dsl_cases import CASES, TOPICS
+from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.store import Checkpoint
@@ -196,10 +197,13 @@ def main() -> None:
         def reading(app: App, topics: Sequence[str] = topics) -> None:
             nothing(app, topics)
 
-        took = min(seconds(case.describe, mine) for _ in range(options.rounds))
-        alone = min(seconds(reading, mine) for _ in range(options.rounds))
+        rounds = range(options.rounds)
+        took = [seconds(case.describe, mine) for _ in rounds]
+        alone = min(seconds(reading, mine) for _ in rounds)
+        each_us = 1e6 / (options.records * len(topics))
+        record("dsl", case.name, "ours", "us", [(each - alone) * each_us for each in took])
         cost = Cost(
-            1e6 * (took - alone) / (options.records * len(topics)),
+            (min(took) - alone) * each_us,
             calls(case.describe, topics) - calls(reading, topics),
         )
         print(f"{case.name:44} {cost.us:12.2f} {cost.calls:7.1f}", flush=True)

@@ -13,8 +13,11 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks import recorded
+
 KINDS = ("embedded", "kafka")
-RATE, LATENCY, SECONDS, MEMORY = "/s", "ms", "s", "MB"
+RATE = recorded.RATE
+LATENCY, SECONDS, MEMORY = "ms", "s", "MB"
 CPU, CPU_EACH = "s a million", "us"
 LOAD_TIMEOUT_S = 600.0
 
@@ -33,6 +36,12 @@ class Figures:
     def medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
         for (line, unit), found in self.values.items():
             yield line, unit, {kind: statistics.median(each) for kind, each in found.items()}
+
+    def record(self, bench: str) -> None:
+        """Each value, for `benchmarks.report`: Kafka is what we are measured against."""
+        for (line, unit), found in self.values.items():
+            for kind, values in found.items():
+                recorded.record(bench, line, kind, unit, values, baseline=kind == "kafka")
 
     def write(self, path: Path) -> None:
         """The medians as JSON."""

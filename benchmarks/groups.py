@@ -293,6 +293,7 @@ def bench(
     finally:
         console.print(table(figures, f"groups, median of {size.rounds} rounds"))
         console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")
+        figures.record("groups")
         if output is not None:
             figures.write(output)
 

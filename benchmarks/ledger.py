@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.recorded import record
 from benchmarks.runs import WORK, Input, Runs, Way, broker_at
 
 _KEYS = 10_000
@@ -36,6 +37,9 @@ def main() -> None:
                     began = time.process_time()
                     runs.ours(way, ledger=ledger)
                     taken[ledger].append(time.process_time() - began)
+            for ledger, seconds in taken.items():
+                kept = "with a ledger" if ledger else "without"
+                record("ledger", operator, kept, "s of cpu", seconds, baseline=not ledger)
             without, with_it = (statistics.median(taken[ledger]) for ledger in taken)
             print(f"{operator}: {without:.2f} s without, {with_it:.2f} s with, of the processor")
 

@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from rocksdict import Options, Rdict, WriteBatch
 
+from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
 from state.rocksdb import RocksDisk
 from streams import App, Processor, Record, Store, serdes
@@ -260,6 +261,9 @@ def rates(bench: Bench, records: int, rounds: int) -> Iterator[tuple[str, float]
     for _ in range(rounds):
         by_hand.append(records / bench.by_hand(application, records))
         ours.append(records / bench.ours(application, records))
+    case = f"{records:,} records of {VALUE_BYTES} bytes"
+    record("restore", case, "ours", RATE, ours)
+    record("restore", case, "by hand", RATE, by_hand, baseline=True)
     yield "ours", statistics.median(ours)
     yield "by hand", statistics.median(by_hand)
 
@@ -295,6 +299,7 @@ def main(
         table.add_column("s, longest", justify="right")
         for megabytes in [int(size) for size in sizes.split(",") if size]:
             seconds = bench.recovery(megabytes, kills)
+            record("restore", f"a killed worker, {megabytes} MB", "ours", "s", seconds)
             table.add_row(
                 str(megabytes), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}"
             )

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.rocksdb import RocksDisk
 from state.store import Checkpoint
@@ -43,6 +44,7 @@ class Measured:
     def report(self, title: str) -> None:
         print(title)
         for what, seconds in self._seconds.items():
+            record("stores", f"{title}: {what}", "ours", "us", [1e6 * seconds / self._times[what]])
             print(f"  {what:40} {1e6 * seconds / self._times[what]:6.2f} us")
 
 

@@ -22,6 +22,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.recorded import RATE, record
 from benchmarks.runs import Input, Runs, Way, broker_at
 
 GUARANTEES = ("exactly_once_v2", "at_least_once")
@@ -86,6 +87,14 @@ def measure(runs: Runs, part: Part, rounds: int) -> list[Figure]:
             by_hand[way].append(runs.by_hand(way))
             ours[way].append(runs.ours(way))
     given = part.given
+    for way in ways:
+        case = (
+            f"{way.operator}, {given.keys:,} keys, {given.value_bytes} bytes, "
+            f"{way.commit_interval_ms:,} ms, {way.guarantee}"
+        )
+        record("throughput", case, "ours", RATE, [given.records / s for s in ours[way]])
+        rates = [given.records / s for s in by_hand[way]]
+        record("throughput", case, "by hand", RATE, rates, baseline=True)
     return [
         Figure(
             way.operator,

@@ -18,6 +18,7 @@ from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.named import find_app, parse_settings
 from streams.runtime.clients import Clients
 from streams.runtime.clients.errors import librdkafka
+from streams.spark.export_command import export
 from streams.topology.description import described
 from streams.topology.plan import compare
 
@@ -183,6 +184,9 @@ def plan(
         raise typer.Exit(report(error)) from None
     if result is not None and result.loses_state:
         raise typer.Exit(1)
+
+
+cli.command()(export)
 
 
 def _log(*, verbose: bool) -> None:

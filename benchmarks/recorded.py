@@ -1,0 +1,95 @@
+"""Measurements kept as rows: `BENCH_RECORD=DIR` lets every benchmark add what it measures to DIR.
+
+One file of JSON lines for each run of a program, one line for each measurement, with what is needed
+to set it beside those of other machines and other days (`benchmarks.report`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+DIRECTORY = "BENCH_RECORD"
+RATE = "/s"
+"""Of a rate: more is better. Less is of all other units."""
+_PACKAGES = ("confluent-kafka", "rocksdict", "kio")
+
+
+def record(
+    bench: str, case: str, way: str, unit: str, values: Iterable[float], *, baseline: bool = False
+) -> None:
+    """Keep what was measured, a value for each round; without BENCH_RECORD nothing is kept.
+
+    `way`: what was measured in this case, `ours` or `by hand`. `baseline`: the others of the case
+    are measured against it.
+    """
+    directory = os.environ.get(DIRECTORY)
+    if not directory:
+        return
+    facts = _facts(bench)
+    with _file(Path(directory), bench).open("a") as file:
+        for number, value in enumerate(values):
+            row = {
+                "case": case,
+                "way": way,
+                "unit": unit,
+                "round": number,
+                "value": float(value),
+                "baseline": baseline,
+                **facts,
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+@cache
+def _file(directory: Path, bench: str) -> Path:
+    """Of this run of this program."""
+    directory.mkdir(parents=True, exist_ok=True)
+    facts = _facts(bench)
+    return directory / f"{bench}-{facts['at'].replace(':', '')}-{facts['run'][:8]}.jsonl"
+
+
+@cache
+def _facts(bench: str) -> dict[str, Any]:
+    """What is the same of all measurements of a run."""
+    return {
+        "bench": bench,
+        "run": uuid.uuid4().hex,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": socket.gethostname(),
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {package: version(package) for package in _PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, text = line.partition(":")
+        if name.strip() == "model name":
+            return text.strip()
+    return platform.processor()
+
+
+def _commit() -> str:
+    """With `+` where the sources are not what was committed; nothing outside of a repository."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    here = Path(__file__).parent
+    try:
+        said = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return said.stdout.strip()

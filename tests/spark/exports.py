@@ -1,0 +1,58 @@
+"""Topics of an application that is only said to be there, cuts of them, and exports in a process
+that can be killed: `python -m tests.spark.exports SERVERS APPLICATION DIRECTORY`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from streams.positions import Partition
+from streams.spark import Cut
+from streams.spark.access import Access
+from streams.spark.cut import StoreCut
+
+PARTITIONS = 2
+STORE = "counts"
+
+
+def changelog(application: str) -> str:
+    return f"{application}-{STORE}-changelog"
+
+
+def output(application: str) -> str:
+    return f"{application}-out"
+
+
+def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
+    """A cut at what is stable now. `told`: whether it knows the ends of the output."""
+    admin = Access(servers).admin()
+    stands = [Partition(changelog(application), n) for n in range(PARTITIONS)]
+    ends = [Partition(output(application), n) for n in range(PARTITIONS)]
+    return Cut(
+        application_id=application,
+        taken_ms=1,
+        offsets={Partition(f"{application}-in", 0): 1},
+        stores={
+            STORE: StoreCut(
+                changelog(application),
+                {p.number: at for p, at in admin.last_stable(stands).items()},
+            )
+        },
+        ends=admin.last_stable(ends) if told else None,
+    )
+
+
+def main(servers: str, application: str, directory: str) -> None:
+    """Export in files of one offset each: it takes long enough to be killed."""
+    from streams.spark.export import Wanted, export
+    from streams.spark.session import session
+
+    with session("local[1]") as spark:
+        print("exporting", flush=True)
+        wanted = Wanted(outputs=[output(application)])
+        cut = cut_now(servers, application)
+        export(spark, cut, Access(servers), Path(directory), wanted, records_per_file=1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
