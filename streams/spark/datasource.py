@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from streams.errors import ConfigError
 from streams.spark.batch_reader import reader_of, schema_of
 from streams.spark.options import STREAM_READ, read_options
+from streams.spark.store_reader import StoreReader, schema_of_store
 from streams.spark.stream_reader import StreamReader, stream_read_options
 from streams.spark.stream_writer import StreamWriter
 from streams.spark.writing import BatchWriter, check, write_options
@@ -30,10 +31,14 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        return schema_of(read_options(self.options, also=STREAM_READ))
+        options = read_options(self.options, also=STREAM_READ)
+        return schema_of(options) if options.store is None else schema_of_store(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options)
+        if options.store is not None:
+            _check(schema, schema_of_store(options))
+            return StoreReader(options)
         _check(schema, schema_of(options))
         return reader_of(options)
 

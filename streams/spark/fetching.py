@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
@@ -51,7 +51,7 @@ class RawBatch:
 
 def fetch(
     access: Access, isolation: Isolation, of: OffsetRange, *, headers: bool = False
-) -> Iterator[RawBatch]:
+) -> Generator[RawBatch, None, None]:
     """Each record of the range once. Raises StreamsError where they can't all be read."""
     with closing(access.reader(isolation)) as reader:
         yield from _batches(reader, of, headers)

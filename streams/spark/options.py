@@ -32,6 +32,7 @@ BATCH_READ = _READ | {
     "store",
     "content",
     "versioned",
+    "retention_ms",
     "partitions",
     "offsets_from",
     "offsets_to",
@@ -72,6 +73,14 @@ class Serde(StrEnum):
 class Windowed(StrEnum):
     TIME = "time"
     SESSION = "session"
+
+
+class Versioned(StrEnum):
+    """Whether a store is a versioned one, and what is read of it then."""
+
+    EVERY = "true"
+    LATEST = "latest"
+    NO = "false"
 
 
 class Mode(StrEnum):
@@ -126,7 +135,8 @@ class ReadOptions:
     application_id: str | None = None
     store: str | None = None
     content: Content = Content.RECORDS
-    versioned: bool = False
+    versioned: Versioned = Versioned.NO
+    retention_ms: int | None = None
     serdes: Serdes = Serdes()
     isolation: Isolation = Isolation.READ_COMMITTED
     limits: Limits = Limits()
@@ -163,7 +173,8 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
         application_id=application_id,
         store=store,
         content=content,
-        versioned=options.flag("versioned"),
+        versioned=options.choice("versioned", Versioned) or Versioned.NO,
+        retention_ms=options.number("retention_ms"),
         serdes=serdes(options),
         isolation=options.choice("isolation", Isolation) or Isolation.READ_COMMITTED,
         limits=_limits(options),

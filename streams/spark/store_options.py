@@ -1,0 +1,95 @@
+"""The options by which a store of an App is read: what the topology knows of it, so that nobody has
+to say it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams import serdes
+from streams.app import App
+from streams.embedded import bootstrap_address
+from streams.errors import ConfigError
+from streams.serdes import JsonSerde, Serde
+from streams.topology.nodes import StoreKind, StoreSpec
+
+_NAMES: Mapping[str, str] = {
+    each.name: each.name
+    for each in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
+} | {serdes.json.name: "string"}
+_RETENTION_MS = 86_400_000
+
+
+def options_for(app: App, store: str) -> dict[str, str]:
+    """Options of the data source for a store: where it is, its serdes, its windows, and for how
+    long it keeps what. To be added to, or to be changed.
+
+    JSON is read as `string`, since a serde doesn't say what fields there are: give `json` and a
+    schema in its place. What Spark has no serde for (pickle, a registry's, your own) is `bytes`.
+
+    Raises ConfigError for a store that isn't there, or is none to be read.
+    """
+    spec = _spec(app, store)
+    options = {
+        "bootstrap_servers": bootstrap_address(app.config),
+        "application_id": app.application_id,
+        "store": store,
+        "key": _serde(spec.key),
+        "value": _serde(spec.value),
+    }
+    match spec.kind:
+        case StoreKind.WINDOW:
+            options["windowed"] = "time"
+            options["window_size_ms"] = str(spec.window_size_ms or 1)
+        case StoreKind.SESSION:
+            options["windowed"] = "session"
+        case StoreKind.VERSIONED:
+            options["versioned"] = "latest"
+    kept_ms = _kept_ms(spec)
+    if kept_ms is not None:
+        options["retention_ms"] = str(kept_ms)
+    return options
+
+
+def _spec(app: App, store: str) -> StoreSpec:
+    topology = app.topology()
+    stores = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
+    for table in topology.global_tables:
+        if table.store.name == store:
+            raise ConfigError(
+                f"store {store!r} is a copy of the whole of topic {table.topic!r}, which each "
+                f"worker has as of another moment: read it with topic={table.topic!r}"
+            )
+    if store not in stores:
+        raise ConfigError(
+            f"application {app.application_id!r} has no store {store!r}: it has "
+            f"{', '.join(sorted(stores)) or 'none'}"
+        )
+    spec = stores[store]
+    if not spec.logged:
+        raise ConfigError(f"store {store!r} has no changelog (logged=False), so it can't be read")
+    if spec.kind is StoreKind.BUFFER:
+        raise ConfigError(
+            f"store {store!r} holds what waits for its time in a step, in a layout of its own: it "
+            "is no table"
+        )
+    return spec
+
+
+def _serde(serde: Serde[object]) -> str:
+    is_ours = serde.binder is None and serde.inner is None
+    if isinstance(serde, JsonSerde) or (is_ours and serde.name.startswith(f"{serdes.json.name}(")):
+        return "string"
+    return _NAMES.get(serde.name, "bytes") if is_ours else "bytes"
+
+
+def _kept_ms(spec: StoreSpec) -> int | None:
+    """As `streams.runtime.stores` opens it."""
+    match spec.kind:
+        case StoreKind.WINDOW:
+            kept_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+            return max(kept_ms, spec.window_size_ms or 0)
+        case StoreKind.SESSION:
+            return _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+        case StoreKind.VERSIONED:
+            return _RETENTION_MS if spec.history_ms is None else spec.history_ms
+    return spec.ttl_ms

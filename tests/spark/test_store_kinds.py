@@ -1,0 +1,158 @@
+"""Stores that are read in a way of their own: versions, times to live, topics that stand in for a
+changelog, joins; and those that are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streams import App, Store, serdes, until_time_limit
+from streams.errors import ConfigError
+from streams.positions import Partition
+from streams.spark import Cut, read_cut
+from streams.spark.access import Access
+from streams.spark.store_options import options_for
+from tests.brokers import Broker
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
+from tests.processes import wait_until
+from tests.spark.store_rows import START_MS, TEXT, WAIT_S, load_with, millis, table
+
+Fed = list[tuple[str, str | None, int]]
+
+
+class One:
+    """An application that reads one topic of one partition."""
+
+    def __init__(self, broker: Broker, name: str, state: Path, **settings: Any) -> None:
+        self.topic = f"{name}-in"
+        self.servers = broker.bootstrap_servers
+        with Client(self.servers) as client:
+            create_topic(client, self.topic, partitions=1)
+        self.app = App(
+            name,
+            bootstrap_servers=self.servers,
+            state_dir=state,
+            commit_interval_ms=20,
+            **settings,
+        )
+
+    def feed(self, records: Fed) -> Cut:
+        """Key, value and time of each; a cut when all are processed."""
+        producer = Producer({"bootstrap.servers": self.servers})
+        for key, value, at_ms in records:
+            producer.produce(self.topic, value, key, timestamp=START_MS + at_ms)
+        assert producer.flush(WAIT_S) == 0
+        where = Partition(self.topic, 0)
+        end = Access(self.servers).admin().latest([where])[where]
+        found: list[Cut] = []
+
+        def is_done() -> bool:
+            try:
+                found.append(read_cut(self.app))
+            except ConfigError:  # nothing was committed yet
+                return False
+            return found[-1].offsets[where] >= end
+
+        wait_until(is_done, timeout_s=WAIT_S, what="not all is processed")
+        return found[-1]
+
+    def load(self, store: str, cut: Cut, **more: str) -> list[dict[str, Any]]:
+        return load_with(options_for(self.app, store) | {"cut": cut.to_json()} | more)
+
+
+@pytest.fixture
+def made(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Callable[..., One]:
+    return lambda **settings: One(broker, unique("kind"), tmp_path / "state", **settings)
+
+
+def test_versions_hold_from_their_time_to_the_next_however_they_came(
+    made: Callable[..., One],
+) -> None:
+    one = made()
+    one.app.table(one.topic, **TEXT, store=Store.versioned("prices", history=60_000))
+    with one.app.start() as running:
+        late: Fed = [("a", "10", 0), ("b", "1", 5), ("a", "30", 2000), ("a", "20", 1000)]
+        cut = one.feed([*late, ("b", None, 3000), ("c", "x", 1), ("c", "y", 1)])
+        store: Any = running.store("prices")
+        assert table(one.load("prices", cut)) == {"a": "30", "c": "y"}
+        rows = one.load("prices", cut, versioned="true")
+        found = {
+            (row["key"], millis(row["valid_from"])): (row["value"], millis(row["valid_to"]))
+            for row in rows
+        }
+        assert found == {
+            ("a", START_MS): ("10", START_MS + 1000),
+            ("a", START_MS + 1000): ("20", START_MS + 2000),
+            ("a", START_MS + 2000): ("30", None),
+            ("b", START_MS + 5): ("1", START_MS + 3000),
+            ("c", START_MS + 1): ("y", None),
+        }
+        for (key, begin_ms), (value, end_ms) in found.items():
+            said = store.get(key, begin_ms)
+            assert (said.value, said.timestamp_ms, said.valid_to_ms) == (value, begin_ms, end_ms)
+        assert store.get("b") is None
+
+
+def test_a_table_that_is_restored_from_its_own_topic(made: Callable[..., One]) -> None:
+    one = made(topology_optimization="reuse.ktable.source.topics")
+    one.app.table(one.topic, **TEXT, store="rows")
+    with one.app.start() as running:
+        cut = one.feed([("a", "1", 0), ("b", "2", 1), ("a", None, 2), ("c", "3", 3)])
+        assert cut.stores["rows"].changelog == one.topic
+        one.feed([("b", "later", 4)])
+        assert table(one.load("rows", cut)) == {"b": "2", "c": "3"}
+        assert dict(running.store("rows").all()) == {"b": "later", "c": "3"}
+        without = options_for(one.app, "rows")
+        with pytest.raises(ConfigError, match=r"no store 'rows'.*read_cut\(app\)"):
+            load_with(without)
+
+
+def test_values_that_have_had_their_time_are_not_in_the_table(made: Callable[..., One]) -> None:
+    one = made()
+    one.app.table(one.topic, **TEXT, store=Store.persistent("recent", ttl=1000))
+    with one.app.start() as running:
+        cut = one.feed([("a", "1", 0), ("b", "2", 500), ("c", "3", 1200)])
+        wanted = dict(running.store("recent").all())
+        assert wanted.keys() == {"b", "c"}
+        assert table(one.load("recent", cut)) == wanted
+
+
+def test_the_two_sides_of_a_join_with_the_sequence_numbers_of_equal_keys(
+    made: Callable[..., One],
+) -> None:
+    one = made()
+    stream = one.app.stream(one.topic, **TEXT)
+    other = stream.map_values(str.upper)
+    joined = stream.join(
+        other, lambda left, right: left + right, within=1000, value=serdes.string, name="both"
+    )
+    joined.for_each(lambda key, value: None)
+    names = [spec.name for sub in one.app.topology().subtopologies for spec in sub.stores]
+    with one.app.start():
+        cut = one.feed([("a", "x", 0), ("a", "y", 0), ("b", "z", 10)])
+        found = sorted(
+            (row["key"], row["value"], millis(row["window_start"]))
+            for row in one.load(names[0], cut)
+        )
+    wanted = [("a", "x", START_MS), ("a", "y", START_MS), ("b", "z", START_MS + 10)]
+    assert found in (wanted, [(key, value.upper(), at) for key, value, at in wanted])
+
+
+def test_what_is_no_table_is_refused_by_name() -> None:
+    app = App("refused", bootstrap_servers="127.0.0.1:1")
+    rows = app.table("in", **TEXT, store=Store.persistent("rows", logged=False))
+    app.global_table("rates", **TEXT, store="rates")
+    rows.suppress(until_time_limit(1000), name="held").to_stream().to("out")
+    with pytest.raises(ConfigError, match=r"'rows' has no changelog \(logged=False\)"):
+        options_for(app, "rows")
+    with pytest.raises(ConfigError, match=r"'rates' is a copy of the whole of topic 'rates'"):
+        options_for(app, "rates")
+    with pytest.raises(ConfigError, match=r"'held-store' holds what waits for its time"):
+        options_for(app, "held-store")
+    with pytest.raises(ConfigError, match=r"no store 'nope': it has held-store, rows"):
+        options_for(app, "nope")

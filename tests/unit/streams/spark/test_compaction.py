@@ -1,0 +1,223 @@
+"""Whether compaction took something that a cut needs: against a cleaner by the rules of Kafka's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from streams.errors import UserError
+from streams.spark.compaction import Compaction, Reading, check
+from streams.spark.fetching import RawBatch
+from streams.spark.ranges import OffsetRange
+from streams.spark.tables import Table
+
+NOW_MS = 1_800_000_000_000
+LAG_MS = 1_000_000
+KEPT_MS = 500_000
+TOPIC = "app-counts-changelog"
+
+
+class Record(NamedTuple):
+    """A marker has no key."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None = b"v"
+    timestamp_ms: int = NOW_MS
+
+
+def batches(records: list[Record], size: int = 2) -> Iterator[RawBatch]:
+    for at in range(0, len(records), size):
+        some = records[at : at + size]
+        yield RawBatch(
+            TOPIC,
+            0,
+            [each.key for each in some],
+            [each.value for each in some],
+            [each.offset for each in some],
+            [each.timestamp_ms for each in some],
+            None,
+        )
+
+
+def read(
+    records: list[Record],
+    position: int,
+    *,
+    end: int | None = None,
+    compaction: Compaction = Compaction(LAG_MS, KEPT_MS),  # noqa: B008  frozen
+    age_ms: int = 0,
+) -> dict[bytes, bytes]:
+    """The table as of the position. UserError where it can't be told."""
+    there = [each for each in records if each.key is not None]
+    table = Table(TOPIC, 0, {})
+    for batch in batches([each for each in there if each.offset < position]):
+        table.add(batch)
+    below = OffsetRange(TOPIC, 0, 0, position)
+    end = max([position, *(each.offset + 1 for each in records)]) if end is None else end
+    reading = Reading("counts", below, end, table.records, table.last.keys(), NOW_MS - age_ms)
+    above = batches([each for each in there if each.offset >= position])
+    check(reading, compaction, above, NOW_MS)
+    return {key: last.value for key, last in table.last.items() if last.value is not None}
+
+
+OLD = NOW_MS - 10 * LAG_MS
+
+
+def test_a_key_that_is_there_only_above_the_cut_while_offsets_are_missing_fails() -> None:
+    with pytest.raises(UserError) as caught:
+        read([Record(0, b"a"), Record(5, b"k", timestamp_ms=OLD)], 3)
+    said = str(caught.value)
+    for part in (
+        "store 'counts'",
+        "app-counts-changelog[0]",
+        "compacted since",
+        "offsets 0 to 2 2 are no records",
+        "6b (hex)",
+        "offset 5",
+        "cut_retention_ms",
+    ):
+        assert part in said
+
+
+def test_where_no_offset_is_missing_a_new_key_is_new() -> None:
+    assert read([Record(0, b"a"), Record(1, b"k", timestamp_ms=OLD)], 1) == {b"a": b"v"}
+
+
+def test_a_key_of_which_a_record_is_left_below_has_its_row() -> None:
+    assert read([Record(2, b"a"), Record(5, b"a", timestamp_ms=OLD)], 3) == {b"a": b"v"}
+
+
+def test_what_is_fresh_has_not_been_cleaned() -> None:
+    assert read([Record(0, b"a"), Record(4, b"k")], 3) == {b"a": b"v"}  # a marker at 3
+    assert read([Record(0, b"a"), Record(3, b"k")], 3) == {b"a": b"v"}
+    # Not next to the cut: but each key that is new is fresh.
+    assert read([Record(0, b"a"), Record(9, b"a", timestamp_ms=OLD), Record(10, b"k")], 3)
+
+
+def test_behind_what_is_fresh_nothing_needs_to_be_looked_at() -> None:
+    records = [Record(0, b"a"), Record(4, b"a"), Record(5, b"k", timestamp_ms=OLD)]
+    assert read(records, 3) == {b"a": b"v"}
+
+
+def test_a_cut_that_is_older_than_deletions_are_kept_is_refused_if_anything_may_have_gone() -> None:
+    old_cut = {"age_ms": KEPT_MS, "compaction": Compaction(0, KEPT_MS)}
+    with pytest.raises(UserError, match=r"compacted since.*500 s old"):
+        read([Record(0, b"a"), Record(9, b"a")], 3, **old_cut)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="compacted since"):
+        read([Record(0, b"a")], 3, end=9, **old_cut)  # type: ignore[arg-type]
+    assert read([Record(0, b"a")], 3, end=4, **old_cut)  # type: ignore[arg-type]
+    assert read([Record(0, b"a"), Record(9, b"a")], 1, **old_cut)  # type: ignore[arg-type]
+
+
+def test_a_fresh_record_keeps_an_old_cut_readable() -> None:
+    assert read([Record(0, b"a"), Record(4, b"k")], 3, age_ms=KEPT_MS) == {b"a": b"v"}
+
+
+def test_a_topic_that_is_not_compacted_loses_nothing() -> None:
+    records = [Record(0, b"a"), Record(5, b"k", timestamp_ms=OLD)]
+    assert read(records, 3, compaction=Compaction(0, None)) == {b"a": b"v"}
+
+
+def test_settings_of_a_topic() -> None:
+    assert Compaction.by({"cleanup.policy": "delete"}).tombstones_ms is None
+    given = {
+        "cleanup.policy": "compact,delete",
+        "min.compaction.lag.ms": "7",
+        "delete.retention.ms": "9",
+    }
+    assert Compaction.by(given) == Compaction(7, 9)
+
+
+class Log:
+    """A partition in segments, with a cleaner by the rules of Kafka's."""
+
+    def __init__(self, of: random.Random) -> None:
+        self._of = of
+        self.records: list[Record] = []
+        self.written: list[Record] = []
+        self.base: list[int] = [0]
+        self.end = 0
+        self.now_ms = 0
+        self.horizons: dict[int, int] = {}
+
+    def transaction(self) -> None:
+        for _ in range(self._of.randrange(1, 4)):
+            value = None if self._of.random() < 0.3 else b"%d" % self.end
+            late_ms = self._of.choice([0, 0, 0, 50, 5 * LAG_MS])
+            self._append(
+                Record(self.end, self._of.choice([b"a", b"b", b"c"]), value, self.now_ms - late_ms)
+            )
+        if self._of.random() < 0.9:
+            self._append(Record(self.end, None, None, self.now_ms))
+        if self._of.random() < 0.6:
+            self.base.append(self.end)
+
+    def _append(self, record: Record) -> None:
+        self.records.append(record)
+        self.written.append(record)
+        self.end += 1
+
+    def clean(self, lag_ms: int) -> None:
+        """Some of the segments that may be, from the first on; the pass may be cut short."""
+        end = 0
+        for first, after in zip(self.base, self.base[1:], strict=False):
+            held = [each for each in self.records if first <= each.offset < after]
+            if any(self.now_ms - each.timestamp_ms < lag_ms for each in held):
+                break
+            end = after
+            if self._of.random() < 0.2:
+                break
+        last = {each.key: each.offset for each in self.records if each.offset < end}
+        upto = self._of.choice([end, end, *(each for each in self.base if each <= end)])
+        self.records = [
+            each for each in self.records if each.offset >= upto or self._stays(each, last)
+        ]
+
+    def _stays(self, record: Record, last: dict[bytes | None, int]) -> bool:
+        if record.key is not None and last[record.key] > record.offset:
+            return False
+        if record.value is not None:
+            return True
+        horizon_ms = self.horizons.setdefault(record.offset, self.now_ms + KEPT_MS)
+        return self.now_ms < horizon_ms
+
+
+@pytest.mark.parametrize("lag_ms", [0, LAG_MS])
+def test_a_table_is_what_it_was_at_the_cut_or_it_is_refused(lag_ms: int) -> None:
+    seed = random.randrange(2**32)
+    right = refused = 0
+    for number in range(800):
+        of = random.Random(f"{seed} {number}")
+        log = Log(of)
+        wanted: dict[bytes, bytes] | None = None
+        position = taken_ms = 0
+        cut_at = of.randrange(1, 8)
+        for step in range(of.randrange(cut_at, 16) + 1):
+            log.transaction()
+            if step == cut_at:
+                taken_ms = log.now_ms
+                position = log.end - (log.written[-1].key is None)
+                last = {r.key: r.value for r in log.written}
+                wanted = {k: v for k, v in last.items() if k is not None and v is not None}
+            log.now_ms += of.choice([1, 1000, KEPT_MS // 2, 2 * KEPT_MS])
+            if of.random() < 0.5:
+                log.clean(lag_ms)
+        if wanted is None:
+            continue
+        shift = NOW_MS - log.now_ms
+        records = [r._replace(timestamp_ms=r.timestamp_ms + shift) for r in log.records]
+        compaction = Compaction(lag_ms, KEPT_MS)
+        age_ms = log.now_ms - taken_ms
+        try:
+            found = read(records, position, end=log.end, compaction=compaction, age_ms=age_ms)
+        except UserError:
+            refused += 1
+            continue
+        right += 1
+        assert found == wanted, f"{seed=} {number=}"
+    assert right > 50, f"{seed=}"
+    assert refused > 20, f"{seed=}"
