@@ -19,6 +19,7 @@ from streams.named import find_app, parse_settings
 from streams.runtime.clients import Clients
 from streams.runtime.clients.errors import librdkafka
 from streams.spark.export_command import export
+from streams.spark.reconcile_command import reconcile
 from streams.topology.description import described
 from streams.topology.plan import compare
 
@@ -187,6 +188,7 @@ def plan(
 
 
 cli.command()(export)
+cli.command()(reconcile)
 
 
 def _log(*, verbose: bool) -> None:

@@ -17,11 +17,13 @@ from streams.spark.taking import read_cut
 
 if TYPE_CHECKING:
     from streams.spark.datasource import MillraceDataSource
+    from streams.spark.reconciling import reconcile
 
-__all__ = ["Cut", "MillraceDataSource", "read_cut"]
+__all__ = ["Cut", "MillraceDataSource", "read_cut", "reconcile"]
 
 _LAZY = {
     "MillraceDataSource": "streams.spark.datasource",
+    "reconcile": "streams.spark.reconciling",
 }
 """What needs pyspark, and the module it is in."""
 

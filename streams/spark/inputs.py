@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.ledger import ledger_topic
 from streams.positions import Partition
 from streams.spark.access import Access
 from streams.spark.cut import Cut
@@ -49,7 +51,7 @@ class Records:
         """The same with options of the data source: serdes, a mode."""
         begins = self.begins(topic, cut)
         until = {p: max(begins[p], at) for p, at in ends_of(topic, cut).items()}
-        return self._between(topic, begins, until, options)
+        return without(self._between(topic, begins, until, options), topic, cut)
 
     def written(self, topic: str, first: Mapping[Partition, int], cut: Cut) -> DataFrame:
         """The records of a topic that the application writes, from the offsets `first` on (from the
@@ -59,16 +61,31 @@ class Records:
         begins = self.begins(topic, cut)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first.get(p, 0)), until[p]) for p, at in begins.items()}
-        return self._between(topic, begins, until, {})
+        return without(self._between(topic, begins, until, {}), topic, cut)
 
     def begins(self, topic: str, cut: Cut) -> dict[Partition, int]:
         """The first offset of each partition of `topic` that can still be read."""
         if topic not in self._begins:
-            try:
-                self._begins[topic] = self._admin.earliest(list(ends_of(topic, cut)))
-            except OutcomeUnknown as unknown:
-                raise StreamsError(f"where {topic} begins can't be asked: {unknown}") from None
+            self._begins[topic] = self._first(list(ends_of(topic, cut)))
         return self._begins[topic]
+
+    def ledger_begins(self, cut: Cut) -> int:
+        """The first entry of the ledger that can still be read."""
+        ledger = Partition(ledger_topic(cut.application_id), 0)
+        return self._first([ledger])[ledger]
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether records of `topic` may go when later ones have their keys."""
+        try:
+            return "compact" in self._admin.topic_settings([topic])[topic]["cleanup.policy"]
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
+
+    def _first(self, partitions: list[Partition]) -> dict[Partition, int]:
+        try:
+            return self._admin.earliest(partitions)
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"where topics begin can't be asked: {unknown}") from None
 
     def _between(
         self,
@@ -209,6 +226,16 @@ def gone(topic: str, begins: Mapping[Partition, int]) -> str | None:
                 "answer can't be recomputed from its beginning"
             )
     return None
+
+
+def without(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
+    """Less the runs of offsets below the ends that are not in the cut."""
+    for partition, runs in cut.beyond.items():
+        if partition.topic == topic:
+            here = F.col("partition") == partition.number
+            for first, last in runs:
+                records = records.where(~(here & F.col("offset").between(first, last)))
+    return records
 
 
 def _by_number(offsets: Mapping[Partition, int]) -> str:

@@ -1,0 +1,92 @@
+"""Checking an account: its rows compared, what repeats itself, what the ledger doesn't know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError
+from streams.spark.accounts import Account, Kind
+from streams.spark.comparing import BY, Reading, Verdict, compare, doubled
+from streams.spark.encoded import text_of
+from streams.spark.found import Place
+from streams.spark.report import Checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_REPEATS = "repeats the record before it"
+
+
+def check(
+    place: Place,
+    account: Account,
+    found: DataFrame,
+    *,
+    tolerance: float = 0.0,
+    ledger: DataFrame | None = None,
+) -> Checked:
+    """Compare an account with what was found (ROW and FOUND). `ledger`: rows of `Written.against`.
+
+    Raises ConfigError where a row of a table was expected twice.
+    """
+    reading = Reading(place.value, tolerance)
+    compared = compare(account.expected, found, account.kind, reading, times=account.times)
+    if account.expired is not None:
+        compared = _but_expired(compared, account.expired)
+    compared = compared.withColumn("why", F.lit(None).cast("STRING"))
+    if account.kind is Kind.UPSERTS:
+        certain = place.grows and ledger is None
+        compared = _joined(compared, _doubled(found, certain=certain))
+    if ledger is not None:
+        compared = _joined(compared, ledger)
+    compared = compared.persist(StorageLevel.MEMORY_AND_DISK)
+    counts: dict[Verdict, int] = {}
+    totals = compared.groupBy("verdict").agg(
+        F.sum("count").alias("records"), F.max("expected_rows").alias("rows")
+    )
+    for row in totals.collect():
+        if row.rows > 1:
+            raise _twice(place, compared)
+        counts[Verdict(row.verdict)] = row.records
+    return Checked(place, account, counts, compared)
+
+
+def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:
+    """Less those missing that the store may have let go."""
+    gone = expired.select(*(F.col(name).alias(f"gone_{name}") for name in BY)).distinct()
+    on = F.col("verdict") == Verdict.MISSING.value
+    for name in BY:
+        on &= F.col(name).eqNullSafe(F.col(f"gone_{name}"))
+    return compared.join(gone, on, "left_anti")
+
+
+def _doubled(found: DataFrame, *, certain: bool) -> DataFrame:
+    """Records that repeat the one before them: a mistake for `certain`, or only worth a look."""
+    verdict = Verdict.UNEXPECTED if certain else Verdict.DOUBLED
+    return doubled(found).select(
+        F.lit(verdict.value).alias("verdict"),
+        *BY,
+        F.lit(None).cast("BINARY").alias("expected"),
+        "found",
+        F.lit(None).cast("BIGINT").alias("expected_ms"),
+        F.lit(None).cast("BIGINT").alias("found_ms"),
+        F.lit(1).cast("BIGINT").alias("count"),
+        "positions",
+        F.lit(_REPEATS).alias("why"),
+    )
+
+
+def _joined(compared: DataFrame, more: DataFrame) -> DataFrame:
+    return compared.unionByName(more.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
+
+
+def _twice(place: Place, compared: DataFrame) -> ConfigError:
+    key = text_of(F.col("key"), place.key).alias("key")
+    (row,) = compared.where("expected_rows > 1").limit(1).select(key).collect()
+    return ConfigError(
+        f"what is expected of {place.name!r} has {row.key!r} more than once: a table has one row "
+        "for each key (and window)"
+    )

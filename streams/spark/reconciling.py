@@ -1,0 +1,205 @@
+"""Reconcile: whether the stream's answer is the batch answer, record by record, at one cut.
+
+A cut is taken, the answer is computed again from the inputs up to it, by the user's own function or
+by a plan derived from the topology, and each store and topic is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+from streams.embedded import bootstrap_address
+from streams.errors import ConfigError
+from streams.spark.access import Access
+from streams.spark.accounts import Account, Kind
+from streams.spark.asked import Expected, asked
+from streams.spark.checking import check
+from streams.spark.cut import Cut
+from streams.spark.derived import derive
+from streams.spark.entries import read_entries
+from streams.spark.found import Found, Place, chosen, places
+from streams.spark.inputs import Inputs, Records, untold
+from streams.spark.ledgers import Written
+from streams.spark.report import Checked, Refused, Report
+from streams.spark.taking import read_cut
+from streams.topology.build import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streams.app import App
+
+_POSITIONS = "topic STRING, partition INT, offset BIGINT, key BINARY"
+
+
+def reconcile(
+    spark: SparkSession,
+    app: App,
+    *,
+    expected: Expected | None = None,
+    cut: Cut | None = None,
+    bootstrap_servers: str | None = None,
+    kafka: Mapping[str, str] | None = None,
+    accounts: Sequence[str] | None = None,
+    tolerance: float = 0.0,
+) -> Report:
+    """Compare what `app` has computed with what its inputs say, as of `cut`, or of one that is
+    taken now, while it runs on.
+
+    `expected`: a function of the inputs (`Inputs`) that returns a DataFrame of `key` and `value`,
+    or a dict of them by the names of stores and topics; by default the answer follows from the
+    topology. `bootstrap_servers`, `kafka` (settings of librdkafka): by default those of the App.
+    `accounts`: names of the stores and topics to be checked; by default all. `tolerance`: by how
+    much floats of tables may differ.
+
+    Raises ConfigError where nothing of what was asked for could be checked.
+    """
+    topology = app.topology()
+    servers = bootstrap_address(app.config) if bootstrap_servers is None else bootstrap_servers
+    if cut is None:
+        cut = read_cut(app, bootstrap_servers=servers, kafka=kafka)
+    if cut.application_id != app.application_id:
+        raise ConfigError(
+            f"the cut is one of {cut.application_id!r}, and the application is "
+            f"{app.application_id!r}"
+        )
+    access = Access(servers, dict(kafka or {}))
+    books = _Books(spark, app, topology, access, cut, Records(spark, access))
+    return books.report(expected, accounts, tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Books:
+    """The application at the cut."""
+
+    spark: SparkSession
+    app: App
+    topology: Topology
+    access: Access
+    cut: Cut
+    records: Records
+
+    def report(
+        self, expected: Expected | None, names: Sequence[str] | None, tolerance: float
+    ) -> Report:
+        """Check what can be checked. Raises ConfigError where that is nothing."""
+        there = places(self.topology)
+        between = self._in_flight()
+        count = None if between is None else between.count()
+        refused: list[Refused] = []
+        if expected is None:
+            pairs = self._derived(there, names, refused)
+        else:
+            inputs = Inputs(self.topology, self.cut, self.records)
+            pairs = self._decided(asked(expected, inputs, there, names), count, refused)
+        checked = {each.name: each for each in self._checked(pairs, refused, tolerance)}
+        if not checked:
+            whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
+            raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
+        return Report(
+            application_id=self.app.application_id,
+            cut=self.cut,
+            spark=self.spark,
+            accounts=checked,
+            refused=tuple(refused),
+            in_flight=between,
+            in_flight_count=count,
+            inputs=self._inputs(),
+        )
+
+    def _derived(
+        self, there: list[Place], names: Sequence[str] | None, refused: list[Refused]
+    ) -> list[tuple[Place, Account]]:
+        """The accounts that follow from the topology."""
+        found = derive(self.app, self.cut, self.records)
+        wanted = chosen(there, names) if names else there
+        by_name = {(place.kind is Kind.STORE, place.name): place for place in wanted}
+        refused += [Refused(each.step, each.subtopology, each.why) for each in found.refused]
+        keyed = [
+            ((account.kind is Kind.STORE, account.name), account) for account in found.accounts
+        ]
+        return [(by_name[key], account) for key, account in keyed if key in by_name]
+
+    def _decided(
+        self,
+        pairs: list[tuple[Place, Account]],
+        in_flight: int | None,
+        refused: list[Refused],
+    ) -> list[tuple[Place, Account]]:
+        """Those accounts that an answer from the inputs alone can be compared with."""
+        decided = []
+        for place, account in pairs:
+            why = self._undecided(place, in_flight)
+            if why is None:
+                decided.append((place, account))
+            else:
+                refused.append(Refused(place.name, place.subtopology, why))
+        return decided
+
+    def _undecided(self, place: Place, in_flight: int | None) -> str | None:
+        sub = self.topology.subtopologies[place.subtopology]
+        behind = sorted(self.topology.repartition_topics & sub.sources.keys())
+        if not behind or in_flight == 0:
+            return None
+        if in_flight is None:
+            return untold(behind[0], self.cut)
+        return (
+            f"{in_flight} records were on their way through repartition topics at the cut, which "
+            "the answer from the inputs has and the state has not yet: let the application come "
+            "to the end of its inputs, or leave expected out, and they are taken off"
+        )
+
+    def _checked(
+        self, pairs: list[tuple[Place, Account]], refused: list[Refused], tolerance: float
+    ) -> Iterator[Checked]:
+        found = Found(self.spark, self.access, self.cut, self.records)
+        ledger = self._ledger()
+        for place, account in pairs:
+            try:
+                rows = found.rows(place)
+                judged = None if ledger is None else found.judged(place, rows, ledger)
+            except ConfigError as error:
+                refused.append(Refused(place.name, place.subtopology, str(error)))
+                continue
+            yield check(place, account, rows, tolerance=tolerance, ledger=judged)
+
+    def _ledger(self) -> Written | None:
+        """All that the ledger says was written, where there is one."""
+        until = self.cut.ledger_end
+        if until is None:
+            return None
+        first = self.records.ledger_begins(self.cut)
+        entries = read_entries(self.access, self.cut.application_id, first, until)
+        return Written(self.spark, entries)
+
+    def _in_flight(self) -> DataFrame | None:
+        """What was between sub-topologies at the cut; None where that can't be told."""
+        cut = self.cut
+        topics = sorted(
+            {p.topic for p, at in (cut.ends or {}).items() if at > cut.offsets.get(p, at)}
+        )
+        if not self.topology.repartition_topics or (cut.ends is not None and not topics):
+            return self.spark.createDataFrame([], _POSITIONS)
+        if cut.ends is None:
+            return None
+        parts = [
+            self.records.written(topic, cut.offsets, cut).select(
+                "topic", "partition", "offset", "key"
+            )
+            for topic in topics
+        ]
+        whole = reduce(lambda one, other: one.unionByName(other), parts)
+        return whole.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def _inputs(self) -> dict[str, int]:
+        """Offsets of each input topic that are in the cut."""
+        found = dict.fromkeys(self.topology.input_topics, 0)
+        for partition, offset in self.cut.offsets.items():
+            if partition.topic in found:
+                found[partition.topic] += offset
+        return found

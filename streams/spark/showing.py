@@ -1,0 +1,125 @@
+"""A report for a person: a few lines of text, and tables in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streams.spark.comparing import OFF, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from streams.spark.report import Checked, Report
+
+ROWS_MAX = 20
+_PLACES_MAX = 12
+_MARKS = {True: "balanced", False: "OFF"}
+
+
+def summary(report: Report) -> str:
+    """The verdict, the cut, and a line for each account."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield headline(report)
+    yield cut_line(report)
+    for each in report.accounts.values():
+        yield f"  {each.kind.value} {each.name}: {counts(each)} ({each.account.how})"
+    for refused in report.refused:
+        yield f"  not checked: {refused.name}: {refused.why}"
+    if line := in_flight_line(report):
+        yield f"  {line}"
+
+
+def headline(report: Report) -> str:
+    """The verdict."""
+    name = report.application_id
+    if not report.balanced:
+        off = sum(report.count(verdict) for verdict in OFF)
+        return f"The books of {name} do NOT balance: {off:,} records are off"
+    rest = f", {len(report.refused)} not checked" if report.refused else ""
+    ok = report.count(Verdict.OK)
+    return f"The books of {name} balance: {ok:,} records as expected{rest}"
+
+
+def cut_line(report: Report) -> str:
+    """When the cut was taken, and what of the inputs is in it."""
+    at = datetime.fromtimestamp(report.cut.taken_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    inputs = ", ".join(f"{topic} up to {count:,}" for topic, count in report.inputs.items())
+    how = "" if report.cut.exact else "; not exact: its offsets name no positions of stores"
+    return f"at the cut of {at} (offsets read: {inputs or 'none'}{how})"
+
+
+def counts(checked: Checked) -> str:
+    """How many records of each verdict."""
+    found = {verdict: checked.counts.get(verdict, 0) for verdict in Verdict}
+    return ", ".join(
+        f"{count:,} {verdict}" for verdict, count in found.items() if count or verdict is Verdict.OK
+    )
+
+
+def in_flight_line(report: Report) -> str:
+    """What was between sub-topologies, if anything was."""
+    if report.in_flight_count is None:
+        return "how many records were between sub-topologies can't be told"
+    if not report.in_flight_count:
+        return ""
+    return f"{report.in_flight_count:,} records were between sub-topologies at the cut"
+
+
+def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MAX) -> None:
+    """Print it, and the first `rows_max` of what is off."""
+    console = console or Console()
+    colour = "bold green" if report.balanced else "bold red"
+    console.print(Text(headline(report), style=colour))
+    console.print(Text(cut_line(report)))
+    table = Table("account", "kind", *(str(verdict) for verdict in Verdict), "", "how")
+    for each in report.accounts.values():
+        numbers = [f"{each.counts.get(verdict, 0):,}" for verdict in Verdict]
+        mark = _MARKS[each.balanced]
+        table.add_row(each.name, each.kind.value, *numbers, mark, each.account.how)
+    console.print(table)
+    for refused in report.refused:
+        console.print(Text(f"not checked: {refused.name}: {refused.why}"))
+    if line := in_flight_line(report):
+        console.print(Text(line))
+    for row in report.some_off(rows_max):
+        console.print(Text(told(row)))
+    left = sum(report.count(verdict) for verdict in OFF) - rows_max
+    if left > 0:
+        console.print(Text(f"and about {left:,} more"))
+
+
+def told(row: Row) -> str:
+    """One row that is off, as a line: what, which key, what was expected and found, and where."""
+    window = f" in [{row.window_start}, {row.window_end})" if row.window_start else ""
+    times = f" ({row['count']:,} times)" if row["count"] > 1 else ""
+    what = {
+        Verdict.MISSING: f"expected {row.expected}",
+        Verdict.UNEXPECTED: f"found {row.found}",
+    }.get(Verdict(row.verdict), f"expected {row.expected}, found {row.found}")
+    why = f", {row.why}" if row.why else ""
+    return f"{row.account}: {row.verdict} {row.key!r}{window}{times}: {what}{why}{where(row)}"
+
+
+def where(row: Row) -> str:
+    """Where what was found is, and which inputs have gone in."""
+    here = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"]
+    inputs = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role == "input"]
+    found = f"; at {_some(here, len(here))}" if here else ""
+    if not inputs:
+        return found
+    return f"{found}; from {_some(inputs, row.inputs or len(inputs))}"
+
+
+def _some(places: list[str], count: int) -> str:
+    left = count - min(len(places), _PLACES_MAX)
+    more = f" and {left:,} more" if left > 0 else ""
+    return ", ".join(places[:_PLACES_MAX]) + more

@@ -1,0 +1,129 @@
+"""A word count that has come to the end of its lines, for errors to be planted in its topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from streams import App, serdes
+from streams.spark import Cut, read_cut
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
+from tests.processes import wait_until
+
+PARTITIONS = 2
+WAIT_S = 30.0
+LINES = ["the mill turns", "the race runs", "a mill race", "turns and turns"]
+
+
+class Counting:
+    """The word count of the examples, in topics of its own."""
+
+    def __init__(self, servers: str, name: str, state: Path, **settings: Any) -> None:
+        self.servers = servers
+        self.lines, self.out = f"{name}-lines", f"{name}-out"
+        self.repartition = f"{name}-counts-repartition"
+        self.changelog = f"{name}-counts-changelog"
+        with Client(servers) as client:
+            for topic in (self.lines, self.out):
+                create_topic(client, topic, partitions=PARTITIONS)
+        self.app = App(
+            name,
+            bootstrap_servers=servers,
+            state_dir=state,
+            **{"commit_interval_ms": 20, "repartition_purge_interval_ms": 3_600_000} | settings,
+        )
+        (
+            self.app.stream(self.lines, key=serdes.string, value=serdes.string)
+            .flat_map_values(str.split)
+            .group_by(lambda _, word: word, key=serdes.string)
+            .count(store="counts")
+            .to_stream()
+            .to(self.out)
+        )
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+        self._fed = 0
+
+    def feed(self, *lines: str) -> None:
+        """Lines, each to the next partition."""
+        for line in lines:
+            self.write(self.lines, str(self._fed).encode(), line.encode(), self._fed % PARTITIONS)
+            self._fed += 1
+
+    def write(self, topic: str, key: bytes, value: bytes, partition: int, at_ms: int = 0) -> int:
+        """A record of a producer that isn't the application's; where it is."""
+        where: list[int] = []
+
+        def delivered(error: object, message: Any) -> None:
+            assert error is None, error
+            where.append(message.offset())
+
+        self._producer.produce(
+            topic, value, key, partition, on_delivery=delivered, timestamp=at_ms or 1
+        )
+        assert self._producer.flush(WAIT_S) == 0
+        return where[0]
+
+    def run(self) -> Cut:
+        """Run until all lines are counted, and stop. The cut after it."""
+        with self.app.start():
+            wait_until(self._is_drained, timeout_s=WAIT_S, what="all lines to be counted")
+        return read_cut(self.app)
+
+    def _is_drained(self) -> bool:
+        try:
+            cut = read_cut(self.app)
+        except Exception:  # nothing is committed yet
+            return False
+        ends = cut.ends
+        read = sum(at for p, at in cut.offsets.items() if p.topic == self.lines)
+        return (
+            read >= self._fed
+            and ends is not None
+            and all(
+                at >= ends[p] - 1 for p, at in cut.offsets.items() if p.topic == self.repartition
+            )
+        )
+
+    def last(self, topic: str, word: str) -> Any:
+        """The last record of a key in a topic."""
+        reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})
+        found = None
+        try:
+            for number in range(PARTITIONS):
+                partition = TopicPartition(topic, number, 0)
+                _, end = reader.get_watermark_offsets(partition, WAIT_S)
+                reader.assign([partition])
+                while reader.position([partition])[0].offset < end:
+                    message = reader.poll(0.2)
+                    if message is not None and message.key() == word.encode():
+                        found = message
+        finally:
+            reader.close()
+        assert found is not None, f"{word} is not in {topic}"
+        return found
+
+    def skip(self, partition: int, offset: int) -> None:
+        """Commit the offset behind a record of `lines` that nobody has read, the application being
+        down; what was committed beside it stays."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        group = self.app.application_id
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])
+        (answer,) = admin.list_consumer_group_offsets([asked]).values()
+        (held,) = answer.result(WAIT_S).topic_partitions
+        assert held.offset == offset
+        to = TopicPartition(self.lines, partition, offset + 1, metadata=held.metadata)
+        moved = ConsumerGroupTopicPartitions(group, [to])
+        (answer,) = admin.alter_consumer_group_offsets([moved]).values()
+        (done,) = answer.result(WAIT_S).topic_partitions
+        assert done.error is None, done.error
+
+    def end_of(self, topic: str, partition: int) -> int:
+        reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})
+        try:
+            return int(reader.get_watermark_offsets(TopicPartition(topic, partition), WAIT_S)[1])
+        finally:
+            reader.close()

@@ -1,0 +1,115 @@
+"""Reconciling a word count: balanced as it is, and each planted error found and named."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+from rich.console import Console
+
+from streams import serdes
+from streams.spark import reconcile
+from streams.spark.inputs import Inputs
+from streams.spark.report import Report
+from tests.brokers import Broker
+from tests.spark.books import LINES, Counting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def counted(inputs: Inputs) -> DataFrame:
+    """The batch answer, as a user writes it."""
+    words = inputs.select(F.explode(F.split("value", " ")).alias("key"))
+    answer: DataFrame = words.groupBy("key").agg(F.count("*").alias("value"))
+    return answer
+
+
+@pytest.fixture
+def counting(
+    broker: Broker, unique: Callable[[str], str], tmp_path: Path
+) -> Callable[..., Counting]:
+    def make(**settings: object) -> Counting:
+        made = Counting(broker.bootstrap_servers, unique("words"), tmp_path / "state", **settings)
+        made.feed(*LINES)
+        return made
+
+    return make
+
+
+def off(report: Report) -> set[tuple[str, str, str]]:
+    """Account, verdict and key of what is off."""
+    return {(row.account, row.verdict, row.key) for row in report.some_off(100)}
+
+
+def test_a_word_count_balances_and_each_planted_error_is_named(
+    spark: SparkSession, counting: Callable[..., Counting], tmp_path: Path
+) -> None:
+    """One record changed in a changelog, one output doubled, one offset skipped: one application,
+    to which all three happen, since each of them is another word's."""
+    books = counting()
+    cut = books.run()
+    with reconcile(spark, books.app, expected=counted, cut=cut) as report:
+        assert report.balanced, report.summary()
+        assert report.in_flight_count == 0
+        words = {word for line in LINES for word in line.split()}
+        assert {row.key for row in report.accounts["counts"].ok.collect()} == words
+        (turns,) = report.accounts[books.out].ok.where("key = 'turns'").collect()
+        assert (turns.expected, turns.found) == (3, 3)
+
+    changed = books.last(books.changelog, "mill")
+    wrong = serdes.int64.serialize(1)
+    planted = books.write(books.changelog, b"mill", wrong, changed.partition())
+    was = books.last(books.out, "and")
+    doubled = books.write(books.out, b"and", was.value(), was.partition(), at_ms=was.timestamp()[1])
+    skipped = books.end_of(books.lines, 0)
+    books.feed("skipped words", "a line", *["the end"] * 2)
+    books.skip(0, skipped)
+    cut = books.run()
+
+    with reconcile(spark, books.app, expected=counted, cut=cut) as report:
+        assert not report.balanced
+        assert off(report) == {
+            ("counts", "different", "mill"),
+            (books.out, "unexpected", "and"),
+            *((name, "missing", word) for name in ("counts", books.out) for word in ("skipped",)),
+            *((name, "missing", word) for name in ("counts", books.out) for word in ("words",)),
+        }
+        (mill,) = report.accounts["counts"].different.collect()
+        assert (mill.key, mill.expected, mill.found) == ("mill", 2, 1)
+        assert [(at.topic, at.partition, at.offset, at.role) for at in mill.offsets] == [
+            (books.changelog, changed.partition(), planted, "state")
+        ]
+        (twice,) = report.unexpected.collect()
+        assert [at.offset for at in twice.offsets] == [was.offset(), doubled]
+        assert twice.why == "repeats the record before it"
+        assert "counts: different 'mill': expected 2, found 1" in shown(report)
+        report.to_html(tmp_path / "books.html")
+        html = (tmp_path / "books.html").read_text()
+        assert "do NOT balance" in html
+        assert f"{books.changelog}[{changed.partition()}]@{planted}" in html
+
+    with reconcile(spark, books.app, cut=cut) as report:
+        assert off(report) == {
+            ("counts", "different", "mill"),
+            (books.out, "unexpected", "and"),
+            (books.repartition, "missing", "skipped"),
+            (books.repartition, "missing", "words"),
+        }
+        for row in report.missing.collect():
+            assert [(at.topic, at.partition, at.offset, at.role) for at in row.offsets] == [
+                (books.lines, 0, skipped, "input")
+            ]
+        (mill,) = report.accounts["counts"].different.collect()
+        assert mill.inputs == 2
+        assert {at.topic for at in mill.offsets if at.role == "input"} == {books.repartition}
+
+
+def shown(report: Report) -> str:
+    told = io.StringIO()
+    report.show(Console(file=told, width=400))
+    return told.getvalue()

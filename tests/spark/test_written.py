@@ -1,0 +1,30 @@
+"""Records against the ledger: who is in no entry, and who is in one and not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streams.ledger import Entry, Run
+from streams.positions import Partition
+from streams.spark.ledgers import Written
+from tests.spark.test_comparing import frames, row, there
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_stranger_s_record_and_a_lost_one_are_told_by_their_offsets(
+    spark: SparkSession, *, whole: bool
+) -> None:
+    runs = {Partition("topic", 0): (Run(3, 4), Run(7, 9)), Partition("topic", 1): (Run(0, 0),)}
+    entry = Entry(producer_id=1, producer_epoch=0, inputs={}, written=runs)
+    offsets = [(0, at) for at in (1, 3, 4, 5, 7, 9)] + [(1, 0), (1, 2)]
+    _, found = frames(spark, [], [there(row("k", "v"), at, number) for number, at in offsets])
+    rows = Written(spark, [entry]).against(found, "topic", whole=whole).collect()
+    told = {(r.verdict, r.positions[0].partition, r.positions[0].offset) for r in rows}
+    strangers = {("unexpected", 0, 5), ("unexpected", 1, 2)}
+    assert told == strangers | ({("missing", 0, 7)} if whole else set())
+    assert all("ledger" in r.why for r in rows)
