@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential spark fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential spark books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,8 +27,8 @@ $(VENV)/installed-spark: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
 	touch $@
 
-demo: $(VENV)/installed  ## word count on real input with kills: GUARANTEE=at_least_once, BROKER=host:port
-	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER)
+demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port
+	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(SPARK),--spark)
 
 # Two at a time: most of what the tests with brokers do is wait. Each tells how it went when it is done.
 test: $(VENV)/installed gates  ## gates, unit, simulation, conformance, integration: under 10 minutes
@@ -85,6 +85,9 @@ differential: $(VENV)/installed  ## random topologies here and in Kafka Streams:
 
 spark: $(VENV)/installed-spark  ## Spark checks the books: needs Java 17
 	$(BIN)/pytest -q tests/spark
+
+books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
+	$(BIN)/python -m tests.spark_soak $(OPTIONS)
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: two minutes
 	$(BIN)/python -m benchmarks.throughput $(OPTIONS)

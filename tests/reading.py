@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -18,8 +18,10 @@ def records(
     *,
     isolation: str = "read_committed",
     timeout_s: float = 60.0,
+    first: Mapping[int, int] | None = None,
 ) -> Iterator[Any]:
     """The messages of these partitions (a number: of the first so many), in order within each.
+    `first`: the offsets to begin with, if not the beginnings.
 
     Raises TimeoutError, with what the client said, if the ends are not reached in time.
     """
@@ -38,7 +40,8 @@ def records(
     said: set[str] = set()
     deadline = time.monotonic() + timeout_s
     try:
-        consumer.assign([TopicPartition(topic, each, 0) for each in sorted(left)])
+        begin = first or {}
+        consumer.assign([TopicPartition(topic, each, begin.get(each, 0)) for each in sorted(left)])
         while left:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{topic}: no end of {left} in {timeout_s:g} s; {said or ''}")

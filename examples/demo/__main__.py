@@ -1,11 +1,15 @@
 """`make demo`: load, run, kill, start again, and check the books word for word.
 
+With `--spark` Spark checks the books too, and says which words are off and by which records.
+
 The exit status is 0 only if every word was counted exactly as often as it stands in the files, 1 if
-the counts are off (at least once they will be), and 2 if something could not run.
+the counts are off (at least once they will be), and 2 if something could not run, or if Spark and
+the plain loop over the files don't come to the same verdict.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -27,8 +31,11 @@ from examples.demo.processes import (
     Broker,
     DemoFailed,
     Process,
+    reconcile,
     worker,
 )
+from streams.errors import UserError
+from streams.spark.environment import check_java, check_packages
 
 WORKERS = 2
 WORKER_KILLS_AT = (("written", 0.1), ("written", 0.3), ("counted", 0.6))
@@ -129,6 +136,7 @@ def demo(
         str, typer.Option(help="exactly_once_v2 or at_least_once.")
     ] = "exactly_once_v2",
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
+    spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
 ) -> None:
     """Word count on the Python standard library's sources, with kills."""
     if guarantee not in GUARANTEES:
@@ -136,7 +144,7 @@ def demo(
         raise typer.Exit(2)
     directory = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
     try:
-        exact = run_demo(guarantee, broker, directory)
+        exact = run_demo(guarantee, broker, directory, spark=spark)
     except DemoFailed as error:
         console.print(f"[bold red]{error}[/]\nlogs and data are in {directory}")
         raise typer.Exit(2) from None
@@ -147,8 +155,10 @@ def demo(
     raise typer.Exit(0 if exact else 1)
 
 
-def run_demo(guarantee: str, address: str, directory: Path) -> bool:
+def run_demo(guarantee: str, address: str, directory: Path, *, spark: bool = False) -> bool:
     """Whether the books balance. Raises DemoFailed where something could not run at all."""
+    if spark:
+        check_spark()
     embedded = Broker(directory) if address == "embedded" else None
     suffix = "" if embedded is not None else f"-{uuid4().hex[:8]}"
     workers: list[Process] = []
@@ -173,12 +183,33 @@ def run_demo(guarantee: str, address: str, directory: Path) -> bool:
         follower.stop()
         verdict = compare(truth, books.final_counts())
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
+        if spark:
+            agree(verdict, balanced=reconcile(address, suffix))
         if embedded is None:
             books.delete_topics()
     finally:
         for process in [*workers, *([embedded] if embedded is not None else [])]:
             process.stop()
     return judge(verdict, guarantee)
+
+
+def check_spark() -> None:
+    """Before half a minute of work. Raises DemoFailed if Spark or its Java are not there."""
+    try:
+        check_packages()
+        check_java(os.environ)
+    except UserError as error:
+        raise DemoFailed(str(error)) from None
+
+
+def agree(verdict: Verdict, *, balanced: bool) -> None:
+    """Raises DemoFailed unless Spark, which has read the topics, and the plain loop, which has read
+    the files, say the same."""
+    if balanced != verdict.exact:
+        raise DemoFailed(
+            f"Spark says that the books {'balance' if balanced else 'do not balance'}, and by the "
+            f"files {verdict.missing:,} words are missing and {verdict.twice:,} counted twice"
+        )
 
 
 def progress_bars() -> Progress:
@@ -198,7 +229,7 @@ def load(books: Books, lines: list[Line], progress: Progress) -> None:
 
 def judge(verdict: Verdict, guarantee: str) -> bool:
     """Say it in a sentence."""
-    if not verdict.missing and not verdict.twice:
+    if verdict.exact:
         console.print("[bold green]every word was counted exactly as often as it stands there")
         if guarantee == "at_least_once":
             console.print("by luck: no kill fell between producing and committing; run it again")

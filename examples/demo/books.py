@@ -43,6 +43,10 @@ class Verdict(NamedTuple):
     twice: int
     example: str
 
+    @property
+    def exact(self) -> bool:
+        return not self.missing and not self.twice
+
 
 def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
     """Word for word."""

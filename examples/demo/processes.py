@@ -16,8 +16,11 @@ _SETTINGS = (
     f"session_timeout_ms={SESSION_TIMEOUT_MS}",
     "heartbeat_interval_ms=500",
     f"commit_interval_ms={COMMIT_INTERVAL_MS}",
+    # The books name records in the repartition topic, too: those that were processed stay there.
+    "repartition_purge_interval_ms=86400000",
 )
 _START_S = 30.0
+_RECONCILE_S = 600.0
 
 
 class DemoFailed(Exception):
@@ -107,3 +110,20 @@ def worker(number: int, address: str, guarantee: str, suffix: str, directory: Pa
         command += ["--set", setting]
     log = directory / f"worker-{number}.log"
     return Process(command, log, {"WORD_COUNT_SUFFIX": suffix})
+
+
+def reconcile(address: str, suffix: str) -> bool:
+    """`millrace reconcile examples.word_count:app`, which prints its report: whether the books
+    balance. Raises DemoFailed if it could not tell."""
+    command = [sys.executable, "-m", "streams", "reconcile", "examples.word_count:app"]
+    command += ["--bootstrap-servers", address]
+    environment = {**os.environ, "WORD_COUNT_SUFFIX": suffix}
+    try:
+        ended = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, timeout=_RECONCILE_S
+        )
+    except subprocess.TimeoutExpired:
+        raise DemoFailed(f"{command} is not done after {_RECONCILE_S:g} s") from None
+    if ended.returncode not in (0, 1):
+        raise DemoFailed(f"{command} ended with status {ended.returncode}")
+    return ended.returncode == 0

@@ -13,10 +13,18 @@ SESSION_TIMEOUT_MS = 6_000
 
 
 class SoakWorker(ServerProcess):
-    """One worker process on a state directory, which outlives it and may be shared."""
+    """One worker process of `app` on a state directory, which outlives it and may be shared."""
 
-    def __init__(self, name: str, servers: str, state: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        servers: str,
+        state: Path,
+        settings: Mapping[str, str],
+        app: str = "tests.soak_app.topology:app",
+    ) -> None:
         super().__init__(name)
+        self._app = app
         self._environment = {
             "MILLRACE_BOOTSTRAP_SERVERS": servers,
             "MILLRACE_STATE_DIR": str(state),
@@ -28,7 +36,7 @@ class SoakWorker(ServerProcess):
         self.start()
 
     def start(self) -> None:
-        run = ["-m", "streams", "run", "tests.soak_app.topology:app", "--verbose"]
+        run = ["-m", "streams", "run", self._app, "--verbose"]
         self.spawn([sys.executable, *run], self._environment)
 
     def leave(self) -> int:
