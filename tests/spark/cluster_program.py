@@ -1,7 +1,8 @@
 """What is sent to the cluster: `spark-submit cluster_program.py SERVERS TOPIC [WRONG_PYTHON]`.
 
 Its last line is JSON: how many records it has read, the bytes of their values, where each executor
-that read some has Millrace from, and what is said if the executors run WRONG_PYTHON.
+that read some has Millrace from; the counts of the word count that ran there, and whether its books
+balance; and what is said if the executors run WRONG_PYTHON.
 """
 
 from __future__ import annotations
@@ -39,6 +40,17 @@ def executor(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, int]]:
     yield os.getcwd(), os.path.abspath(streams.__file__), len(sizes), sum(sizes)
 
 
+def counts(spark: SparkSession, servers: str) -> dict[str, int]:
+    """The store of the word count, as of a cut."""
+    table = (
+        spark.read.format("millrace")
+        .options(bootstrap_servers=servers, application_id="word-count", store="counts")
+        .options(key="string", value="int64")
+        .load()
+    )
+    return {row.key: row.value for row in table.collect()}
+
+
 def refused(python: str) -> str:
     """What a user reads whose executors run this interpreter."""
     os.environ["PYSPARK_PYTHON"] = python
@@ -53,12 +65,14 @@ def main(servers: str, topic: str, wrong_python: str | None = None) -> None:
     with session() as spark:
         frame = read(spark, servers, topic)
         frame.explain(mode="extended")
+        table = counts(spark, servers)
         found = [each for each in frame.rdd.mapPartitions(executor).collect() if each[2]]
     answer = {
         "records": sum(records for _, _, records, _ in found),
         "bytes": sum(size for _, _, _, size in found),
         "executors": len({place for place, _, _, _ in found}),
         "streams": sorted({source for _, source, _, _ in found}),
+        "counts": table,
         "refused": None if wrong_python is None else refused(wrong_python),
     }
     print(json.dumps(answer))

@@ -1,0 +1,43 @@
+"""The books of an application under fire, small: `make books` is the same for longer and faster."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streams.spark import reconcile
+from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.processes import wait_until
+from tests.spark_soak import planted
+from tests.spark_soak.checks import read_at, wrong
+from tests.spark_soak.fire import Fire
+from tests.spark_soak.topology import app
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = 8
+
+
+def test_every_cut_balances_while_workers_are_killed_and_a_planted_error_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        broker = EmbeddedProcess(SETTINGS)
+        stack.callback(broker.close)
+        broker.start()
+        fire = Fire(stack, broker.bootstrap_servers, tmp_path, workers=2, rate=2_000, seed=SEED)
+        fire.kill_every(3.0)
+        read = []
+        for cut in fire.cuts(3, every_s=3.0):
+            with reconcile(spark, app, cut=cut) as report:
+                assert wrong(report) == []
+            read.append(read_at(cut))
+        assert read == sorted(set(read)), "it stood still"
+        wait_until(lambda: fire.kills >= 3, timeout_s=60, what="three kills")
+        fire.cease()
+        for plant in planted.ALL:
+            error = plant(fire)
+            with reconcile(spark, app) as report:
+                assert error.is_named(report), report.summary()
