@@ -8,6 +8,7 @@ import statistics
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,23 @@ def cpu_s(pid: int) -> float:
     """Processor time of a process so far: what else the machine does hardly counts in it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def all_cpu_s(pid: int) -> float:
+    """The same of a process and of all that it has started, those that have ended included."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    for found in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            fields = (found / "stat").read_text().rpartition(")")[2].split()
+            ticks[int(found.name)] = sum(map(int, fields[11:15]))
+            children[int(fields[1])].append(int(found.name))
+    total, left = 0, [pid]
+    while left:
+        each = left.pop()
+        total += ticks.get(each, 0)
+        left += children[each]
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def at(ordered: Sequence[float], share: float) -> float:

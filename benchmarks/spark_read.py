@@ -3,10 +3,12 @@
     python -m benchmarks.spark_read [--quick] [--records N] [--broker embedded|HOST:PORT]
 
 Both have a Spark of two cores: ours the PySpark that is installed, the connector 4.0.0 (see
-`tests.spark.connector.sessions`). They take turns, each reading all columns of the
-committed records of the same topic, four partitions with an aborted transaction after each
-committed one, into nothing. Before that both write what they read: equal row by row, or
-RuntimeError.
+`tests.spark.connector.sessions`). They take turns, each reading key, value, topic, partition,
+offset and timestamp of the committed records of the same topic, four partitions with an aborted
+transaction after each committed one, into nothing (`noop`, which takes every row). Before that both
+write what they read: equal row by row, or RuntimeError; and read some rounds that don't count,
+since it takes the JVM that many to compile what it runs. Counted are seconds from the question to
+its answer, planning included, and the processor time of all processes of a Spark, the broker's not.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import recorded
+from benchmarks.figures import CPU, SECONDS, all_cpu_s
 from benchmarks.runs import broker_at
 from tests.spark.connector.sessions import CONNECTOR, MILLRACE, Session
 
@@ -32,6 +36,8 @@ PARTITIONS = 4
 TRANSACTION = 50_000
 VALUE = b"v" * 100
 WAIT_S = 120.0
+WARMING = 5
+"""Rounds that don't count."""
 
 
 def write(servers: str, records: int) -> str:
@@ -103,28 +109,52 @@ def main() -> None:
     ):
         topic = write(servers, records)
         sessions = {MILLRACE: ours, CONNECTOR: theirs}
-        compare(sessions, servers, topic, records)  # and both are warm
-        seconds: dict[str, list[float]] = {source: [] for source in sessions}
-        for _ in range(rounds):
-            for source, session in sessions.items():
-                seconds[source].append(session.ask(source, servers, topic)["seconds"])
-    show(seconds, records)
+        compare(sessions, servers, topic, records)
+        figures = measure(sessions, servers, topic, rounds)
+    show(figures, records)
 
 
-def show(seconds: dict[str, list[float]], records: int) -> None:
-    """The medians as a table, and how busy the machine was."""
+Figures = dict[str, dict[str, list[float]]]
+"""By source and unit, a value for each round."""
+
+
+def measure(sessions: dict[str, Session], servers: str, topic: str, rounds: int) -> Figures:
+    """Reads by turns."""
+    figures: Figures = {source: {SECONDS: [], CPU: []} for source in sessions}
+    for number in range(WARMING + rounds):
+        for source, session in sessions.items():
+            before_s = all_cpu_s(session.pid)
+            seconds = session.ask(source, servers, topic)["seconds"]
+            if number >= WARMING:
+                figures[source][SECONDS].append(seconds)
+                figures[source][CPU].append(all_cpu_s(session.pid) - before_s)
+    return figures
+
+
+def show(figures: Figures, records: int) -> None:
+    """The medians as a table, and how busy the machine was. Keeps what was measured."""
     load = os.getloadavg()[0]
-    table = Table(title=f"{records} records of 100 bytes, local[2]; load of the machine {load:.1f}")
-    for heading in ("source", "s", "from", "to", "records/s"):
+    case = f"{records} records of 100 bytes"
+    table = Table(title=f"{case}, local[2]; load of the machine {load:.1f}")
+    for heading in ("source", "s", "from", "to", "records/s", "s of processors"):
         table.add_column(heading, justify="left" if heading == "source" else "right")
-    for source, found in seconds.items():
-        median = statistics.median(found)
-        figures = [f"{each:.2f}" for each in (median, min(found), max(found))]
-        table.add_row(source, *figures, f"{records / median:,.0f}")
+    for source, found in figures.items():
+        each = found[SECONDS]
+        median = statistics.median(each)
+        shown = [f"{value:.2f}" for value in (median, min(each), max(each))]
+        used = f"{statistics.median(found[CPU]):.2f}"
+        table.add_row(source, *shown, f"{records / median:,.0f}", used)
+        for unit, what, values in (
+            (SECONDS, case, each),
+            (CPU, f"{case}, processors", [value * 1e6 / records for value in found[CPU]]),
+        ):
+            baseline = source == CONNECTOR
+            recorded.record("spark_read", what, source, unit, values, baseline=baseline)
     console = Console()
     console.print(table)
-    ratio = statistics.median(seconds[CONNECTOR]) / statistics.median(seconds[MILLRACE])
-    console.print(f"{MILLRACE} is {ratio:.2f} times as fast as the connector")
+    for unit, what in ((SECONDS, "time"), (CPU, "processor time")):
+        ours, theirs = (statistics.median(figures[each][unit]) for each in (MILLRACE, CONNECTOR))
+        console.print(f"{what}: {MILLRACE} is {theirs / ours:.2f} times as fast as the connector")
 
 
 if __name__ == "__main__":

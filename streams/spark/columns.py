@@ -74,7 +74,7 @@ class Columns:
             found["window_end"] = as_timestamps(apart.ends)
         found["key"] = self._column("key", self._key, keys, malformed)
         found["value"] = self._column("value", self._value, raw.values, malformed)
-        found["topic"] = pa.repeat(raw.topic, count)
+        found["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
         found["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
         found["offset"] = pa.array(raw.offsets, pa.int64())
         found["timestamp"] = as_timestamps(pa.array(raw.timestamps, pa.int64()))
@@ -84,8 +84,10 @@ class Columns:
         if self._serdes.headers:
             rows = [[{"key": k, "value": v} for k, v in each] for each in raw.headers or ()]
             found["headers"] = pa.array(rows, _HEADERS)
-        found[CORRUPT] = malformed.column()
-        batch = pa.RecordBatch.from_pydict({each.name: found[each.name] for each in self.schema})
+        names = self.schema.names
+        if CORRUPT in names:
+            found[CORRUPT] = malformed.column()
+        batch = pa.RecordBatch.from_pydict({name: found[name] for name in names})
         kept = malformed.kept()
         return batch if kept is None else batch.filter(kept)
 

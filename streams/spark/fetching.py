@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import compress
 
 from streams.positions import Partition
-from streams.runtime.clients import RangeReader, lists_of
+from streams.runtime.clients import Header, RangeReader
 from streams.spark.access import Access
 from streams.spark.options import Isolation
 from streams.spark.ranges import OffsetRange
 
-_RECORDS_MAX = 10_000
-
-Header = tuple[str, bytes | None]
+_RECORDS_MAX = 4_000
+"""Of a batch: with these in the processor's cache a record costs a third less than with 10 000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +58,5 @@ def fetch(
 
 def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
     where = Partition(of.topic, of.partition)
-    for messages in reader.read(where, of.first, of.until, _RECORDS_MAX):
-        yield RawBatch(
-            of.topic,
-            of.partition,
-            *lists_of(messages),
-            [each.headers() or [] for each in messages] if headers else None,
-        )
+    for lists in reader.read(where, of.first, of.until, _RECORDS_MAX, headers=headers):
+        yield RawBatch(of.topic, of.partition, *lists)

@@ -26,6 +26,9 @@ TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last ms of the year 9999, which is the last that Python's datetime has."""
 _MS = pa.timestamp("ms", tz="UTC")
 _US = pa.timestamp("us", tz="UTC")
+# As scalars of a type: for Python's own pyarrow looks for dateutil, each time, on the whole path.
+_LAST = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
+_NULL = pa.scalar(None, pa.int64())
 
 
 class Layout(Enum):
@@ -83,7 +86,7 @@ def taken_apart(
 
 def as_timestamps(times_ms: Any) -> Any:
     """Spark's timestamps; what they can't say is null."""
-    said = pc.if_else(pc.greater(times_ms, TIMESTAMP_MS_MAX), None, times_ms)
+    said = pc.if_else(pc.greater(times_ms, _LAST), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
 
 

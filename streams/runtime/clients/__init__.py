@@ -15,16 +15,16 @@ from streams.runtime.clients.producer import (
     group_metadata,
     recovery_from_produce,
 )
-from streams.runtime.clients.reader import RangeReader, lists_of
+from streams.runtime.clients.reader import Header, RangeReader
 
 __all__ = [
     "Admin",
     "Clients",
     "DataConsumer",
     "DataProducer",
+    "Header",
     "RangeReader",
     "group_metadata",
-    "lists_of",
     "partition_of",
     "recovery_from",
     "recovery_from_produce",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -35,6 +36,19 @@ FORCED = {
 }
 """What a range needs to be read exactly: not for users to set."""
 
+Header = tuple[str, bytes | None]
+
+
+class Lists(NamedTuple):
+    """What records hold, a list for each column; timestamps in ms since 1970; `headers` is None
+    unless they were asked for."""
+
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+    timestamps: list[int]
+    headers: list[list[Header]] | None
+
 
 class RangeReader:
     """Reads ranges of offsets with one consumer.
@@ -54,8 +68,14 @@ class RangeReader:
         )
 
     def read(
-        self, partition: Partition, first: int, until: int, records_max: int
-    ) -> Iterator[list[Message]]:
+        self,
+        partition: Partition,
+        first: int,
+        until: int,
+        records_max: int,
+        *,
+        headers: bool = False,
+    ) -> Iterator[Lists]:
         """The records from `first` up to, and without, `until`; at most `records_max` at a time.
 
         Raises StreamsError where they can't all be read: offsets that are gone, a topic that is
@@ -64,17 +84,11 @@ class RangeReader:
         self._consumer.assign([TopicPartition(*partition, first)])
         position, moved_s = first, time.monotonic()
         while position < until:
-            messages = self._consume(records_max)
-            records, end = self._records(messages, partition, position, until)
             before = position
-            if records:
-                position = records[-1].offset() + 1
-                if position > until:
-                    records = [each for each in records if each.offset() < until]
-                if records:
-                    yield records
-            else:
-                position = max(position, self._position(partition), end)
+            with _uncollected():
+                lists, position = self._take(partition, position, until, records_max, headers)
+            if lists is not None:
+                yield lists
             now_s = time.monotonic()
             if position > before:
                 moved_s = now_s
@@ -85,17 +99,18 @@ class RangeReader:
                 )
         self._consumer.unassign()
 
-    def _consume(self, records_max: int) -> list[Message]:
-        """With the collector of cycles off: thousands of messages at once look to it like a leak,
-        and that it looks is two fifths of what reading costs (measured with 100 bytes each)."""
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            messages: list[Message] = self._consumer.consume(records_max, _WAIT_S)
-        finally:
-            if collecting:
-                gc.enable()
-        return messages
+    def _take(
+        self, partition: Partition, position: int, until: int, records_max: int, headers: bool
+    ) -> tuple[Lists | None, int]:
+        """The next records, None if there were none, and the position behind them."""
+        messages: list[Message] = self._consumer.consume(records_max, _WAIT_S)
+        records, end = self._records(messages, partition, position, until)
+        if not records:
+            return None, max(position, self._position(partition), end)
+        position = records[-1].offset() + 1
+        if position > until:
+            records = [each for each in records if each.offset() < until]
+        return (_lists(records, headers) if records else None), position
 
     def close(self) -> None:
         self._consumer.close()
@@ -140,25 +155,6 @@ class RangeReader:
         return f"the log now has {low} to {high - 1}"
 
 
-class Lists(NamedTuple):
-    """What messages hold, a list for each column; timestamps in ms since 1970."""
-
-    keys: list[bytes | None]
-    values: list[bytes | None]
-    offsets: list[int]
-    timestamps: list[int]
-
-
-def lists_of(messages: list[Message]) -> Lists:
-    """By `map` over the methods themselves: a third of what comprehensions cost."""
-    return Lists(
-        list(map(Message.key, messages)),
-        list(map(Message.value, messages)),
-        list(map(Message.offset, messages)),
-        [each for _, each in map(Message.timestamp, messages)],
-    )
-
-
 class _Said(Lines):
     """librdkafka's lines, and the last error of a broker, which says why nothing comes."""
 
@@ -169,3 +165,27 @@ class _Said(Lines):
     def error(self, error: KafkaError) -> None:
         self.last = error.str()
         super().error(error)
+
+
+def _lists(messages: list[Message], headers: bool) -> Lists:
+    """By `map` over the methods themselves: a third of what comprehensions cost."""
+    return Lists(
+        list(map(Message.key, messages)),
+        list(map(Message.value, messages)),
+        list(map(Message.offset, messages)),
+        [each for _, each in map(Message.timestamp, messages)],
+        [each.headers() or [] for each in messages] if headers else None,
+    )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """With the collector of cycles off while there are messages, which it tracks: thousands at once
+    look to it like a leak, and that it looks doubles what reading costs (with 100 bytes each)."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

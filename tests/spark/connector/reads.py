@@ -17,6 +17,8 @@ from typing import Any
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
+_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+"""What both sources have."""
 _LATEST = {"startingOffsets": "earliest", "endingOffsets": "latest"}
 
 
@@ -29,7 +31,7 @@ def main(jars: str) -> None:
         begin = time.perf_counter()
         frame = _frame(spark, asked)
         if asked.get("into") is None:
-            frame.write.format("noop").mode("overwrite").save()
+            frame.select(*_COLUMNS).write.format("noop").mode("overwrite").save()
         else:
             columns = frame.select("partition", "offset", "key", "value")
             columns.write.parquet(asked["into"])

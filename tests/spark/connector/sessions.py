@@ -73,6 +73,11 @@ class Session:
     ) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Of the process that has started all others."""
+        return self._process.pid
+
     def ask(self, source: str, servers: str, topic: str, **more: Any) -> dict[str, Any]:
         """Read a topic's committed records with a source. `into`: a directory that gets columns
         `partition`, `offset`, `key` and `value` as Parquet; without it they go nowhere. `options`:
