@@ -107,7 +107,8 @@ class RangeReader:
         records, end = self._records(messages, partition, position, until)
         if not records:
             return None, max(position, self._position(partition), end)
-        position = records[-1].offset() + 1
+        # The end may have come in the same batch, behind offsets that are no records.
+        position = max(records[-1].offset() + 1, end)
         if position > until:
             records = [each for each in records if each.offset() < until]
         return (_lists(records, headers) if records else None), position

@@ -1,0 +1,105 @@
+"""Reading a range of offsets, and one offset of a group: what the client says at their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from streams.errors import OutcomeUnknown
+from streams.positions import Committed, Partition
+from streams.runtime.clients import RangeReader, committed, reader, stable_offset
+
+PLACE = Partition("t", 0)
+
+
+def record(offset: int) -> Message:
+    return Message(topic="t", partition=0, offset=offset, value=b"v")
+
+
+def end(offset: int) -> Message:
+    error = KafkaError(KafkaError._PARTITION_EOF)
+    return Message(topic="t", partition=0, offset=offset, error=error)
+
+
+class Client:
+    """A consumer of librdkafka that answers as it is told to; then it has nothing more."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self._answers = answers
+        self.asked = 0
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        pass
+
+    def unassign(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def consume(self, records_max: int, timeout_s: float) -> list[Message]:
+        return self._answers.pop(0) if self._answers else []
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition("t", 0, -1001)]
+
+    def committed(self, partitions: list[TopicPartition], timeout_s: float) -> list[TopicPartition]:
+        self.asked += 1
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, int):
+            raise KafkaException(KafkaError(answer))
+        return [answer]
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
+    def made(*answers: Any) -> Client:
+        found = Client(list(answers))
+        for module in (reader, committed):
+            monkeypatch.setattr(module, "made", lambda *_: found)
+        return found
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [[record(0), record(1)], [end(5)]],
+        [[record(0), record(1), end(5)]],  # behind them there is no record, and it comes once
+        [[record(0), record(1), record(7)]],
+        [[record(0), end(1), record(1), record(5)]],
+    ],
+)
+def test_a_range_ends_where_nothing_more_can_come(
+    client: Callable[..., Client], batches: list[list[Message]]
+) -> None:
+    client(*batches)
+    found = RangeReader({}, "read_committed", 0.05).read(PLACE, 0, 5, 100)
+    assert [offset for lists in found for offset in lists.offsets] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "moving", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_an_offset_is_asked_for_again_while_the_coordinator_moves(
+    client: Callable[..., Client], moving: int
+) -> None:
+    asked = client(moving, moving, TopicPartition("t", 0, 7, "rows"))
+    assert stable_offset({}, "g", PLACE, 30.0) == Committed(7, "rows")
+    assert asked.asked == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "times"), [(KafkaError.NOT_COORDINATOR, 2), (KafkaError._TIMED_OUT, 1)]
+)
+def test_an_offset_that_is_not_told_in_time_is_not_known(
+    client: Callable[..., Client], error: int, times: int
+) -> None:
+    asked = client(error)
+    with pytest.raises(OutcomeUnknown, match="offset of group g"):
+        stable_offset({}, "g", PLACE, 0.15)
+    assert asked.asked <= times
