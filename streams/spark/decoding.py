@@ -123,14 +123,6 @@ def _json(column: ColumnSerde) -> Decoder:
     return Decoder(column.serde.value, kind, arrow, many, one)
 
 
-def _avro(column: ColumnSerde) -> Decoder:
-    schema = column.schema or ""
-    kind = avro_type(schema)
-    one = avro_reader(schema, column.registry or "", column.topic, column.field)
-    arrow = arrow_of(kind)
-    return Decoder(column.serde.value, kind, arrow, _one_by_one(one, arrow), one)
-
-
 def _binary(values: Sequence[bytes | None]) -> Any:
     return pa.array(values, pa.binary())
 

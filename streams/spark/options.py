@@ -182,8 +182,9 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
     )
 
 
-def serdes(options: Given) -> Serdes:
-    """How keys and values are read or written. Raises ConfigError."""
+def serdes(options: Given, *, writes: bool = False) -> Serdes:
+    """How keys and values are read, or written: then columns tell what JSON is made of. Raises
+    ConfigError."""
     windowed = options.choice("windowed", Windowed)
     found = Serdes(
         key=options.choice("key", Serde) or Serde.BYTES,
@@ -204,7 +205,7 @@ def serdes(options: Given) -> Serdes:
             raise ConfigError(
                 f"option {name}_schema is of {name}=json or avro: {name} is {serde.value}"
             )
-        if schema is None and serde is Serde.JSON:
+        if schema is None and serde is Serde.JSON and not writes:
             raise ConfigError(
                 f"option {name}=json needs {name}_schema, a Spark schema such as 'id INT, at DATE'"
             )

@@ -5,7 +5,6 @@ Both writers, of a batch and of a stream, are this with a sink's name and an epo
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,8 +28,6 @@ from streams.spark.options import WRITE, Given, Serdes, serdes
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-log = logging.getLogger(__name__)
-
 _KEPT = {
     "transactional.id": "it is made of the query's id, or of write_id, and the Spark partition",
     "enable.idempotence": "the guarantee needs it",
@@ -39,6 +36,7 @@ _KEPT = {
     "partitioner": "records of a key must meet in one partition, by Kafka's own hash",
 }
 """Settings of librdkafka that would break the guarantee, and why."""
+_PARTITIONS_END = 1 << 31
 _WRITTEN = ("key", "value", "partition", "timestamp", "headers")
 _LEFT_OUT = ("topic", "offset")
 """Columns of a read that a write takes no notice of: the option topic says where to."""
@@ -83,7 +81,7 @@ def write_options(given: Mapping[str, str], *, stream: bool) -> WriteOptions:
     return WriteOptions(
         access=access,
         topic=options.needed("topic"),
-        serdes=serdes(options),
+        serdes=serdes(options, writes=True),
         write_id=options.text("write_id"),
         on_changed_rows=options.choice("on_changed_rows", ChangedRows) or ChangedRows.FAIL,
     )
@@ -163,8 +161,11 @@ def spark_partition() -> int:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame: one epoch, of the number 0. Without a `write_id` its name is new, and it
-    is forgotten when the write ends."""
+    """Writes a DataFrame: one epoch, of the number 0. Without a `write_id` its name is new.
+
+    Its groups stay until the broker forgets them, with the transactional ids: a task that Spark has
+    given up may only begin when the write is done, and must find that it is.
+    """
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -174,21 +175,8 @@ class BatchWriter(DataSourceArrowWriter):
         return write_once(self._options, self._sink, spark_partition(), 0, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._options.write_id is None:
-            self._forget(len(messages))
-        else:
+        if self._options.write_id is not None:
             check_partitions(self._options, self._sink, len(messages), 0)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        if self._options.write_id is None:
-            self._forget(len(messages))
-
-    def _forget(self, partitions: int) -> None:
-        try:
-            admin = self._options.access.admin()
-            admin.delete_groups([self._sink.group(number) for number in range(partitions)])
-        except (OutcomeUnknown, UserError) as error:
-            log.info("groups of %s are left to the broker: %s", self._sink.name, error)
 
 
 def _write(
@@ -252,8 +240,9 @@ def _encoded(options: WriteOptions, name: Any, column: Any) -> list[bytes | None
 
 def _partitions(column: Any) -> list[int | None]:
     _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
-    if len(column) and (least := pc.min(column).as_py()) is not None and least < 0:
-        raise UserError(f"column partition names partition {least}: there is none below 0")
+    for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
+        if strange is not None and not 0 <= strange < _PARTITIONS_END:
+            raise UserError(f"column partition names partition {strange}: there can't be one")
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
@@ -273,10 +262,10 @@ def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     fits = fits and [each.name for each in kind.value_type] == ["key", "value"]
     _check_type("headers", column, fits, "an array of struct<key: string, value: binary>")
-    return [
-        None if row is None else [(each["key"], each["value"]) for each in row]
-        for row in column.to_pylist()
-    ]
+    rows = column.to_pylist()
+    if any(each is None or each["key"] is None for row in rows for each in row or ()):
+        raise UserError("column headers has a header that is null, or has no key")
+    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]
 
 
 def _check_type(name: str, column: Any, fits: bool, what: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from streams.errors import StreamsError
 from streams.spark.epochs import Sink, attempt
 from streams.spark.writing import (
+    BatchWriter,
     PartitionWritten,
     WriteOptions,
     check_partitions,
@@ -153,7 +154,7 @@ def test_a_frame_is_written_with_its_columns(
         "array(named_struct('key', 'h', 'value', CAST('x' AS BINARY))) AS headers "
         "FROM range(0, 100, 1, 3)"
     )
-    save(spark, frame, target, key="int64", value="json", value_schema="n BIGINT, word STRING")
+    save(spark, frame, target, key="int64", value="json")
     found = {
         (raw.partition, key, value, at, str(headers))
         for raw in batches_of(target.servers, target.topic)
@@ -183,8 +184,19 @@ def test_a_write_that_has_a_name_is_repeated_without_effect(
     assert target.values() == sorted(str(n) for n in range(50))
     with pytest.raises(Exception, match="which of its rows are there can't be told"):
         save(spark, frame.filter("value <> '7'"), target, write_id=name)
-    admin = target.options.access.admin()
-    before = admin.groups()
     save(spark, frame, target)
     assert len(target.values()) == 100
-    assert sorted(admin.groups()) == sorted(before)  # of a write without a name none is left
+
+
+def test_a_task_that_was_given_up_and_begins_when_the_write_is_done_writes_nothing(
+    broker: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target(broker, unique)
+    writer = BatchWriter(target.options)  # as Spark sends it to tasks; the write has no name
+    monkeypatch.setattr("streams.spark.writing.spark_partition", lambda: 0)
+    done = writer.write(iter([batch(["a"])]))
+    writer.commit([done])
+    again = writer.write(iter([batch(["a"])]))
+    assert isinstance(again, PartitionWritten)
+    assert again.before
+    assert target.values() == ["a"]

@@ -106,12 +106,6 @@ class Admin:
             raise OutcomeUnknown(f"list groups: {found.errors[0]}")
         return [group.group_id for group in found.valid]
 
-    def delete_groups(self, groups: Sequence[str]) -> None:
-        """Delete groups that have no members, with their offsets; one that isn't there is fine."""
-        answers = self._admin.delete_consumer_groups(list(groups)) if groups else {}
-        for group, answer in answers.items():
-            self._result(answer, f"delete group {group}", fine={KafkaError.GROUP_ID_NOT_FOUND})
-
     def delete_before(self, offsets: Mapping[Partition, int]) -> None:
         """Delete the records below the offset given of each partition."""
         answers = self._admin.delete_records([TopicPartition(*p, o) for p, o in offsets.items()])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from streams.errors import ConfigError
+from streams.errors import ConfigError, UserError
 from streams.spark.ddl import parse_type
 from streams.spark.epochs import Rows, Tally
-from streams.spark.writing import check, write_options
+from streams.spark.writing import check, rows_of, write_options
 
 GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def columns(ddl: str) -> StructType:
@@ -42,6 +45,28 @@ def test_what_a_read_gives_can_be_written() -> None:
     check(
         write_options(GIVEN, stream=True), columns(f"{ddl}, timestamp: timestamp"), overwrite=False
     )
+
+
+def test_json_is_written_by_the_columns_alone() -> None:
+    options = write_options(GIVEN | {"key": "json", "value": "json"}, stream=False)
+    assert options.serdes.value_schema is None
+    check(options, columns("key: struct<a: int>, value: struct<n: bigint>"), overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        ("partition", pa.array([0, -1, None]), "names partition -1: there can't be one"),
+        ("partition", pa.array([1, 1 << 31]), "names partition 2147483648: there can't be one"),
+        ("timestamp", pa.array([5, -5], pa.timestamp("ms")), "has -5 ms since 1970"),
+        ("headers", pa.array([[{"key": None, "value": b"v"}]], HEADERS), "or has no key"),
+        ("headers", pa.array([[], [None]], HEADERS), "a header that is null"),
+    ],
+)
+def test_rows_that_are_no_record_are_told(column: str, values: pa.Array, problem: str) -> None:
+    names = {"value": pa.array(["v"] * len(values)), column: values}
+    with pytest.raises(UserError, match=problem):
+        rows_of(write_options(GIVEN, stream=False), pa.RecordBatch.from_pydict(names))
 
 
 def test_a_topic_is_not_overwritten() -> None:
