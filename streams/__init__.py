@@ -1,28 +1,36 @@
-"""Topologies, the DSL and the exactly-once runtime: what a user imports."""
+"""Topologies, the DSL and the exactly-once runtime: what a user imports.
 
-from state.windowed import Windowed
-from streams import serdes, windows
-from streams.app import App
-from streams.config import StreamsConfig
-from streams.dsl.materialized import Store
-from streams.dsl.suppressed import until_time_limit, until_window_closes
-from streams.errors import (
-    ApplicationShutdown,
-    ConfigError,
-    NotClosed,
-    SerdeError,
-    StoreUnavailable,
-    StreamsError,
-    TopologyError,
-)
-from streams.handling import ErrorContext, dead_letter
-from streams.operators.lateness import LateRecord
-from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
-from streams.processor.processor import Processor
-from streams.processor.record import Record
-from streams.processor.transformer import ValueTransformer
-from streams.runtime.progress import RestoreListener
-from streams.testing.driver import TopologyTestDriver
+Each name is imported when it is asked for: who needs a part of the package, as a task of Spark does
+in a process of its own, doesn't pay for all of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from state.windowed import Windowed
+    from streams import serdes, windows
+    from streams.app import App
+    from streams.config import StreamsConfig
+    from streams.dsl.materialized import Store
+    from streams.dsl.suppressed import until_time_limit, until_window_closes
+    from streams.errors import (
+        ApplicationShutdown,
+        ConfigError,
+        NotClosed,
+        SerdeError,
+        StoreUnavailable,
+        StreamsError,
+        TopologyError,
+    )
+    from streams.handling import ErrorContext, dead_letter
+    from streams.operators.lateness import LateRecord
+    from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
+    from streams.processor.processor import Processor
+    from streams.processor.record import Record
+    from streams.processor.transformer import ValueTransformer
+    from streams.runtime.progress import RestoreListener
+    from streams.testing.driver import TopologyTestDriver
 
 __all__ = [
     "App",
@@ -52,3 +60,46 @@ __all__ = [
     "until_window_closes",
     "windows",
 ]
+
+_MODULES = {
+    "App": "streams.app",
+    "ApplicationShutdown": "streams.errors",
+    "ConfigError": "streams.errors",
+    "ErrorContext": "streams.handling",
+    "LateRecord": "streams.operators.lateness",
+    "NotClosed": "streams.errors",
+    "Processor": "streams.processor.processor",
+    "ProcessorContext": "streams.processor.context",
+    "Record": "streams.processor.record",
+    "RecordContext": "streams.processor.context",
+    "RecordMetadata": "streams.processor.context",
+    "RestoreListener": "streams.runtime.progress",
+    "SerdeError": "streams.errors",
+    "Store": "streams.dsl.materialized",
+    "StoreUnavailable": "streams.errors",
+    "StreamsConfig": "streams.config",
+    "StreamsError": "streams.errors",
+    "TopologyError": "streams.errors",
+    "TopologyTestDriver": "streams.testing.driver",
+    "ValueTransformer": "streams.processor.transformer",
+    "Windowed": "state.windowed",
+    "dead_letter": "streams.handling",
+    "until_time_limit": "streams.dsl.suppressed",
+    "until_window_closes": "streams.dsl.suppressed",
+}
+"""Where each name is that is no module itself."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        found = getattr(import_module(_MODULES[name]), name)
+    elif name in __all__:
+        found = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

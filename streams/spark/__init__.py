@@ -13,19 +13,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streams.spark.cut import Cut
-from streams.spark.taking import read_cut
 
 if TYPE_CHECKING:
     from streams.spark.datasource import MillraceDataSource
     from streams.spark.reconciling import reconcile
+    from streams.spark.taking import read_cut
 
 __all__ = ["Cut", "MillraceDataSource", "read_cut", "reconcile"]
 
 _LAZY = {
+    "read_cut": "streams.spark.taking",
     "MillraceDataSource": "streams.spark.datasource",
     "reconcile": "streams.spark.reconciling",
 }
-"""What needs pyspark, and the module it is in."""
+"""What needs pyspark or a coordinator's connection, and the module it is in."""
 
 
 def __getattr__(name: str) -> Any:

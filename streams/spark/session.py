@@ -76,7 +76,12 @@ def _made(
         chosen |= _of_the_commands(verbose=verbose)
         if master.startswith("local"):
             choose_interpreter()
-            chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            chosen |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                # Spark's 200 are for clusters: here most would be empty, and each is a task.
+                "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+            }
     elif master is not None:
         raise ConfigError(f"spark-submit chooses the master: leave --master {master} to it")
     for setting, value in (chosen | dict(settings)).items():

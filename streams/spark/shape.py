@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from streams.app import App
 from streams.positions import Committed, Partition
 from streams.runtime.offsets import decode_metadata
 from streams.spark.cut import StoreCut
 from streams.topology.build import Topology
+
+if TYPE_CHECKING:
+    from streams.app import App
 
 _CHANGELOG = "-changelog"
 

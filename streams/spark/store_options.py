@@ -4,13 +4,16 @@ to say it again."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from streams import serdes
-from streams.app import App
 from streams.embedded import bootstrap_address
 from streams.errors import ConfigError
 from streams.serdes import JsonSerde, Serde
 from streams.topology.nodes import StoreKind, StoreSpec
+
+if TYPE_CHECKING:
+    from streams.app import App
 
 _NAMES: Mapping[str, str] = {
     each.name: each.name

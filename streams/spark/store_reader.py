@@ -23,7 +23,6 @@ from streams.spark.fetching import fetch
 from streams.spark.options import Content, ReadOptions, Versioned
 from streams.spark.ranges import OffsetRange, split
 from streams.spark.tables import Rows, Table, Versions
-from streams.spark.taking import read_cut
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -107,6 +106,9 @@ def cut_of(options: ReadOptions) -> Cut:
     cut, name = options.limits.cut, options.application_id or ""
     if cut is None:
         access = options.access
+        # With what it takes to ask a group's coordinator: most of Spark's processes don't.
+        from streams.spark.taking import read_cut
+
         return read_cut(name, bootstrap_servers=access.bootstrap_servers, kafka=access.kafka)
     if cut.application_id != name:
         raise ConfigError(

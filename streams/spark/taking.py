@@ -45,9 +45,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from streams.app import App
-from streams.embedded import bootstrap_address
 from streams.errors import ConfigError, UserError
 from streams.ledger import Entry, ledger_topic
 from streams.positions import CommittedOffsets, Partition
@@ -57,6 +56,9 @@ from streams.spark.cut import Cut, StoreCut
 from streams.spark.entries import read_entries
 from streams.spark.members import beyond, trimmed
 from streams.spark.shape import Shape, of_app, of_group, positions
+
+if TYPE_CHECKING:
+    from streams.app import App
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +90,8 @@ def read_cut(
                 f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
                 "where its brokers are"
             )
+        from streams.embedded import bootstrap_address  # an App has imported that much
+
         bootstrap_servers = bootstrap_address(app.config)
     if timeout_ms < 0:
         raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from streams.config import StreamsConfig
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import made
 from streams.runtime.clients.producer import DataProducer
+
+if TYPE_CHECKING:
+    from streams.config import StreamsConfig
 
 _BULK = {
     "fetch.wait.max.ms": 10,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.membership.transactions import Identity
 from streams.positions import Committed, Partition
 from streams.runtime.clients.errors import log, made, recovery_from
 from streams.runtime.clients.written import Written
+
+if TYPE_CHECKING:
+    from streams.membership.transactions import Identity
 
 
 def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
