@@ -13,6 +13,7 @@ from streams.spark.comparing import BY, Reading, Verdict, compare, doubled
 from streams.spark.encoded import text_of
 from streams.spark.found import Place
 from streams.spark.report import Checked
+from streams.spark.store_options import layout_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +34,10 @@ def check(
     Raises ConfigError where a row of a table was expected twice.
     """
     reading = Reading(place.value, tolerance)
+    if ledger is not None:
+        ledger = ledger.persist(StorageLevel.MEMORY_AND_DISK)
+        if account.kind is not Kind.STORE:  # in which what a stranger wrote is the state
+            found = _but_strays(found, ledger)
     compared = compare(account.expected, found, account.kind, reading, times=account.times)
     if account.expired is not None:
         compared = _but_expired(compared, account.expired)
@@ -51,7 +56,27 @@ def check(
         if row.rows > 1:
             raise _twice(place, compared)
         counts[Verdict(row.verdict)] = row.records
+    if ledger is not None:
+        ledger.unpersist()
     return Checked(place, account, counts, compared)
+
+
+def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
+    """Less what the ledger doesn't know, which has its verdict."""
+    is_stray = F.col("verdict") == Verdict.UNEXPECTED.value
+    strays = ledger.where(is_stray).select(F.inline("positions"))
+    return found.join(F.broadcast(strays), ["topic", "partition", "offset"], "left_anti")
+
+
+def let_go(expected: DataFrame, found: DataFrame, place: Place) -> DataFrame | None:
+    """Of the windows that are expected in a store those which it keeps no longer, by the latest
+    that it has; None where it has none."""
+    if place.spec is None or place.windowed is None:
+        return None
+    time = "window_end" if place.windowed == "session" else "window_start"
+    latest = found.agg(F.max(time).alias("latest"))
+    kept_ms = int(layout_of(place.spec)["retention_ms"])
+    return expected.crossJoin(latest).where(F.col(time) <= F.col("latest") - F.lit(kept_ms))
 
 
 def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from streams.spark.accounts import Kind
 from streams.spark.cut import Cut
 from streams.spark.inputs import FORMAT, Records, connection
 from streams.spark.ledgers import Written
+from streams.spark.store_options import layout_of
 from streams.topology.build import Subtopology, Topology
 from streams.topology.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.topology.rules import Aggregated
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from streams.spark.access import Access
 
 _TIME_BYTES = 8
+_KEYS = ("windowed", "window_size_ms")
+"""The options that say how keys are taken apart."""
 _ROW = ("key", "window_start", "window_end", "value", "timestamp", "topic", "partition", "offset")
 
 
@@ -136,45 +139,49 @@ class Found:
 
     def rows(self, place: Place) -> DataFrame:
         """The columns of ROW and FOUND. Raises ConfigError where the cut doesn't tell."""
-        if place.kind is Kind.STORE:
-            return self._of_store(place, {})
-        return in_windows(in_ms(self._records.written(place.name, {}, self._cut)), place)
+        if place.spec is None:
+            return in_windows(in_ms(self._records.written(place.name, {}, self._cut)), place)
+        layout = layout_of(place.spec)
+        if place.windowed is not None:
+            del layout["retention_ms"]  # what is still there of old windows is compared
+        return self._of_store(place, layout)
 
     def judged(self, place: Place, rows: DataFrame, ledger: Written) -> DataFrame | None:
         """What the ledger says of `rows`, all records that are there; of a store, of those in its
         changelog, if it has one of its own."""
-        if place.kind is not Kind.STORE:
+        if place.spec is None:
             begins = self._records.begins(place.name, self._cut).values()
             whole = not any(begins) and not self._records.is_compacted(place.name)
             return ledger.against(rows, place.name, whole=whole)
-        if place.spec is None or place.spec.source_topic is not None:
+        if place.spec.source_topic is not None:
             return None
-        changes = self._of_store(place, {"content": "changelog"})
+        layout = {k: v for k, v in layout_of(place.spec).items() if k in _KEYS}
+        changes = self._of_store(place, {**layout, "content": "changelog"})
         return ledger.against(changes, self._cut.stores[place.name].changelog, whole=False)
 
-    def _of_store(self, place: Place, more: Mapping[str, str]) -> DataFrame:
+    def _of_store(self, place: Place, layout: Mapping[str, str]) -> DataFrame:
         store = self._cut.stores.get(place.name)
         if store is None:
             raise ConfigError(
                 f"the cut says nothing of store {place.name!r}: it has "
                 f"{', '.join(sorted(self._cut.stores)) or 'no stores'}"
             )
-        options = {"cut": self._cut.to_json(), "application_id": self._cut.application_id}
-        if place.windowed is not None:
-            options["windowed"] = place.windowed
-        if place.windowed == "time":
-            options["window_size_ms"] = str(place.window_size_ms)
         frame = (
             self._spark.read.format(FORMAT)
             .options(**connection(self._access))
-            .options(store=place.name, **options, **more)
+            .options(application_id=self._cut.application_id, cut=self._cut.to_json())
+            .options(store=place.name, **layout)
             .load()
         )
-        frame = frame.withColumn("topic", F.lit(store.changelog))
-        for name in ("window_start", "window_end"):
-            at = F.unix_millis(name) if name in frame.columns else F.lit(None).cast("BIGINT")
-            frame = frame.withColumn(name, at)
-        return in_ms(frame).select(*_ROW)
+        start, end = F.lit(None), F.lit(None)
+        if place.windowed is not None:
+            start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
+        if place.windowed == "time":  # Spark can't tell the end of one that never closes
+            end = _end(start, place.window_size_ms)
+        windows = {"window_start": start, "window_end": end}
+        windows = {name: column.cast("BIGINT") for name, column in windows.items()}
+        frame = in_ms(frame).withColumns(windows).withColumn("topic", F.lit(store.changelog))
+        return frame.select(*_ROW)
 
 
 def in_ms(frame: DataFrame) -> DataFrame:
@@ -188,8 +195,7 @@ def in_windows(frame: DataFrame, place: Place) -> DataFrame:
     length = F.octet_length("key")
     if place.windowed == "time":
         start = _number(key, length - _TIME_BYTES)
-        size = place.window_size_ms
-        end = F.lit(TIME_MAX).cast("BIGINT") if size is None else start + F.lit(size)
+        end = _end(start, place.window_size_ms)
         key = F.substring(key, F.lit(1), length - _TIME_BYTES)
     elif place.windowed == "session":
         end = _number(key, length - 2 * _TIME_BYTES)
@@ -200,6 +206,13 @@ def in_windows(frame: DataFrame, place: Place) -> DataFrame:
         *(column.alias(name) for name, column in columns.items()),
         *(name for name in _ROW if name not in columns),
     )
+
+
+def _end(start: Column, size_ms: int | None) -> Column:
+    """Of a window of that size; None: of one without an end."""
+    if size_ms is None or size_ms == TIME_MAX:
+        return F.lit(TIME_MAX).cast("BIGINT")
+    return start + F.lit(size_ms)
 
 
 def _number(data: Column, at: Column) -> Column:

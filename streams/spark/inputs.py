@@ -9,10 +9,10 @@ import orjson
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.ledger import ledger_topic
 from streams.positions import Partition
 from streams.spark.access import Access
 from streams.spark.cut import Cut
+from streams.spark.derived.flows import COMPACTED, is_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,11 +69,6 @@ class Records:
             self._begins[topic] = self._first(list(ends_of(topic, cut)))
         return self._begins[topic]
 
-    def ledger_begins(self, cut: Cut) -> int:
-        """The first entry of the ledger that can still be read."""
-        ledger = Partition(ledger_topic(cut.application_id), 0)
-        return self._first([ledger])[ledger]
-
     def is_compacted(self, topic: str) -> bool:
         """Whether records of `topic` may go when later ones have their keys."""
         try:
@@ -122,6 +117,12 @@ class Inputs(Mapping[str, "DataFrame"]):
             for topic, source in sub.sources.items()
             if topic in topology.input_topics
         }
+        self._streams = {
+            topic
+            for sub in topology.subtopologies
+            for topic in sub.sources
+            if is_stream(sub, topic)
+        }
 
     def __getitem__(self, topic: str) -> DataFrame:
         if topic not in self._serdes and len(self._serdes) == 1:
@@ -145,13 +146,16 @@ class Inputs(Mapping[str, "DataFrame"]):
     ) -> DataFrame:
         """One topic; `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A
         record that can't be read ends the query. Raises ConfigError for a topic that is none of
-        the inputs, or of which the beginning is gone."""
+        the inputs, or of which the beginning is gone, or which is compacted and read as a
+        stream."""
         if topic not in self._serdes:
             raise ConfigError(
                 f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
             )
         if lost := gone(topic, self._records.begins(topic, self._cut)):
             raise ConfigError(lost)
+        if topic in self._streams and self._records.is_compacted(topic):
+            raise ConfigError(f"{topic!r} {COMPACTED}")
         options = {"mode": "FAILFAST"}
         key, value = self._serdes[topic]
         options |= _reading("key", key, key_schema) | _reading("value", value, value_schema)

@@ -7,22 +7,43 @@ producer, be it a copy of one that was there, is told by where it lies, whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
-from streams.ledger import Entry, Run
+from streams.errors import ConfigError
+from streams.ledger import Entry, Run, ledger_topic
 from streams.positions import Partition
+from streams.spark.access import Access
 from streams.spark.comparing import BY, Verdict
-from streams.spark.members import merged
+from streams.spark.cut import Cut
+from streams.spark.entries import read_entries
+from streams.spark.members import Members, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PLACE = ("topic", "partition", "offset")
+
+
+def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
+    """Every transaction of the cut that the ledger still has, in its order.
+
+    Raises ConfigError where there is no ledger, StreamsError where it can't be read.
+    """
+    if cut.ledger_end is None:
+        raise ConfigError(
+            f"{cut.application_id!r} keeps no ledger, so no record tells of its transaction: run "
+            "it with ledger=True"
+        )
+    ledger = Partition(ledger_topic(cut.application_id), 0)
+    first = access.admin().earliest([ledger])[ledger]
+    entries = read_entries(access, cut.application_id, first, cut.ledger_end)
+    members = Members(cut)
+    return (entry for entry in entries if members.has(entry))
 
 
 class Written:

@@ -6,25 +6,24 @@ by a plan derived from the topology, and each store and topic is compared with i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
 from streams.embedded import bootstrap_address
-from streams.errors import ConfigError
+from streams.errors import ConfigError, UserError
 from streams.spark.access import Access
 from streams.spark.accounts import Account, Kind
 from streams.spark.asked import Expected, asked
-from streams.spark.checking import check
+from streams.spark.checking import check, let_go
 from streams.spark.cut import Cut
-from streams.spark.derived import derive
-from streams.spark.entries import read_entries
+from streams.spark.derived import Derived, derive
 from streams.spark.found import Found, Place, chosen, places
 from streams.spark.inputs import Inputs, Records, untold
-from streams.spark.ledgers import Written
+from streams.spark.ledgers import Written, entries_in_cut
 from streams.spark.report import Checked, Refused, Report
 from streams.spark.taking import read_cut
 from streams.topology.build import Topology
@@ -101,6 +100,8 @@ class _Books:
         if not checked:
             whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
             raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
+        if expected is not None:
+            checked = self._with_origins(checked)
         return Report(
             application_id=self.app.application_id,
             cut=self.cut,
@@ -115,15 +116,20 @@ class _Books:
     def _derived(
         self, there: list[Place], names: Sequence[str] | None, refused: list[Refused]
     ) -> list[tuple[Place, Account]]:
-        """The accounts that follow from the topology."""
-        found = derive(self.app, self.cut, self.records)
+        """The accounts that follow from the topology, and why others of these names don't."""
         wanted = chosen(there, names) if names else there
-        by_name = {(place.kind is Kind.STORE, place.name): place for place in wanted}
-        refused += [Refused(each.step, each.subtopology, each.why) for each in found.refused]
-        keyed = [
-            ((account.kind is Kind.STORE, account.name), account) for account in found.accounts
+        found = self._derivation()
+        accounts = _by_name(found.accounts)
+        open_in = {place.subtopology for place in wanted if _key(place) not in accounts}
+        refused += [
+            Refused(each.step, each.subtopology, each.why)
+            for each in found.refused
+            if not names or each.subtopology in open_in
         ]
-        return [(by_name[key], account) for key, account in keyed if key in by_name]
+        return [(place, accounts[key]) for place in wanted if (key := _key(place)) in accounts]
+
+    def _derivation(self) -> Derived:
+        return derive(self.app, self.cut, self.records)
 
     def _decided(
         self,
@@ -166,16 +172,30 @@ class _Books:
             except ConfigError as error:
                 refused.append(Refused(place.name, place.subtopology, str(error)))
                 continue
+            if account.expired is None:
+                account = replace(account, expired=let_go(account.expected, rows, place))
             yield check(place, account, rows, tolerance=tolerance, ledger=judged)
 
+    def _with_origins(self, checked: dict[str, Checked]) -> dict[str, Checked]:
+        """Of what is off by the user's own answer the inputs, where the topology tells them."""
+        if all(each.balanced for each in checked.values()):
+            return checked
+        try:
+            accounts = _by_name(self._derivation().accounts)
+        except UserError:
+            return checked
+        told = {}
+        for name, each in checked.items():
+            derivation = accounts.get(_key(each.place))
+            origins = None if derivation is None else derivation.origins
+            told[name] = replace(each, account=replace(each.account, origins=origins))
+        return told
+
     def _ledger(self) -> Written | None:
-        """All that the ledger says was written, where there is one."""
-        until = self.cut.ledger_end
-        if until is None:
+        """What the transactions of the cut wrote, by the ledger; None where there is none."""
+        if self.cut.ledger_end is None:
             return None
-        first = self.records.ledger_begins(self.cut)
-        entries = read_entries(self.access, self.cut.application_id, first, until)
-        return Written(self.spark, entries)
+        return Written(self.spark, entries_in_cut(self.access, self.cut))
 
     def _in_flight(self) -> DataFrame | None:
         """What was between sub-topologies at the cut; None where that can't be told."""
@@ -203,3 +223,12 @@ class _Books:
             if partition.topic in found:
                 found[partition.topic] += offset
         return found
+
+
+def _key(of: Place | Account) -> tuple[bool, str]:
+    """A store and a topic may have the same name."""
+    return of.kind is Kind.STORE, of.name
+
+
+def _by_name(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
+    return {_key(account): account for account in accounts}

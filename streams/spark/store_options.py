@@ -32,13 +32,19 @@ def options_for(app: App, store: str) -> dict[str, str]:
     Raises ConfigError for a store that isn't there, or is none to be read.
     """
     spec = _spec(app, store)
-    options = {
+    return {
         "bootstrap_servers": bootstrap_address(app.config),
         "application_id": app.application_id,
         "store": store,
         "key": _serde(spec.key),
         "value": _serde(spec.value),
+        **layout_of(spec),
     }
+
+
+def layout_of(spec: StoreSpec) -> dict[str, str]:
+    """The options that say what the rows of a store are: windows, versions, for how long."""
+    options: dict[str, str] = {}
     match spec.kind:
         case StoreKind.WINDOW:
             options["windowed"] = "time"

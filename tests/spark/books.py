@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +25,16 @@ LINES = ["the mill turns", "the race runs", "a mill race", "turns and turns"]
 class Counting:
     """The word count of the examples, in topics of its own."""
 
-    def __init__(self, servers: str, name: str, state: Path, **settings: Any) -> None:
+    def __init__(
+        self, servers: str, name: str, state: Path, *, made: bool = False, **settings: Any
+    ) -> None:
+        """`made`: its topics are there already."""
         self.servers = servers
         self.lines, self.out = f"{name}-lines", f"{name}-out"
         self.repartition = f"{name}-counts-repartition"
         self.changelog = f"{name}-counts-changelog"
         with Client(servers) as client:
-            for topic in (self.lines, self.out):
+            for topic in () if made else (self.lines, self.out):
                 create_topic(client, topic, partitions=PARTITIONS)
         self.app = App(
             name,
@@ -52,6 +58,23 @@ class Counting:
         for line in lines:
             self.write(self.lines, str(self._fed).encode(), line.encode(), self._fed % PARTITIONS)
             self._fed += 1
+
+    @contextmanager
+    def being_fed(self) -> Iterator[None]:
+        """Fed all the time, until the block ends."""
+        stop = threading.Event()
+
+        def feed() -> None:
+            while not stop.wait(0.02):
+                self.feed(*LINES)
+
+        feeding = threading.Thread(target=feed)
+        feeding.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            feeding.join(WAIT_S)
 
     def write(self, topic: str, key: bytes, value: bytes, partition: int, at_ms: int = 0) -> int:
         """A record of a producer that isn't the application's; where it is."""
@@ -109,17 +132,25 @@ class Counting:
     def skip(self, partition: int, offset: int) -> None:
         """Commit the offset behind a record of `lines` that nobody has read, the application being
         down; what was committed beside it stays."""
+        assert self._commit(partition, offset + 1) == offset
+
+    def read_again(self, partition: int, offset: int) -> None:
+        """Commit an offset of `lines` from which on they are read again."""
+        assert self._commit(partition, offset) > offset
+
+    def _commit(self, partition: int, offset: int) -> int:
+        """Returns what was committed before."""
         admin = AdminClient({"bootstrap.servers": self.servers})
         group = self.app.application_id
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])
         (answer,) = admin.list_consumer_group_offsets([asked]).values()
         (held,) = answer.result(WAIT_S).topic_partitions
-        assert held.offset == offset
-        to = TopicPartition(self.lines, partition, offset + 1, metadata=held.metadata)
+        to = TopicPartition(self.lines, partition, offset, metadata=held.metadata)
         moved = ConsumerGroupTopicPartitions(group, [to])
         (answer,) = admin.alter_consumer_group_offsets([moved]).values()
         (done,) = answer.result(WAIT_S).topic_partitions
         assert done.error is None, done.error
+        return int(held.offset)
 
     def end_of(self, topic: str, partition: int) -> int:
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})

@@ -21,8 +21,8 @@ from streams.positions import Committed, Partition
 from streams.runtime.offsets import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.access import Access
-from streams.spark.audit import entries_in_cut, runs_of
 from streams.spark.cut import StoreCut
+from streams.spark.ledgers import entries_in_cut
 from streams.spark.members import in_flight
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
@@ -243,7 +243,13 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
     books = Books(made)
     assert books.out(cut) == books.state(cut)
     access = Access(made.servers)
-    named = list(runs_of(entries_in_cut(access, cut), {made.out}))
+    named = [
+        (partition, run)
+        for entry in entries_in_cut(access, cut)
+        for partition, runs in entry.written.items()
+        for run in runs
+        if partition.topic == made.out
+    ]
     there = [
         (Partition(made.out, m.partition()), m.offset())
         for m in books.below(made.out, cut.ends.__getitem__)

@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples import anomalies, dedupe, fraud, page_views, temperature, top_ten, word_count
-from streams import App, serdes
+from streams import App, Store, serdes
 from streams.operators.aggregate import aggregate
+from streams.spark.accounts import Kind
+from streams.spark.derived import derived
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 
@@ -145,3 +147,22 @@ def kind(step: str) -> str:
     """Without the number of a step that has no name of its own."""
     words = step.split("-")
     return "-".join(words[:2]) if words[0].startswith("K") else step
+
+
+def test_of_a_compacted_topic_the_last_values_are_known_and_a_stream_is_refused(
+    spark: SparkSession,
+) -> None:
+    app = App("compacted")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.group_by_key().count(store=Store.persistent("counts", caching=False)).to_stream().to("n")
+    stream.filter(lambda key, value: True).to("copied")
+    rows = app.table(
+        "rows", key=serdes.string, value=serdes.string, store=Store.persistent("r", caching=False)
+    )
+    rows.to_stream().to("latest")
+    with TopologyTestDriver(app) as driver:
+        books = Ledgers(spark, app, driver)
+        found = derived(app, books.records, compacted={"in", "rows"})
+    kinds = {account.name: account.kind for account in found.accounts}
+    assert kinds == {"r": Kind.STORE, "latest": Kind.UPSERTS}
+    assert {(each.step, "is compacted" in each.why) for each in found.refused} == {("in", True)}

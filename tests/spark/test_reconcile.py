@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
@@ -33,7 +33,7 @@ def counted(inputs: Inputs) -> DataFrame:
 def counting(
     broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> Callable[..., Counting]:
-    def make(**settings: object) -> Counting:
+    def make(**settings: Any) -> Counting:
         made = Counting(broker.bootstrap_servers, unique("words"), tmp_path / "state", **settings)
         made.feed(*LINES)
         return made

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from streams.errors import ConfigError
 from streams.ledger import Entry, Run
 from streams.positions import Partition
-from streams.spark.ledgers import Written
+from streams.spark.access import Access
+from streams.spark.cut import Cut
+from streams.spark.ledgers import Written, entries_in_cut
 from tests.spark.test_comparing import frames, row, there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def test_without_a_ledger_it_is_said_what_to_do() -> None:
+    cut = Cut(application_id="app", taken_ms=0, offsets={})
+    with pytest.raises(ConfigError, match=r"'app' keeps no ledger.*ledger=True"):
+        entries_in_cut(Access("127.0.0.1:1"), cut)
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -49,6 +49,8 @@ class Reads(Protocol):
 
     def begins(self, topic: str, cut: Cut) -> Mapping[Partition, int]: ...
 
+    def is_compacted(self, topic: str) -> bool: ...
+
     def written(self, topic: str, first: Mapping[Partition, int], cut: Cut) -> DataFrame: ...
 
 
@@ -63,8 +65,11 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
     counts: dict[str, int] = {}
     refused: list[Refusal] = []
     lost: set[str] = set()
+    compacted: set[str] = set()
     for sub in topology.subtopologies:
         for topic in sub.sources:
+            if topic not in internal and records.is_compacted(topic):
+                compacted.add(topic)
             begins = records.begins(topic, cut)
             if not any(begins.values()):
                 continue
@@ -79,7 +84,12 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
         return records.written(topic, cut.offsets, cut)
 
     found = derived(
-        app, lambda topic: records(topic, cut), recomputed=counts, in_flight=in_flight, lost=lost
+        app,
+        lambda topic: records(topic, cut),
+        recomputed=counts,
+        in_flight=in_flight,
+        lost=lost,
+        compacted=compacted,
     )
     return Derived(found.accounts, [*refused, *found.refused])
 
@@ -91,6 +101,7 @@ def derived(
     recomputed: Mapping[str, int] | None = None,
     in_flight: Callable[[str], DataFrame] | None = None,
     lost: Collection[str] = (),
+    compacted: Collection[str] = (),
 ) -> Derived:
     """The accounts of `app`.
 
@@ -98,7 +109,7 @@ def derived(
     `offset`, `timestamp`. `recomputed` has those repartition topics, with the number of their
     partitions, of which not all records are there any more: what was in them is taken from the
     sub-topology that wrote it, without what `in_flight(topic)` has. Of `lost` topics nothing is
-    known.
+    known, of `compacted` ones the last record of each key.
     """
     topology = app.topology()
     recomputed = recomputed or {}
@@ -116,7 +127,7 @@ def derived(
         except _Unknown as unknown:
             refused.append(unknown.refusal)
             continue
-        made = planned(sub, reads, app.config.handlers, recomputed)
+        made = planned(sub, reads, app.config.handlers, recomputed, compacted)
         written |= made.written
         accounts += [each for each in made.accounts if each.name not in recomputed]
         refused += made.refused

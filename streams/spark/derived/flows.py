@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from streams.topology.build import Subtopology
-from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreKind, StoreSpec
 from streams.topology.rules import Aggregated, HeldBack
 
 _ONE_BY_ONE = {
@@ -42,6 +42,12 @@ _TABLES = {"KTABLE-SOURCE", "KSTREAM-TOTABLE"}
 _MERGED_TABLES = {"KTABLE-MERGE", ""}
 ASIDE = {"KSTREAM-FOREACH", "KSTREAM-PRINTER"}
 """Ends of branches that are for what they do beside: they are not done again."""
+
+
+COMPACTED = (
+    "is compacted (cleanup.policy) and read as a stream: which of its records were there is not "
+    "known any more, so nothing follows from it"
+)
 
 
 class Determined(IntEnum):
@@ -78,6 +84,13 @@ def is_one_by_one(node: Node) -> bool:
     return all(is_one_by_one(parent) for parent in node.parents)
 
 
+def is_stream(subtopology: Subtopology, topic: str) -> bool:
+    """Whether a step looks at each record of a source topic, and not only at the last of a key."""
+    source = subtopology.sources[topic]
+    readers = [node for node in subtopology.nodes if source in node.parents]
+    return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)
+
+
 def above(node: Node, until: Collection[Node] = ()) -> set[Node]:
     """The step and all before it; of those in `until` not what is before them."""
     found = {node}
@@ -98,6 +111,19 @@ def topics_above(nodes: Iterable[Node]) -> set[str]:
     return {each.topic for each in every if isinstance(each, SourceNode)}
 
 
+def not_compared(spec: StoreSpec) -> str | None:
+    """Why nobody can tell what a store holds, or none wants to; None where it is compared."""
+    if not spec.logged:
+        return "the store has no changelog: nobody sees what is in it"
+    if spec.ttl_ms is not None:
+        return "when a row is deleted for its ttl depends on when the application commits"
+    if spec.retain_duplicates:
+        return "a join's own store is not compared, only what the join makes"
+    if spec.kind in (StoreKind.VERSIONED, StoreKind.BUFFER):
+        return f"a {spec.kind} store is not compared, only what is made of it"
+    return None
+
+
 def _final(node: Node) -> Flow:
     rule = node.rule if isinstance(node, ProcessorNode) else None
     return _EACH if isinstance(rule, Aggregated) and rule.on_close else _LAST
@@ -106,14 +132,16 @@ def _final(node: Node) -> Flow:
 class Flows:
     """What comes out of each step of a sub-topology. Of those in `final` only the last is known, or
     each window once where they are passed on when they close. The order of the records of topics
-    in `shuffled` is not known."""
+    in `shuffled` is not known; of `compacted` ones only the last of each key."""
 
     def __init__(
         self,
         subtopology: Subtopology,
         final: Collection[Node] = (),
         shuffled: Collection[str] = (),
+        compacted: Collection[str] = (),
     ) -> None:
+        self._compacted = compacted
         self._shuffled = frozenset(shuffled)
         self._specs = {spec.name: spec for spec in subtopology.stores}
         self._nodes = subtopology.nodes
@@ -139,7 +167,11 @@ class Flows:
 
     def _of(self, node: Node) -> Flow:
         if isinstance(node, SourceNode):
+            if node.topic in self._compacted:
+                return Flow(Determined.UNKNOWN, node.topic, f"it {COMPACTED}")
             return _EACH
+        if isinstance(node, ProcessorNode) and node.kind in _TABLES and self._is_compacted(node):
+            return _LAST
         came = min((self._known[p] for p in node.parents), key=lambda flow: flow.determined)
         if came.determined is Determined.UNKNOWN or not isinstance(node, ProcessorNode):
             return came
@@ -161,6 +193,10 @@ class Flows:
         if node.kind in _TABLES or node.updates:
             return self._kept(node, came)
         return _EACH
+
+    def _is_compacted(self, node: ProcessorNode) -> bool:
+        sources = [each for each in node.parents if isinstance(each, SourceNode)]
+        return any(each.topic in self._compacted for each in sources)
 
     def _loses_order(self, node: ProcessorNode) -> str | None:
         """Why the order of the records that come to a step that keeps something is not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -28,6 +28,7 @@ from streams.spark.derived.flows import (
     Flows,
     above,
     is_one_by_one,
+    not_compared,
     topics_above,
 )
 from streams.spark.derived.pieces import piece, sinks_by_topic, source_of
@@ -86,10 +87,11 @@ def planned(
     reads: Mapping[str, Read],
     handlers: Handlers,
     partitions: Mapping[str, int],
+    compacted: Collection[str] = (),
 ) -> Found:
     """The accounts of a sub-topology from its source topics. `partitions`: of the topics of which
-    it matters where records go."""
-    plan = _Plan(subtopology, reads, handlers, partitions)
+    it matters where records go. Of `compacted` topics only the last record of a key is known."""
+    plan = _Plan(subtopology, reads, handlers, partitions, compacted)
     for spec in subtopology.stores:
         plan.store(spec)
     for node in subtopology.nodes:
@@ -107,8 +109,10 @@ class _Plan:
         reads: Mapping[str, Read],
         handlers: Handlers,
         partitions: Mapping[str, int],
+        compacted: Collection[str],
     ) -> None:
         self.found = Found()
+        self._compacted = frozenset(compacted)
         self._sub = subtopology
         self._reads = reads
         self._handlers = handlers
@@ -118,7 +122,7 @@ class _Plan:
         self._computed = self._computing()
         self._rows = self._known_rows()
         shuffled = [topic for topic, read in reads.items() if not read.ordered]
-        self._flows = Flows(subtopology, self._computed, shuffled)
+        self._flows = Flows(subtopology, self._computed, shuffled, self._compacted)
 
     def refuse(self, step: str, why: str) -> None:
         refusal = Refusal(step, self._sub.number, why)
@@ -129,7 +133,7 @@ class _Plan:
         """The account of a store, or why there is none."""
         if spec.source_topic is not None:
             return  # it is that topic
-        if why := _not_compared(spec):
+        if why := not_compared(spec):
             self.refuse(spec.name, why)
             return
         writers = self._flows.writers(spec)
@@ -184,7 +188,8 @@ class _Plan:
             spec = self._specs[node.stores[0]]
             alone = not any(n is not node and n.rule and spec.name in n.stores for n in users)
             stateless = all(map(is_one_by_one, node.parents))
-            if alone and stateless and is_computable(node, spec):
+            whole = not self._compacted & topics_above([node])
+            if alone and stateless and whole and is_computable(node, spec):
                 try:
                     table = self._compute(node, node.rule, spec)
                 except UserError as error:
@@ -351,18 +356,6 @@ def _dry_run(work: Work) -> None:
         raise
     except Exception as error:
         raise UserError(f"its steps can't be run by themselves: {error!r}") from error
-
-
-def _not_compared(spec: StoreSpec) -> str | None:
-    if not spec.logged:
-        return "the store has no changelog: nobody sees what is in it"
-    if spec.ttl_ms is not None:
-        return "when a row is deleted for its ttl depends on when the application commits"
-    if spec.retain_duplicates:
-        return "a join's own store is not compared, only what the join makes"
-    if spec.kind in (StoreKind.VERSIONED, StoreKind.BUFFER):
-        return f"a {spec.kind} store is not compared, only what is made of it"
-    return None
 
 
 def _as_read(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
