@@ -74,7 +74,7 @@ def reconcile(
             if html is not None:
                 report.to_html(html)
             if to is not None:
-                report.write(to)
+                report.write(to.absolute())  # Spark may have been started elsewhere
             elif not report.balanced:
                 typer.echo("All rows that are off, as Parquet: --to DIR")
             balanced = report.balanced
