@@ -1,0 +1,110 @@
+"""`millrace reconcile`, and the example of docs/spark.md, of one word count."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from streams import serdes
+from streams.cli import cli
+from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.spark.books import LINES, Counting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+EXPECTED = """
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from tests.spark.books import Counting
+
+app = Counting({servers!r}, {name!r}, Path({state!r}), made=True).app
+
+
+def expected(inputs):
+    words = inputs.select(F.explode(F.split("value", " ")).alias("key"))
+    return words.groupBy("key").agg(F.count("*").alias("value"))
+
+
+def nothing(inputs):
+    return {{}}
+"""
+
+
+def millrace(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["reconcile", *map(str, arguments)])
+
+
+@pytest.fixture
+def books(
+    unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Counting]:
+    """A word count that is drained; its module is `counted_words`."""
+    name, state = unique("said"), tmp_path / "state"
+    broker = EmbeddedProcess(SETTINGS)
+    try:
+        broker.start()
+        made = Counting(broker.bootstrap_servers, name, state)
+        made.feed(*LINES)
+        made.run().save(tmp_path / "cut.json")
+        (tmp_path / "counted_words.py").write_text(
+            EXPECTED.format(servers=broker.bootstrap_servers, name=name, state=str(state))
+        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        yield made
+    finally:
+        broker.close()
+
+
+def test_its_status_says_whether_the_books_balance(
+    spark: SparkSession, books: Counting, tmp_path: Path
+) -> None:
+    of = "counted_words:app"
+    example = re.findall(r"^## Reconcile\n.*?```python\n(.*?)```", PAGE.read_text(), re.M | re.S)
+    found: dict[str, Any] = {"__name__": "page"}
+    exec(example[0], found)
+    assert found["check"](spark, books.app)
+    assert "balance" in (tmp_path / "books.html").read_text()
+
+    done = millrace(of, "--account", "counts", "--to", "rows", "--html", "said.html")
+    assert done.exit_code == 0, done.output
+    assert f"The books of {books.app.application_id} balance" in done.output
+    assert "balance" in (tmp_path / "said.html").read_text()
+    rows = spark.read.parquet(str(tmp_path / "rows" / "ok")).collect()
+    assert {row.key for row in rows} == {word for line in LINES for word in line.split()}
+    assert spark.read.parquet(str(tmp_path / "rows" / "missing")).count() == 0
+
+    for arguments, said in [
+        (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
+        (("--expected", "counted_words:missing"), "'missing' in 'counted_words' is no function"),
+        (("--account", "nowhere"), "no store and writes no topic 'nowhere'"),
+    ]:
+        done = millrace(of, *arguments)
+        assert (done.exit_code, said in done.output) == (2, True), done.output
+
+    last = books.last(books.changelog, "mill")
+    books.write(books.changelog, b"mill", serdes.int64.serialize(9), last.partition())
+    books.feed(*LINES)
+    books.run()
+    # A record more of each word has come since, which the old cut has not.
+    done = millrace(of, "--expected", "counted_words:expected", "--cut", "cut.json")
+    assert done.exit_code == 0, done.output
+    command = [sys.executable, "-m", "streams", "reconcile", of, "--account", "counts"]
+    ended = subprocess.run(
+        [*command, "--master", "local[1]"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "do NOT balance: 1 records are off" in ended.stdout
+    assert "counts: different 'mill'" in ended.stdout
+    assert "All rows that are off, as Parquet: --to DIR" in ended.stdout
