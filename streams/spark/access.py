@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
+from streams.membership.connection import Connection, ConnectionLost
 from streams.runtime.clients import Admin, RangeReader
 
 CLIENT_ID = "millrace-spark"
@@ -38,3 +40,17 @@ class Access:
     def reader(self, isolation: str) -> RangeReader:
         """Reads ranges of offsets; a group of this name commits nothing."""
         return RangeReader({"group.id": CLIENT_ID, **self.settings()}, isolation, TIMEOUT_S)
+
+    def dial(self, address: tuple[str, int] | None, timeout_s: float = TIMEOUT_S) -> Connection:
+        """A connection of ours, which is plaintext only, to an address or (None) to any of the
+        bootstrap servers. Raises ConnectionLost."""
+        if address is not None:
+            return Connection(address, CLIENT_ID, timeout_s, Lock())
+        failure: ConnectionLost | None = None
+        for server in self.bootstrap_servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            try:
+                return Connection((host, int(port)), CLIENT_ID, timeout_s, Lock())
+            except ConnectionLost as error:
+                failure = error
+        raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")

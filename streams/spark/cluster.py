@@ -6,15 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from threading import Lock
 from typing import TypeVar
 
 from streams.errors import ConfigError, OutcomeUnknown, UserError
-from streams.membership.connection import Connection, ConnectionLost, coordinator_of
+from streams.membership.connection import ConnectionLost, coordinator_of
 from streams.membership.offsets import fetch_offsets
 from streams.positions import CommittedOffsets, Partition
 from streams.runtime.clients import Admin
-from streams.spark.access import CLIENT_ID, Access
+from streams.spark.access import Access
 
 T = TypeVar("T")
 
@@ -66,9 +65,9 @@ class Cluster:
         is about to change are pending."""
 
         def ask() -> CommittedOffsets:
-            with closing(self._dial(None)) as bootstrap:
+            with closing(self.access.dial(None, _ANSWER_S)) as bootstrap:
                 address = coordinator_of(bootstrap, group)
-            with closing(self._dial(address)) as connection:
+            with closing(self.access.dial(address, _ANSWER_S)) as connection:
                 return fetch_offsets(connection, group, partitions)
 
         return self._answered(f"read the offsets of {group!r}", ask)
@@ -132,18 +131,6 @@ class Cluster:
                         f"{self.timeout_s:g} s: {doing}: {error}"
                     ) from error
             time.sleep(_AGAIN_S)
-
-    def _dial(self, address: tuple[str, int] | None) -> Connection:
-        if address is not None:
-            return Connection(address, CLIENT_ID, _ANSWER_S, Lock())
-        failure: ConnectionLost | None = None
-        for server in self.servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            try:
-                return Connection((host, int(port)), CLIENT_ID, _ANSWER_S, Lock())
-            except ConnectionLost as error:
-                failure = error
-        raise failure or ConnectionLost(f"no address in {self.servers!r}")
 
 
 def _named(things: Collection[object]) -> str:

@@ -29,6 +29,8 @@ from streams.spark.options import Mode, Serde, Serdes, Windowed
 from streams.spark.window_keys import Layout, as_timestamps, taken_apart
 
 CORRUPT = "_corrupt_record"
+CHANGELOG = "-changelog"
+"""How the names of the topics end that hold what stores hold."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _HEADERS_TYPE = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -50,7 +52,7 @@ class Columns:
         self._serdes = serdes
         self._shape = shape
         self._topic = topic
-        self._layout = _layout(serdes, shape)
+        self._layout = _layout(serdes, topic, shape)
 
     @cached_property
     def schema(self) -> StructType:
@@ -144,10 +146,11 @@ def planned(serdes: Serdes, topic: str) -> Serdes:
     return serdes
 
 
-def _layout(serdes: Serdes, shape: Shape) -> Layout | None:
+def _layout(serdes: Serdes, topic: str, shape: Shape) -> Layout | None:
     match serdes.windowed:
         case None:
             return None
         case Windowed.SESSION:
             return Layout.SESSION
-    return Layout.TIME if shape is Shape.RECORDS else Layout.SEQUENCED
+    is_of_store = shape is not Shape.RECORDS or topic.endswith(CHANGELOG)
+    return Layout.SEQUENCED if is_of_store else Layout.TIME

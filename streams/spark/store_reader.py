@@ -16,12 +16,14 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
 from streams.positions import Partition
+from streams.spark.access import Access
 from streams.spark.columns import Columns, Shape, columns_of, planned
 from streams.spark.compaction import Compaction, Reading, check
 from streams.spark.cut import Cut, StoreCut
 from streams.spark.fetching import fetch
 from streams.spark.options import Content, ReadOptions, Versioned
 from streams.spark.ranges import OffsetRange, split
+from streams.spark.raw_fetch import can_fetch_raw, scanned, unbroken_from
 from streams.spark.tables import Rows, Table, Versions
 
 if TYPE_CHECKING:
@@ -98,7 +100,34 @@ class StoreReader(DataSourceReader):
         )
         above = OffsetRange(below.topic, below.partition, below.until, end)
         with closing(fetch(options.access, options.isolation, above)) as records:
-            check(reading, part.compaction, records, time.time_ns() // 1_000_000)
+            check(
+                reading,
+                part.compaction,
+                _Batches(options.access, below, above, table.records),
+                records,
+                time.time_ns() // 1_000_000,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """As the leader has them; where they can't be fetched, every offset that is none of the
+    `records` may be gone."""
+
+    access: Access
+    below: OffsetRange
+    above: OffsetRange
+    records: int
+
+    def removed(self) -> int:
+        if can_fetch_raw(self.access):
+            return scanned(self.access, self.below).removed
+        return self.below.until - self.below.first - self.records
+
+    def unbroken_from(self) -> int:
+        if can_fetch_raw(self.access):
+            return unbroken_from(self.access, self.above)
+        return self.above.until + 1
 
 
 def cut_of(options: ReadOptions) -> Cut:

@@ -8,61 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from streams import App, Store, serdes, until_time_limit
 from streams.errors import ConfigError
-from streams.positions import Partition
-from streams.spark import Cut, read_cut
-from streams.spark.access import Access
 from streams.spark.store_options import options_for
 from tests.brokers import Broker
-from tests.conformance.calls import create_topic
-from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.store_rows import START_MS, TEXT, WAIT_S, load_with, millis, table
-
-Fed = list[tuple[str, str | None, int]]
-
-
-class One:
-    """An application that reads one topic of one partition."""
-
-    def __init__(self, broker: Broker, name: str, state: Path, **settings: Any) -> None:
-        self.topic = f"{name}-in"
-        self.servers = broker.bootstrap_servers
-        with Client(self.servers) as client:
-            create_topic(client, self.topic, partitions=1)
-        self.app = App(
-            name,
-            bootstrap_servers=self.servers,
-            state_dir=state,
-            commit_interval_ms=20,
-            **settings,
-        )
-
-    def feed(self, records: Fed) -> Cut:
-        """Key, value and time of each; a cut when all are processed."""
-        producer = Producer({"bootstrap.servers": self.servers})
-        for key, value, at_ms in records:
-            producer.produce(self.topic, value, key, timestamp=START_MS + at_ms)
-        assert producer.flush(WAIT_S) == 0
-        where = Partition(self.topic, 0)
-        end = Access(self.servers).admin().latest([where])[where]
-        found: list[Cut] = []
-
-        def is_done() -> bool:
-            try:
-                found.append(read_cut(self.app))
-            except ConfigError:  # nothing was committed yet
-                return False
-            return found[-1].offsets[where] >= end
-
-        wait_until(is_done, timeout_s=WAIT_S, what="not all is processed")
-        return found[-1]
-
-    def load(self, store: str, cut: Cut, **more: str) -> list[dict[str, Any]]:
-        return load_with(options_for(self.app, store) | {"cut": cut.to_json()} | more)
+from tests.spark.one_store import Fed, One
+from tests.spark.store_rows import START_MS, TEXT, load_with, millis, table
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from streams.spark.tables import Table
 NOW_MS = 1_800_000_000_000
 LAG_MS = 1_000_000
 KEPT_MS = 500_000
+NEVER = 2**62
 TOPIC = "app-counts-changelog"
 
 
@@ -43,6 +44,19 @@ def batches(records: list[Record], size: int = 2) -> Iterator[RawBatch]:
         )
 
 
+class Left(NamedTuple):
+    """What the batches say."""
+
+    removed_count: int
+    last_segment: int
+
+    def removed(self) -> int:
+        return self.removed_count
+
+    def unbroken_from(self) -> int:
+        return self.last_segment
+
+
 def read(
     records: list[Record],
     position: int,
@@ -50,8 +64,10 @@ def read(
     end: int | None = None,
     compaction: Compaction = Compaction(LAG_MS, KEPT_MS),  # noqa: B008  frozen
     age_ms: int = 0,
+    last_segment: int = NEVER,
 ) -> dict[bytes, bytes]:
-    """The table as of the position. UserError where it can't be told."""
+    """The table as of the position. UserError where it can't be told. The last segment, which is
+    never cleaned, begins at `last_segment`."""
     there = [each for each in records if each.key is not None]
     table = Table(TOPIC, 0, {})
     for batch in batches([each for each in there if each.offset < position]):
@@ -59,8 +75,11 @@ def read(
     below = OffsetRange(TOPIC, 0, 0, position)
     end = max([position, *(each.offset + 1 for each in records)]) if end is None else end
     reading = Reading("counts", below, end, table.records, table.last.keys(), NOW_MS - age_ms)
+    left = Left(
+        position - sum(each.offset < position for each in records), max(last_segment, position)
+    )
     above = batches([each for each in there if each.offset >= position])
-    check(reading, compaction, above, NOW_MS)
+    check(reading, compaction, left, above, NOW_MS)
     return {key: last.value for key, last in table.last.items() if last.value is not None}
 
 
@@ -75,7 +94,7 @@ def test_a_key_that_is_there_only_above_the_cut_while_offsets_are_missing_fails(
         "store 'counts'",
         "app-counts-changelog[0]",
         "compacted since",
-        "offsets 0 to 2 2 are no records",
+        "offsets 0 to 2 2 are gone",
         "6b (hex)",
         "offset 5",
         "cut_retention_ms",
@@ -87,6 +106,29 @@ def test_where_no_offset_is_missing_a_new_key_is_new() -> None:
     assert read([Record(0, b"a"), Record(1, b"k", timestamp_ms=OLD)], 1) == {b"a": b"v"}
 
 
+def test_markers_are_no_holes() -> None:
+    records = [Record(0, b"a"), Record(1, None), Record(3, b"k", timestamp_ms=OLD)]
+    assert read(records, 2) == {b"a": b"v"}
+    assert read(records, 2, age_ms=2 * KEPT_MS) == {b"a": b"v"}
+    with pytest.raises(UserError, match="6b"):
+        read(records, 3)
+
+
+def test_of_the_last_segment_nothing_has_been_cleaned() -> None:
+    records = [Record(0, b"a"), Record(5, b"b", timestamp_ms=OLD), Record(7, b"k", None, OLD)]
+    assert read(records, 3, last_segment=3, age_ms=2 * KEPT_MS) == {b"a": b"v"}
+    assert read(records, 3, last_segment=2) == {b"a": b"v"}
+    with pytest.raises(UserError, match=r"62 .hex. is there from offset 5"):
+        read(records, 3, last_segment=6)
+    # A key that came before is no question.
+    records[1] = Record(5, b"a", timestamp_ms=OLD)
+    assert read(records, 3, last_segment=6) == {b"a": b"v"}
+    with pytest.raises(UserError, match=r"6b .hex. is there from offset 7"):
+        read(records, 3, last_segment=8)
+    with pytest.raises(UserError, match="500 s old"):
+        read(records, 3, last_segment=6, age_ms=KEPT_MS)
+
+
 def test_a_key_of_which_a_record_is_left_below_has_its_row() -> None:
     assert read([Record(2, b"a"), Record(5, b"a", timestamp_ms=OLD)], 3) == {b"a": b"v"}
 
@@ -96,6 +138,12 @@ def test_what_is_fresh_has_not_been_cleaned() -> None:
     assert read([Record(0, b"a"), Record(3, b"k")], 3) == {b"a": b"v"}
     # Not next to the cut: but each key that is new is fresh.
     assert read([Record(0, b"a"), Record(9, b"a", timestamp_ms=OLD), Record(10, b"k")], 3)
+
+
+def test_without_a_lag_nothing_is_fresh_by_its_time() -> None:
+    records = [Record(0, b"a"), Record(4, b"k", timestamp_ms=NOW_MS + LAG_MS)]
+    with pytest.raises(UserError, match="compacted since"):
+        read(records, 3, compaction=Compaction(0, KEPT_MS))
 
 
 def test_behind_what_is_fresh_nothing_needs_to_be_looked_at() -> None:
@@ -140,6 +188,7 @@ class Log:
         self.records: list[Record] = []
         self.written: list[Record] = []
         self.base: list[int] = [0]
+        self.is_full = False
         self.end = 0
         self.now_ms = 0
         self.horizons: dict[int, int] = {}
@@ -147,16 +196,19 @@ class Log:
     def transaction(self) -> None:
         for _ in range(self._of.randrange(1, 4)):
             value = None if self._of.random() < 0.3 else b"%d" % self.end
-            late_ms = self._of.choice([0, 0, 0, 50, 5 * LAG_MS])
+            late_ms = self._of.choice([0, 0, 0, 50, 5 * LAG_MS, -5 * LAG_MS])
             self._append(
                 Record(self.end, self._of.choice([b"a", b"b", b"c"]), value, self.now_ms - late_ms)
             )
         if self._of.random() < 0.9:
             self._append(Record(self.end, None, None, self.now_ms))
-        if self._of.random() < 0.6:
-            self.base.append(self.end)
+        if self._of.random() < 0.4:
+            self.is_full = True
 
     def _append(self, record: Record) -> None:
+        if self.is_full:  # another segment begins with its first record
+            self.base.append(self.end)
+            self.is_full = False
         self.records.append(record)
         self.written.append(record)
         self.end += 1
@@ -213,7 +265,14 @@ def test_a_table_is_what_it_was_at_the_cut_or_it_is_refused(lag_ms: int) -> None
         compaction = Compaction(lag_ms, KEPT_MS)
         age_ms = log.now_ms - taken_ms
         try:
-            found = read(records, position, end=log.end, compaction=compaction, age_ms=age_ms)
+            found = read(
+                records,
+                position,
+                end=log.end,
+                compaction=compaction,
+                age_ms=age_ms,
+                last_segment=log.base[-1],
+            )
         except UserError:
             refused += 1
             continue

@@ -1,0 +1,170 @@
+"""Avro of a registry: what applications wrote is read as Spark's types, and what Spark writes
+applications read."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import LongType, StructType
+
+from streams import serdes
+from streams.errors import ConfigError, UserError
+from streams.spark.avro_values import avro_type, latest_schema
+from streams.spark.columns import columns_of, planned
+from streams.spark.ddl import parse_type
+from streams.spark.decoding import ColumnSerde, decoder_of
+from streams.spark.encoding import encode
+from streams.spark.fetching import RawBatch
+from streams.spark.malformed import decoded
+from streams.spark.options import Mode, Serde, Serdes
+from tests import brokers
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("fastavro") is None and not brokers.in_ci(),
+    reason="pip install 'millrace[registry]'",
+)
+
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "item", "type": ["null", "string"], "default": None},
+        {"name": "size", "type": {"type": "enum", "name": "Size", "symbols": ["S", "L"]}},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "parts", "type": {"type": "map", "values": "double"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "hour", "type": {"type": "int", "logicalType": "time-millis"}},
+        {
+            "name": "price",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+        {"name": "raw", "type": "bytes"},
+    ],
+}
+ORDER = {
+    "id": 2**40,
+    "item": "tea",
+    "size": "L",
+    "tags": ["a", "b"],
+    "parts": {"x": 0.5},
+    "day": date(2026, 1, 31),
+    "at": datetime(2026, 1, 31, 12, 0, 0, 5000, UTC),
+    "hour": time(1, 2, 3, 4000),
+    "price": Decimal("12.50"),
+    "raw": b"\x00\xff",
+}
+FOUND = ORDER | {"parts": [("x", 0.5)], "hour": 3_723_004}
+TOPIC = "orders"
+
+
+@pytest.fixture
+def registry(unique: Callable[[str], str]) -> str:
+    return f"mock://{unique('spark')}"
+
+
+def serde_of(registry: str, schema: object = SCHEMA) -> Any:
+    given = serdes.avro(registry=registry, schema=json.dumps(schema))
+    return given.for_topic(TOPIC, "value")
+
+
+def column(registry: str, schema: object = SCHEMA) -> ColumnSerde:
+    return ColumnSerde(Serde.AVRO, "value", json.dumps(schema), registry, TOPIC)
+
+
+def test_types_are_those_of_sparks_own_source() -> None:
+    assert avro_type(json.dumps(SCHEMA)) == parse_type(
+        "STRUCT<id: BIGINT, item: STRING, size: STRING, tags: ARRAY<STRING>, "
+        "parts: MAP<STRING, DOUBLE>, day: DATE, at: TIMESTAMP, hour: INT, "
+        "price: DECIMAL(9, 2), raw: BINARY>"
+    )
+    assert avro_type('["int", "long"]') == LongType()
+    assert avro_type('{"type": "long", "logicalType": "local-timestamp-micros"}') == parse_type(
+        "TIMESTAMP_NTZ"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ('["int", "string"]', "a union of 2 types"),
+        ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}', "itself"),
+        ('"nope"', "nope is not known"),
+        ('{"type": "array"}', "items"),
+        ("{", "no Avro schema"),
+    ],
+)
+def test_a_schema_without_a_type_is_refused(schema: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        avro_type(schema)
+
+
+def test_what_an_application_wrote_is_read(registry: str) -> None:
+    values = [serde_of(registry).serialize(ORDER), None]
+    array, causes = decoded(decoder_of(column(registry)), values)
+    array.validate(full=True)
+    assert (array.to_pylist(), causes) == ([FOUND, None], {})
+
+
+def test_what_was_written_with_an_older_schema_has_the_columns_of_the_newer(registry: str) -> None:
+    older = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "item"]}
+    written = serde_of(registry, older).serialize({k: v for k, v in ORDER.items() if k != "item"})
+    array, causes = decoded(decoder_of(column(registry)), [written])
+    assert (array.to_pylist(), causes) == ([FOUND | {"item": None}], {})
+
+
+def test_what_spark_writes_an_application_reads(registry: str) -> None:
+    plain = {n: v for n, v in ORDER.items() if n != "hour"}
+    schema = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "hour"]}
+    arrow = decoder_of(column(registry, schema)).arrow
+    array = pa.array([plain | {"parts": [("x", 0.5)]}, None], arrow)
+    written = encode(array, column(registry, schema))
+    assert written[1] is None
+    assert serde_of(registry, schema).deserialize(written[0]) == plain
+
+
+def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: str) -> None:
+    good = serde_of(registry).serialize(ORDER)
+    array, causes = decoded(decoder_of(column(registry)), [good, b"{}", good[:9], good])
+    assert array.to_pylist() == [FOUND, None, None, FOUND]
+    assert causes.keys() == {1, 2}
+
+
+def test_a_value_that_does_not_fit_its_schema_is_refused(registry: str) -> None:
+    schema = {"type": "record", "name": "A", "fields": [{"name": "n", "type": "int"}]}
+    with pytest.raises(UserError, match="column value can't be written as avro"):
+        encode(pa.array([{"n": "text"}]), column(registry, schema))
+
+
+def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(registry: str) -> None:
+    small: dict[str, Any] = SCHEMA | {"fields": SCHEMA["fields"][:1]}
+    serde_of(registry, small).serialize({"id": 1})
+    asked = Serdes(value=Serde.AVRO, schema_registry=registry, mode=Mode.FAILFAST)
+    first = planned(asked, TOPIC)
+    assert json.loads(first.value_schema or "")["fields"] == small["fields"]
+    newer = small | {"fields": SCHEMA["fields"][:2]}
+    written = serde_of(registry, newer).serialize({"id": 2, "item": "tea"})
+    # The one that was planned stays, and what is written with the newer one is read by it.
+    columns = columns_of(first, TOPIC)
+    value_type = columns.schema["value"].dataType
+    assert isinstance(value_type, StructType)
+    assert value_type.names == ["id"]
+    batch = columns.decode(RawBatch(TOPIC, 0, [None], [written], [0], [0], None))
+    assert batch.column("value").to_pylist() == [{"id": 2}]
+    assert columns_of(planned(asked, TOPIC), TOPIC).decode(
+        RawBatch(TOPIC, 0, [None], [written], [0], [0], None)
+    ).column("value").to_pylist() == [{"id": 2, "item": "tea"}]
+
+
+def test_a_topic_of_which_the_registry_knows_nothing_is_told(registry: str) -> None:
+    with pytest.raises(ConfigError, match=r"no schema of subject 'orders-key'.*key_schema"):
+        latest_schema(registry, TOPIC, "key")
