@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 from streams.errors import ConfigError
 from streams.ledger import Entry, decode, ledger_topic
@@ -22,15 +21,15 @@ def read_entries(access: Access, application_id: str, first: int, until: int) ->
     """
     ledger = Partition(ledger_topic(application_id), 0)
     with closing(access.reader("read_committed")) as reader:
-        for messages in reader.read(ledger, first, until, _TAKE_MAX):
-            for message in messages:
-                yield _entry(ledger, message)
+        for lists in reader.read(ledger, first, until, _TAKE_MAX):
+            for offset, value in zip(lists.offsets, lists.values, strict=True):
+                yield _entry(ledger, offset, value or b"")
 
 
-def _entry(ledger: Partition, message: Any) -> Entry:
+def _entry(ledger: Partition, offset: int, value: bytes) -> Entry:
     try:
-        return decode(message.value())
+        return decode(value)
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"{ledger} at offset {message.offset()} is no entry of a ledger: {error}"
+            f"{ledger} at offset {offset} is no entry of a ledger: {error}"
         ) from error
