@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams.operators.folding import Folding
+from streams.operators.stream_join import Joiner, JoinWindow
 from streams.windows import Windows
 
 
@@ -32,4 +33,19 @@ class HeldBack:
     final: bool
 
 
-Rule = Aggregated | HeldBack
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsJoined:
+    """Each record of the left stream with those of the right one that have its key and are in its
+    `window`. `step`: what the join is called; `this_store` and `other_store` keep the left and the
+    right stream. `emit_interval_ms`: of a left or an outer join, which joins with None too."""
+
+    step: str
+    joiner: Joiner
+    """Key, left value, right value."""
+    window: JoinWindow
+    this_store: str
+    other_store: str
+    emit_interval_ms: int | None = None
+
+
+Rule = Aggregated | HeldBack | StreamsJoined

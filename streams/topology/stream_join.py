@@ -25,6 +25,7 @@ from streams.operators.stream_join import (
 )
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, ProcessorNode
+from streams.topology.rules import StreamsJoined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,10 +95,20 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
     )
     outer = node.outer
     kind = "KSTREAM-OUTERTHIS" if outer and outer.both else "KSTREAM-JOINTHIS"
-    this_join = _step(names.this_join, kind, (this_windowed,), this_side, other, *shared)
+    rule = StreamsJoined(
+        step=names.this_join,
+        joiner=joiner,
+        window=node.window,
+        this_store=this,
+        other_store=other,
+        emit_interval_ms=node.outer.emit_interval_ms if node.outer else None,
+    )
+    this_join = _step(names.this_join, kind, (this_windowed,), this_side, other, *shared, rule=rule)
     kind = "KSTREAM-OUTEROTHER" if outer else "KSTREAM-JOINOTHER"
-    other_join = _step(names.other_join, kind, (other_windowed,), other_side, this, *shared)
-    merge = _step(names.merge, "KSTREAM-MERGE", (this_join, other_join), pass_on)
+    other_join = _step(
+        names.other_join, kind, (other_windowed,), other_side, this, *shared, rule=rule
+    )
+    merge = _step(names.merge, "KSTREAM-MERGE", (this_join, other_join), pass_on, rule=rule)
     return [this_windowed, other_windowed, this_join, other_join, merge]
 
 
@@ -111,6 +122,13 @@ def _self_join_steps(node: StreamJoinNode) -> list[Node]:
 
 
 def _step(
-    name: str, kind: str, parents: tuple[Node, ...], operator: Operator, *stores: str
+    name: str,
+    kind: str,
+    parents: tuple[Node, ...],
+    operator: Operator,
+    *stores: str,
+    rule: StreamsJoined | None = None,
 ) -> Node:
-    return ProcessorNode(name=name, kind=kind, parents=parents, operator=operator, stores=stores)
+    return ProcessorNode(
+        name=name, kind=kind, parents=parents, operator=operator, stores=stores, rule=rule
+    )

@@ -51,7 +51,7 @@ class Ledgers:
         width = 5 if account.times else 4
         expected = Counter(tuple(r)[:width] for r in account.expected.collect())
         assert expected, f"{account.name}: nothing is expected"
-        actual = Counter(row[:width] for row in self._actual(account))
+        actual = Counter(row[:width] for row in self.actual(account))
         return expected - actual, actual - expected
 
     def balance(self, derived: Derived) -> set[str]:
@@ -60,7 +60,8 @@ class Ledgers:
             assert self.off(account) == (Counter(), Counter()), account
         return {account.name for account in derived.accounts}
 
-    def _actual(self, account: Account) -> list[Row]:
+    def actual(self, account: Account) -> list[Row]:
+        """The rows that there are."""
         if account.kind is Kind.STREAM:
             messages = self.messages(account.name)
             return [(bytes_(m.key()), None, None, m.value(), m.timestamp()[1]) for m in messages]

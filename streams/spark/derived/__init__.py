@@ -25,7 +25,8 @@ from streams.errors import ConfigError
 from streams.positions import Partition
 from streams.spark.accounts import Account, Kind
 from streams.spark.cut import Cut
-from streams.spark.derived.plan import Read, Refusal, planned
+from streams.spark.derived.known import Read
+from streams.spark.derived.plan import Refusal, planned
 from streams.topology.build import Subtopology, Topology
 
 if TYPE_CHECKING:

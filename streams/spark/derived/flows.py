@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from streams.topology.build import Subtopology
 from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreKind, StoreSpec
-from streams.topology.rules import Aggregated, HeldBack
+from streams.topology.rules import Aggregated, HeldBack, StreamsJoined
 
 _ONE_BY_ONE = {
     f"KSTREAM-{kind}"
@@ -71,9 +71,10 @@ _EACH = Flow(Determined.EACH)
 _LAST = Flow(Determined.LAST)
 
 
-def is_one_by_one(node: Node) -> bool:
-    """Whether the step, and all before it, look at one record at a time and keep nothing."""
-    if isinstance(node, SourceNode):
+def is_one_by_one(node: Node, known: Collection[Node] = ()) -> bool:
+    """Whether the step, and all before it, look at one record at a time and keep nothing. Of those
+    in `known` the results are known."""
+    if isinstance(node, SourceNode) or node in known:
         return True
     if isinstance(node, ProcessorNode):
         plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
@@ -81,7 +82,7 @@ def is_one_by_one(node: Node) -> bool:
             return False
     elif not isinstance(node, SinkNode):
         return False
-    return all(is_one_by_one(parent) for parent in node.parents)
+    return all(is_one_by_one(parent, known) for parent in node.parents)
 
 
 def is_stream(subtopology: Subtopology, topic: str) -> bool:
@@ -129,10 +130,24 @@ def _final(node: Node) -> Flow:
     return _EACH if isinstance(rule, Aggregated) and rule.on_close else _LAST
 
 
+def _said(node: ProcessorNode) -> Flow | None:
+    """What follows from the step's rule alone."""
+    rule = node.rule
+    if isinstance(rule, HeldBack):
+        if rule.final:
+            return _EACH
+        return Flow(Determined.UNKNOWN, node.name, "what it holds back depends on commits")
+    if isinstance(rule, StreamsJoined) and rule.emit_interval_ms:
+        why = "the wall clock decides when what met nobody is joined with None (emit_interval)"
+        return Flow(Determined.UNKNOWN, rule.step, why)
+    return None
+
+
 class Flows:
     """What comes out of each step of a sub-topology. Of those in `final` only the last is known, or
-    each window once where they are passed on when they close. The order of the records of topics
-    in `shuffled` is not known; of `compacted` ones only the last of each key."""
+    each window once where they are passed on when they close. Of those in `joined` every result is
+    known, in no order. The order of the records of topics in `shuffled` is not known; of
+    `compacted` ones only the last of each key."""
 
     def __init__(
         self,
@@ -140,6 +155,7 @@ class Flows:
         final: Collection[Node] = (),
         shuffled: Collection[str] = (),
         compacted: Collection[str] = (),
+        joined: Collection[Node] = (),
     ) -> None:
         self._compacted = compacted
         self._shuffled = frozenset(shuffled)
@@ -147,7 +163,10 @@ class Flows:
         self._nodes = subtopology.nodes
         self._known: dict[Node, Flow] = {}
         for node in subtopology.nodes:  # parents first
-            self._known[node] = _final(node) if node in final else self._of(node)
+            if node in joined:
+                self._known[node] = _EACH
+            else:
+                self._known[node] = _final(node) if node in final else self._of(node)
 
     def of(self, node: Node) -> Flow:
         return self._known[node]
@@ -181,10 +200,8 @@ class Flows:
             return came
         if node.kind in _OF_ROWS or (node.kind in _MERGED_TABLES and node.updates):
             return self._kept(node, came)
-        if isinstance(node.rule, HeldBack):
-            if node.rule.final:
-                return _EACH
-            return Flow(Determined.UNKNOWN, node.name, "what it holds back depends on commits")
+        if (said := _said(node)) is not None:
+            return said
         if not each:
             why = "how many updates of a table come to it depends on when the application commits"
             return Flow(Determined.UNKNOWN, node.name, why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +26,10 @@ def piece(
     targets: Iterable[Node],
     *,
     instead: Mapping[Node, Operator] | None = None,
-    given: Mapping[Node, SourceNode] | None = None,
+    given: Mapping[Node, Sequence[SourceNode]] | None = None,
 ) -> Subtopology:
     """The steps before `targets`, which are the last. Those of `instead` have another operator and
-    no stores. Those of `given` are tables whose rows are known: they come from a source instead.
+    no stores. Of those of `given` the results are known: they come from sources instead.
 
     Steps are copied. What steps only do beside (peek) is left out.
     """
@@ -45,11 +45,13 @@ def piece(
         if node not in needed or _is_aside(node):
             continue
         if node in given:
-            source = given[node]
+            sources = tuple(given[node])
+            updates = isinstance(node, ProcessorNode) and node.updates
+            operator = _rows if updates else pass_on
             now[node] = ProcessorNode(
-                name=node.name, parents=(source,), operator=_rows, updates=True
+                name=node.name, parents=sources, operator=operator, updates=updates
             )
-            made += [source, now[node]]
+            made += [*sources, now[node]]
             continue
         now[node] = _copied(node, now, instead)
         made.append(now[node])
@@ -80,9 +82,9 @@ def _copied(node: Node, now: Mapping[Node, Node], instead: Mapping[Node, Operato
     return replace(node, parents=parents)
 
 
-def source_of(node: Node, topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
-    """Where the rows of a table come from that are known already."""
-    return SourceNode(name=f"{node.name}-rows", topic=topic, key=key, value=value)
+def source_of(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+    """Where results of a step come from that are known already."""
+    return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
 
 
 def _rows(at: Binding) -> Any:

@@ -9,19 +9,11 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from streams.dsl.windowed import windowed_key
 from streams.errors import UserError
 from streams.handling import Handlers
 from streams.spark.accounts import Account, Kind
 from streams.spark.derived.arrow import map_in_arrow
-from streams.spark.derived.computing import (
-    Computed,
-    big_endian,
-    computed,
-    expired,
-    is_computable,
-    takes_values,
-)
+from streams.spark.derived.computing import Computed, expired
 from streams.spark.derived.flows import (
     Determined,
     Flow,
@@ -31,21 +23,26 @@ from streams.spark.derived.flows import (
     not_compared,
     topics_above,
 )
-from streams.spark.derived.pieces import piece, sinks_by_topic, source_of
-from streams.spark.derived.replay import STORED, TAPPED, Each, InOrder, ReplayedTask, Work, tap
-from streams.spark.derived.rows import MADE_DDL, READ
+from streams.spark.derived.frames import last_rows, origins
+from streams.spark.derived.known import Known, Read
+from streams.spark.derived.pieces import sinks_by_topic
+from streams.spark.derived.replay import (
+    STORED,
+    InOrder,
+    ReplayedTask,
+    Work,
+)
+from streams.spark.derived.rows import MADE_DDL
 from streams.spark.derived.shipping import shipped
 from streams.topology.build import Subtopology
 from streams.topology.nodes import (
     Node,
-    Operator,
     ProcessorNode,
     SinkNode,
     SourceNode,
     StoreKind,
     StoreSpec,
 )
-from streams.topology.rules import Aggregated, HeldBack
 
 COMPUTED = "computed by Spark"
 ONE_BY_ONE = "record by record, by the application's functions"
@@ -62,14 +59,6 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"sub-topology {self.subtopology}, {self.step}: {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The records of a source topic, with the columns of READ. `ordered`: with their offsets."""
-
-    frame: DataFrame
-    ordered: bool = True
 
 
 @dataclass(slots=True)
@@ -112,17 +101,11 @@ class _Plan:
         compacted: Collection[str],
     ) -> None:
         self.found = Found()
-        self._compacted = frozenset(compacted)
         self._sub = subtopology
         self._reads = reads
-        self._handlers = handlers
-        self._partitions = partitions
-        self._specs = {spec.name: spec for spec in subtopology.stores}
-        self._failed: dict[Node, str] = {}
-        self._computed = self._computing()
-        self._rows = self._known_rows()
+        self._known = Known(subtopology, reads, handlers, partitions, frozenset(compacted))
         shuffled = [topic for topic, read in reads.items() if not read.ordered]
-        self._flows = Flows(subtopology, self._computed, shuffled, self._compacted)
+        self._flows = Flows(subtopology, self._known.tables, shuffled, compacted, self._known.joins)
 
     def refuse(self, step: str, why: str) -> None:
         refusal = Refusal(step, self._sub.number, why)
@@ -138,8 +121,8 @@ class _Plan:
             return
         writers = self._flows.writers(spec)
         [first, *others] = writers
-        if not others and first in self._computed:
-            self._computed_store(self._computed[first])
+        if not others and first in self._known.tables:
+            self._computed_store(self._known.tables[first])
             return
         flow = self._flow(writers, self._flows.of_store(spec))
         if flow.determined is Determined.UNKNOWN:
@@ -171,67 +154,19 @@ class _Plan:
         frame, how = made
         if flow.determined is Determined.EACH:
             self.found.written[topic] = frame
-            origins = frame.where(f.col("topic").isNotNull())
-            self._account(topic, Kind.STREAM, how, frame, _origin(origins))
+            self._account(topic, Kind.STREAM, how, frame, origins(frame))
             return
-        frame = _last(frame)
+        frame = last_rows(frame)
         [sink] = sinks
         self._account(topic, Kind.UPSERTS, how, frame, self._inputs([sink]))
 
-    def _computing(self) -> dict[Node, Computed]:
-        """The steps whose tables Spark computes."""
-        found: dict[Node, Computed] = {}
-        users = [n for n in self._sub.nodes if isinstance(n, ProcessorNode)]
-        for node in users:
-            if not isinstance(node.rule, Aggregated) or len(node.stores) != 1:
-                continue
-            spec = self._specs[node.stores[0]]
-            alone = not any(n is not node and n.rule and spec.name in n.stores for n in users)
-            stateless = all(map(is_one_by_one, node.parents))
-            whole = not self._compacted & topics_above([node])
-            if alone and stateless and whole and is_computable(node, spec):
-                try:
-                    table = self._compute(node, node.rule, spec)
-                except UserError as error:
-                    table = str(error)
-                if isinstance(table, Computed):
-                    found[node] = table
-                else:
-                    self._failed[node] = table
-        return found
-
-    def _compute(self, node: ProcessorNode, rule: Aggregated, spec: StoreSpec) -> Computed | str:
-        values = takes_values(rule)
-        operator = tap(node.name, spec.key.serialize, values=values)
-        work = self._work([node], instead={node: operator})
-        records = self._each(work, self._records([node])).where(
-            f.col("target") == TAPPED + node.name
-        )
-        topics = topics_above([node])
-        in_order = len(topics) == 1 and all(self._reads[t].ordered for t in topics)
-        if not all(self._reads[t].ordered for t in topics):
-            records = records.withColumn("offset", f.lit(-1).cast("long"))
-        return computed(node, spec, records, in_order=in_order)
-
-    def _known_rows(self) -> dict[Node, DataFrame]:
-        """Of the tables that Spark computes the rows that are passed on at last."""
-        found: dict[Node, DataFrame] = {}
-        for node, table in self._computed.items():
-            found[node] = table.closed if table.rule.on_close else table.rows
-            for child in self._sub.nodes:
-                held = child.rule if isinstance(child, ProcessorNode) else None
-                if node in child.parents and isinstance(held, HeldBack) and held.final:
-                    found[child] = table.closed
-        return found
-
     def _computed_store(self, table: Computed) -> None:
-        origins = table.records.where(f.col("topic").isNotNull())
         self._account(
             table.spec.name,
             Kind.STORE,
             COMPUTED,
             table.rows,
-            _origin(origins),
+            origins(table.records),
             gone=table.expired,
             times=True,
         )
@@ -239,14 +174,10 @@ class _Plan:
     def _flow(self, nodes: Iterable[Node], flow: Flow) -> Flow:
         """`flow`, unless before these steps is what Spark could not compute, and nobody can."""
         before = set().union(*map(above, nodes))
-        for node, why in self._failed.items():
-            if node in before and not self._in_order(before):
-                return Flow(Determined.UNKNOWN, node.name, why)
+        for node, (step, why) in self._known.failed.items():
+            if node in before and not self._known.in_order(before):
+                return Flow(Determined.UNKNOWN, step, why)
         return flow
-
-    def _in_order(self, nodes: Iterable[Node]) -> bool:
-        topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
-        return len(topics) == 1 and all(self._reads[topic].ordered for topic in topics)
 
     def _made(
         self,
@@ -270,13 +201,16 @@ class _Plan:
         return reduce(DataFrame.unionByName, frames), how
 
     def _frame(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
-        before = set().union(*(above(node, self._rows) for node in nodes))
-        tables = [node for node in before if node in self._rows]
-        if tables and not any(isinstance(node, SourceNode) for node in before):
-            return self._after(nodes, tables, stores), COMPUTED
-        if not stores and all(map(is_one_by_one, nodes)):
-            return self._each(self._work(nodes), self._records(nodes)), ONE_BY_ONE
-        work = self._work(nodes, stores)
+        known = self._known
+        before = set().union(*(above(node, {*known.rows, *known.joins}) for node in nodes))
+        tables = [node for node in before if node in known.rows]
+        others = any(isinstance(node, SourceNode) or node in known.joins for node in before)
+        if tables and not others:
+            return known.after(nodes, tables, stores), COMPUTED
+        if not stores and all(is_one_by_one(node, known.joins) for node in nodes):
+            how = COMPUTED if before & known.joins.keys() else ONE_BY_ONE
+            return known.each(known.work(nodes), nodes), how
+        work = known.work(nodes, stores)
         _dry_run(work)
         ordered = (
             self._records(nodes)
@@ -285,45 +219,16 @@ class _Plan:
         )
         return map_in_arrow(ordered, InOrder(shipped(work)), MADE_DDL), IN_ORDER
 
-    def _after(self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]) -> DataFrame:
-        """What comes of the rows of computed tables."""
-        given: dict[Node, SourceNode] = {}
-        rows: list[DataFrame] = []
-        for table in tables:
-            origin = table if table in self._computed else table.parents[0]
-            known = self._computed[origin]
-            spec, windows = known.spec, known.rule.windows
-            key = spec.key if windows is None else windowed_key(spec.key, windows)
-            topic = TAPPED + table.name
-            given[table] = source_of(table, topic, key, spec.value)
-            rows.append(_as_read(self._rows[table], topic, windowed=windows is not None))
-        work = self._work(nodes, stores, given=given)
-        return self._each(work, reduce(DataFrame.unionByName, rows))
-
-    def _work(
-        self,
-        nodes: Iterable[Node],
-        stores: tuple[str, ...] = (),
-        *,
-        instead: Mapping[Node, Operator] | None = None,
-        given: Mapping[Node, SourceNode] | None = None,
-    ) -> Work:
-        cut = piece(self._sub, nodes, instead=instead, given=given)
-        return Work(cut, self._handlers, stores, self._partitions)
-
-    def _each(self, work: Work, records: DataFrame) -> DataFrame:
-        return map_in_arrow(records, Each(shipped(work)), MADE_DDL)
-
-    def _records(self, nodes: Iterable[Node]) -> DataFrame:
-        topics = sorted(topics_above(nodes))
-        return reduce(DataFrame.unionByName, (self._reads[topic].frame for topic in topics))
-
     def _inputs(self, nodes: Iterable[Node]) -> DataFrame | None:
         """The records with the keys of a table, where it has the keys of its topics."""
         topics = topics_above(nodes)
         if not all(self._reads[topic].ordered for topic in topics):
             return None
-        return _origin(self._records(nodes))
+        return origins(self._records(nodes))
+
+    def _records(self, nodes: Iterable[Node]) -> DataFrame:
+        topics = sorted(topics_above(nodes))
+        return reduce(DataFrame.unionByName, (self._reads[topic].frame for topic in topics))
 
     def _account(
         self,
@@ -356,37 +261,6 @@ def _dry_run(work: Work) -> None:
         raise
     except Exception as error:
         raise UserError(f"its steps can't be run by themselves: {error!r}") from error
-
-
-def _as_read(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
-    """A table's rows as records of a topic."""
-    key = f.concat("key", big_endian(f.col("window_start"))) if windowed else f.col("key")
-    return rows.select(
-        key.alias("key"),
-        "value",
-        f.lit(topic).alias("topic"),
-        f.col("partition").cast("int").alias("partition"),
-        f.lit(0).cast("long").alias("offset"),
-        "timestamp",
-    ).select(*READ.names)
-
-
-def _last(frame: DataFrame) -> DataFrame:
-    """The last row of each key; none where that is a deletion."""
-    row = f.struct("value", "timestamp")
-    last = frame.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))
-    null = f.lit(None).cast("long")
-    return last.where(f.col("last.value").isNotNull()).select(
-        "key",
-        null.alias("window_start"),
-        null.alias("window_end"),
-        f.col("last.value").alias("value"),
-        f.col("last.timestamp").alias("timestamp"),
-    )
-
-
-def _origin(frame: DataFrame) -> DataFrame:
-    return frame.select("key", "topic", "partition", "offset")
 
 
 def _names(nodes: Iterable[Node]) -> str:

@@ -57,30 +57,33 @@ class Work:
     partitions: Mapping[str, int] = field(default_factory=dict)
 
 
-def tap(step: str, key: Serialize, *, values: bool) -> Operator:
-    """In the place of `step`: what reaches it goes to the target of its name, the key as bytes of
-    the step's store, the value pickled, or with `values` false only whether there is one (b"")."""
+def tap(step: str, key: Serialize, value: Serialize) -> Operator:
+    """In the place of `step`: what reaches it goes to the target of its name, the key and the value
+    as bytes. Records without a key are left out."""
 
     def bind(at: Binding) -> Emit:
         produce, failed = at.context.produce, at.failed
         target = TAPPED + step
 
-        def process(record_key: Any, value: Any, timestamp_ms: int) -> None:
+        def process(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
             if record_key is None:
                 return
             try:
                 encoded = key(record_key)
-                carried = None
-                if value is not None:
-                    carried = pickled(value) if values else b""
+                carried = None if record_value is None else value(record_value)
             except Exception as error:
-                failed(error, record_key, value)
+                failed(error, record_key, record_value)
                 return
             produce(target, carried, encoded, -1, None, None, timestamp_ms, None)
 
         return process
 
     return bind
+
+
+def nothing_of(value: Any) -> bytes:
+    """Says that there is a value, and nothing of it."""
+    return b""
 
 
 def pickled(value: Any) -> bytes:

@@ -22,6 +22,7 @@ READ = pa.schema(
     ]
 )
 """Timestamps in ms since 1970."""
+READ_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"
 
 MADE = pa.schema(
     [
