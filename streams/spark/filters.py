@@ -80,8 +80,11 @@ class Pruning:
         match condition:
             case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):
                 return self, False
-            case (
-                In(("partition",), _) | Not(In(("partition",), _)) | Not(EqualTo(("partition",), _))
+            case Not(EqualTo(("partition",), int())):
+                return replace(self, partitions=(*self.partitions, condition)), False
+            # With a null among the values what is not one of them is null, and no row.
+            case In(("partition",), values) | Not(In(("partition",), values)) if all(
+                isinstance(each, int) for each in values
             ):
                 return replace(self, partitions=(*self.partitions, condition)), False
         if type(condition) not in _COMPARISONS:

@@ -70,7 +70,8 @@ def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]])
     """What of the records behind `start` can't be read any more, or None if all can.
 
     topic_id, log: the topic's as it is: for each partition its first offset, and the one behind its
-    last record. Source of the rule: failOnDataLoss of Spark's connector.
+    last record. One that `start` doesn't name came later, and begins at 0. Source of the rule:
+    failOnDataLoss of Spark's connector.
     """
     if start.topic_id != topic_id:
         return (
@@ -92,6 +93,13 @@ def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]])
             found.append(
                 f"{start.topic}[{number}]: offsets below {at} were read, and the log now ends at "
                 f"{end}: records were lost"
+            )
+    for number in sorted(log.keys() - start.offsets.keys()):
+        first, _ = log[number]
+        if first > 0:
+            found.append(
+                f"{start.topic}[{number}], which is new: offsets 0 to {first - 1} were deleted "
+                "before they were read"
             )
     return "; ".join(found) or None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import (
+    EqualNullSafe,
     EqualTo,
     Filter,
     GreaterThan,
@@ -100,4 +101,17 @@ def test_behind_a_record_that_is_too_late_there_may_be_one_that_is_not() -> None
 
 def test_other_columns_are_left_to_spark() -> None:
     others = [EqualTo(("key",), b"a"), EqualTo(("value", "offset"), 5), In(("offset",), (1, 2))]
+    assert narrowed(*others) == ([(number, 10, 100) for number in range(4)], others)
+
+
+def test_what_a_null_makes_null_is_left_to_spark() -> None:
+    """`partition NOT IN (1, NULL)` is never true."""
+    others = [
+        In(("partition",), (1, None)),
+        Not(In(("partition",), (1, None))),
+        Not(EqualTo(("partition",), None)),
+        EqualNullSafe(("partition",), None),
+        EqualTo(("offset",), None),
+        Not(GreaterThan(("partition",), 1)),
+    ]
     assert narrowed(*others) == ([(number, 10, 100) for number in range(4)], others)

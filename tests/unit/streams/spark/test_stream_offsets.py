@@ -123,6 +123,8 @@ def test_no_partition_waits_for_ever() -> None:
         ({0: (8, 9)}, "id", r"t\[0\]: offsets 5 to 7 were deleted before they were read"),
         ({0: (0, 4)}, "id", r"t\[0\]: offsets below 5 were read, and the log now ends at 4"),
         ({}, "id", r"t\[0\] is not there any more"),
+        ({0: (0, 9), 1: (0, 3)}, "id", None),
+        ({0: (0, 9), 1: (2, 3)}, "id", r"t\[1\], which is new: offsets 0 to 1 were deleted"),
         ({0: (0, 9)}, "other", "deleted and made again"),
     ],
 )
