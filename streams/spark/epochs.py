@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,7 @@ _PRODUCER = {
     TRANSACTION_TIMEOUT: TRANSACTION_TIMEOUT_MS,
 }
 _FORCED = {"partitioner": "murmur2_random", "enable.idempotence": True}
+_ASKING_MAX = 16
 _METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
 _DIGEST_BITS = 64
 _MIX, _NULL = 0x9E3779B9, 0x5BD1E995
@@ -153,8 +155,14 @@ def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]
     begun before, with more of them."""
     admin, stem = access.admin(), f"{sink.name}-"
     names = [group.removeprefix(stem) for group in admin.groups() if group.startswith(stem)]
-    numbers = sorted(int(each) for each in names if each.isdecimal())
-    return [n for n in numbers if n >= partitions and written(access, sink, n, epoch) is not None]
+    numbers = sorted(int(each) for each in names if each.isdecimal() and int(each) >= partitions)
+
+    def has_written(partition: int) -> bool:
+        return written(access, sink, partition, epoch) is not None
+
+    # Mostly waiting, and an epoch of many partitions leaves a group for each for days.
+    with ThreadPoolExecutor(_ASKING_MAX) as pool:
+        return [n for n, has in zip(numbers, pool.map(has_written, numbers), strict=True) if has]
 
 
 def _mark(access: Access, sink: Sink, partition: int, doing: str) -> Committed | None:
