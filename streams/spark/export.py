@@ -82,8 +82,8 @@ def export(
 
     `records_per_file`: offsets of a file at most. Raises ConfigError: a store or a topic that isn't
     there, an output of which the cut doesn't tell the end, a directory of another application or
-    with something wrong in it, a topic that was deleted and made again, or of which records are
-    gone before they were exported.
+    with something wrong in it, a cut that is older than the last export, a topic that was deleted
+    and made again, or of which records are gone before they were exported.
     """
     check_environment(spark)
     with locked(to):
@@ -93,10 +93,8 @@ def export(
         topics = _topics(admin, cut, wanted)
         ranges = _ranges(admin, topics, before)
         number = len(before) + 1
-        written = begin(to, number)
-        for topic, partition in {(each.topic, each.partition) for each in ranges}:
-            (written / f"topic={topic}" / f"partition={partition}").mkdir(parents=True)
-        work = Writing(access, written.resolve())
+        written, attempts = begin(to, number), begin(to, number)
+        work = Writing(access, attempts.resolve())
         found = in_tasks(spark, work, list(split(ranges, records_per_file)))
         manifest = Manifest(
             number=number,
@@ -105,10 +103,17 @@ def export(
             application_id=cut.application_id,
             cut=cut,
             topics=topics,
-            files=tuple(ExportedFile(**fields) for fields in found),
+            files=tuple(ExportedFile(**attempt["file"]) for attempt in found),
             versions=_versions(),
         )
-        commit(to, written, manifest)
+        try:
+            for file, attempt in zip(manifest.files, found, strict=True):
+                path = written / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                (attempts / attempt["name"]).rename(path)
+            commit(to, written, manifest)
+        except OSError as error:
+            raise StreamsError(f"export {number} to {to}: {error.strerror}") from error
         return manifest
 
 
@@ -244,6 +249,12 @@ def _ranges(
     for partition in partitions:
         until = topics[partition.topic].ends[partition.number]
         first = done.get(partition, begins[partition])
+        if until < done.get(partition, 0):
+            raise ConfigError(
+                f"{partition} ends at offset {until} in the cut, and was exported up to {first}: "
+                "the cut is older than the last export, or the application was reset. Take a new "
+                "cut, or export to another directory"
+            )
         if first < begins[partition] and first < until:
             raise ConfigError(
                 f"{partition}: the last export ended at offset {first}, and what is below "

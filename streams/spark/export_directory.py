@@ -92,8 +92,9 @@ def is_ours(name: str) -> bool:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """One export at a time. What killed ones have left is gone when the block begins. Raises
-    ConfigError while another holds the lock, or where the directory can't be used."""
+    """One export at a time. What killed ones have left is gone when the block begins, and what this
+    one has when it ends, also if the disk is full. Raises ConfigError while another holds the lock,
+    or where the directory can't be used."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         held = (directory / _LOCK).open("a+")
@@ -111,10 +112,17 @@ def locked(directory: Path) -> Iterator[None]:
         held.truncate(0)
         held.write(str(os.getpid()))
         held.flush()
-        for path in directory.iterdir():
-            if _UNFINISHED.fullmatch(path.name):
-                shutil.rmtree(path)
-        yield
+        _clean(directory)
+        try:
+            yield
+        finally:
+            _clean(directory)
+
+
+def _clean(directory: Path) -> None:
+    for path in directory.iterdir():
+        if _UNFINISHED.fullmatch(path.name):  # where a task may still write that was given up
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def begin(directory: Path, number: int) -> Path:

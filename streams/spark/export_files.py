@@ -17,6 +17,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 from pyspark.sql import functions
 
+from streams.errors import StreamsError
 from streams.spark.access import Access
 from streams.spark.columns import columns_of
 from streams.spark.fetching import fetch
@@ -61,31 +62,43 @@ class Found:
     wrong: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt at a file has written, under a name of its own: Spark may have given it up,
+    and taken another's."""
+
+    name: str
+    file: ExportedFile
+
+
 class Writing:
-    """Writes a range to its file below `directory`, which is on the disk when this returns."""
+    """Writes a range to a file in `directory`, which is on the disk when this returns."""
 
     def __init__(self, access: Access, directory: Path) -> None:
         self._access = access
         self._directory = directory
 
-    def __call__(self, of: OffsetRange) -> ExportedFile:
-        path = self._directory / file_name(of)
-        # An attempt of a task that Spark has given up may still be writing.
-        beside = path.with_name(f"_{path.name}.{uuid.uuid4().hex}")
+    def __call__(self, of: OffsetRange) -> Attempt:
+        """Raises StreamsError where the range can't be read, or the file not be written."""
+        try:
+            return self._write(of, self._directory / uuid.uuid4().hex)
+        except OSError as error:
+            raise StreamsError(f"{of} can't be written to {self._directory}: {error}") from error
+
+    def _write(self, of: OffsetRange, path: Path) -> Attempt:
         columns = columns_of(Serdes(headers=True))
         records = 0
         with (
-            beside.open("wb") as file,
-            parquet.ParquetWriter(file, _SCHEMA, compression=_CODEC) as writer,
+            path.open("wb") as sink,
+            parquet.ParquetWriter(sink, _SCHEMA, compression=_CODEC) as writer,
         ):
             for raw in fetch(self._access, Isolation.READ_COMMITTED, of, headers=True):
                 batch = columns.decode(raw).select(_NAMES)
                 writer.write_batch(batch.cast(_SCHEMA))
                 records += len(raw)
-        _sync(beside)
-        size, sha256 = _checksum(beside)
-        beside.replace(path)
-        return ExportedFile(
+        _sync(path)
+        size, sha256 = _checksum(path)
+        file = ExportedFile(
             path=file_name(of),
             topic=of.topic,
             partition=of.partition,
@@ -96,6 +109,7 @@ class Writing:
             bytes=size,
             sha256=sha256,
         )
+        return Attempt(path.name, file)
 
 
 def look_at(path: Path) -> Found:
@@ -104,6 +118,8 @@ def look_at(path: Path) -> Found:
         size, sha256 = _checksum(path)
     except FileNotFoundError:
         return Found()
+    except OSError as error:
+        return Found(wrong=error.strerror)
     try:
         found = parquet.ParquetFile(path)
         offsets = found.read(columns=["offset"])["offset"]

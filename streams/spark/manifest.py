@@ -1,7 +1,8 @@
 """The manifest: what one export has written, and which export it goes on from.
 
 A manifest names its files by size and checksum, itself by a checksum of its content, and the one
-before it by that one's: a chain, of which nothing can be changed or left out unnoticed.
+before it by that one's: a chain, of which nothing can be changed or left out unnoticed, but for its
+end: without the newest export it is the chain that was there before.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """Verify: whether a directory of exports is what its manifests say, and what the topics say.
 
 First each file beside its manifest: size, checksum, number of records, offsets within its range;
-and that nobody else's file is there. Then the rows beside the topics' (`verify_topics`).
+that nobody else's file is there, and that files go on from each other. Then the rows beside the
+topics' (`verify_topics`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streams.positions import Partition
 from streams.spark.access import Access
 from streams.spark.export_directory import Chain, export_path, is_ours, read_chain
 from streams.spark.export_files import Found, in_tasks, look_at
-from streams.spark.manifest import MANIFEST, ExportedFile
+from streams.spark.manifest import MANIFEST, ExportedFile, Manifest
 from streams.spark.verify_topics import compared
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def verify(spark: SparkSession, directory: Path, access: Access | None) -> Verdi
     if not chain.manifests and not wrong:
         wrong.append(f"there is no complete export in {directory}")
     wrong += _foreign(directory, chain)
+    wrong += seams(chain.manifests)
     listed = [
         (export_path(directory, manifest.number) / file.path, file)
         for manifest in chain.manifests
@@ -72,6 +75,27 @@ def verify(spark: SparkSession, directory: Path, access: Access | None) -> Verdi
     )
 
 
+def seams(manifests: Sequence[Manifest]) -> Iterator[str]:
+    """Where the files of a partition don't go on from each other, over all exports: offsets that
+    no file has, or that two have."""
+    done: dict[Partition, int] = {}
+    for manifest in manifests:
+        for file in sorted(manifest.files, key=lambda file: file.range):
+            partition = Partition(file.topic, file.partition)
+            after = done.get(partition, file.first)
+            if file.first != after:
+                what = "in no file" if file.first > after else "in two files"
+                first, until = sorted((after, file.first))
+                yield f"{partition} {first}..{until - 1}: {what} (export {manifest.number})"
+            done[partition] = max(after, file.until)
+        for partition, end in manifest.ends().items():
+            if done.get(partition, end) != end:
+                yield (
+                    f"{partition} is exported up to offset {done[partition]}, and export "
+                    f"{manifest.number} says up to {end}"
+                )
+
+
 def _foreign(directory: Path, chain: Chain) -> Iterator[str]:
     """Files that no manifest names. Of an export whose manifest can't be read nothing is known."""
     known = {
@@ -89,7 +113,9 @@ def _foreign(directory: Path, chain: Chain) -> Iterator[str]:
 
 def _of_file(path: Path, file: ExportedFile, found: Found) -> Iterator[str]:
     if found.bytes is None:
-        yield f"{path} is missing"
+        yield f"{path} " + (
+            "is missing" if found.wrong is None else f"can't be read: {found.wrong}"
+        )
         return
     if found.bytes != file.bytes:
         yield f"{path} has {found.bytes} bytes and not {file.bytes}"

@@ -148,7 +148,8 @@ def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) ->
     keys = ["partition", "run", "offset"]
     rows = (
         ours.join(functions.broadcast(runs), ["partition", "run"], "left_semi")
-        .withColumnRenamed("hash", "ours")
+        .groupBy(keys)
+        .agg(functions.min("hash").alias("ours"), functions.count("*").alias("times"))
         .join(
             theirs.join(
                 functions.broadcast(runs), ["partition", "run"], "left_semi"
@@ -156,10 +157,14 @@ def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) ->
             keys,
             "full_outer",
         )
-        .where(~functions.col("ours").eqNullSafe(functions.col("theirs")))
+        .where(
+            ~functions.col("ours").eqNullSafe(functions.col("theirs"))
+            | (functions.col("times") > 1)
+        )
         .withColumn(
             "what",
-            functions.when(functions.col("theirs").isNull(), "gone")
+            functions.when(functions.col("times") > 1, "twice")
+            .when(functions.col("theirs").isNull(), "gone")
             .when(functions.col("ours").isNull(), "not exported")
             .otherwise("different"),
         )
@@ -191,6 +196,8 @@ def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) ->
             where = f"{topic.name}[{row['partition']}] offset {row['offset']}"
             if row["what"] == "different":
                 yield Line(f"{where}: the exported row is not the topic's")
+            elif row["what"] == "twice":
+                yield Line(f"{where}: the export has it {row['times']} times")
             else:
                 yield Line(f"{where}: the topic has a record that the export has not")
         if len(found) > _NAMED_MAX:

@@ -178,6 +178,18 @@ def test_a_row_that_the_topic_has_not_is_gone_if_it_is_compacted(
         assert verdict.gone == ()
 
 
+def test_a_row_that_is_there_twice_is_found(
+    spark: SparkSession, directory: Path, sound: Exported
+) -> None:
+    path, file = a_file(directory, sound.output.topic, 2)
+    offset = parquet.ParquetFile(path).read()["offset"][0].as_py()
+    rewrite(path, lambda rows: rows.append(rows[0]))
+    adjust(directory, 2, file, path)
+    assert verify(spark, directory, sound.access).wrong == (
+        f"{sound.output.topic}[0] offset {offset}: the export has it 2 times",
+    )
+
+
 def test_an_edited_manifest_is_found(spark: SparkSession, directory: Path) -> None:
     path = export_path(directory, 2) / MANIFEST
     text = path.read_bytes()
