@@ -145,7 +145,7 @@ def canonical(data: Column, serde: Serde[Any]) -> Column:
 
 def equal(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
     """Whether what the serde reads of both is equal, numbers of floating point within `tolerance`
-    (absolute, or of the larger one's size). Only asked where the bytes differ."""
+    (absolute). Only asked where the bytes differ."""
     portable = Portable(serde)
     if serde.name in ("bytes", "string", *_INTEGERS) or not portable.reads:
         return F.lit(False)
@@ -174,7 +174,7 @@ def _equal(
 
 
 def close(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two values are equal, floats in them within `tolerance`."""
+    """Whether two values are equal, floats in them within `tolerance`, whatever their size."""
     if dataclasses.is_dataclass(one) and type(one) is type(other):
         one, other = (_fields(one), _fields(other))
     if isinstance(one, bool) != isinstance(other, bool):
@@ -183,7 +183,7 @@ def close(one: Any, other: Any, tolerance: float) -> bool:
         if not isinstance(one, int | float) or not isinstance(other, int | float):
             return False
         both_nan = math.isnan(one) and math.isnan(other)
-        return both_nan or math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+        return both_nan or math.isclose(one, other, rel_tol=0.0, abs_tol=tolerance)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(close(one[k], other[k], tolerance) for k in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
