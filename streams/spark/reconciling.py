@@ -96,7 +96,7 @@ class _Books:
         else:
             inputs = Inputs(self.topology, self.cut, self.records)
             pairs = self._decided(asked(expected, inputs, there, names), count, refused)
-        checked = {each.name: each for each in self._checked(pairs, refused, tolerance)}
+        checked = _named(self._checked(pairs, refused, tolerance))
         if not checked:
             whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
             raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
@@ -232,3 +232,12 @@ def _key(of: Place | Account) -> tuple[bool, str]:
 
 def _by_name(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
     return {_key(account): account for account in accounts}
+
+
+def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
+    """By name; of a store and a topic with one name the topic's says what it is."""
+    found: dict[str, Checked] = {}
+    for each in sorted(accounts, key=lambda one: one.kind is not Kind.STORE):
+        name = f"{each.name} ({each.kind.value})" if each.name in found else each.name
+        found[name] = each
+    return found

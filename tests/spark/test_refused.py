@@ -1,0 +1,83 @@
+"""What can't be checked is refused and named, so that nothing balances by not being looked at, and
+nothing is off that only nobody can know any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from streams import App, serdes
+from streams.errors import ConfigError
+from streams.spark import read_cut, reconcile
+from tests.brokers import Broker
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
+from tests.processes import wait_until
+from tests.spark.books import WAIT_S
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Two:
+    """A count whose store has the name of its topic, a copy of its input, and a count of a
+    compacted topic."""
+
+    def __init__(self, servers: str, name: str, state: Path) -> None:
+        names = (f"{name}-{each}" for each in ("read", "same", "copied", "rows"))
+        self.read, self.same, self.copied, self.rows = names
+        with Client(servers) as client:
+            for topic in (self.read, self.same, self.copied):
+                create_topic(client, topic)
+            create_topic(client, self.rows, configs={"cleanup.policy": "compact"})
+        self.app = App(name, bootstrap_servers=servers, state_dir=state, commit_interval_ms=20)
+        text = serdes.string
+        stream = self.app.stream(self.read, key=text, value=text)
+        stream.group_by_key().count(store=self.same).to_stream().to(self.same)
+        stream.to(self.copied)
+        rows = self.app.stream(self.rows, key=text, value=text)
+        rows.group_by_key().count(store="of_rows", name="counted")
+        self.changelog = f"{name}-{self.same}-changelog"
+        self._producer = Producer({"bootstrap.servers": servers})
+        self._fed = 0
+
+    def run(self) -> None:
+        for key in "aab":
+            self.write(self.read, key)
+            self.write(self.rows, key)
+        self._fed += 6
+        with self.app.start():
+            wait_until(self._is_drained, timeout_s=WAIT_S, what="all to be counted")
+
+    def write(self, topic: str, key: str, value: bytes = b"x") -> None:
+        self._producer.produce(topic, value, key)
+        assert self._producer.flush(WAIT_S) == 0
+
+    def _is_drained(self) -> bool:
+        try:
+            cut = read_cut(self.app)
+        except ConfigError:  # nothing was committed yet
+            return False
+        return cut.ends is not None and sum(cut.offsets.values()) == self._fed
+
+
+@pytest.fixture
+def two(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Two:
+    made = Two(broker.bootstrap_servers, unique("books"), tmp_path / "state")
+    made.run()
+    return made
+
+
+def test_a_store_and_a_topic_of_one_name_are_two_accounts(spark: SparkSession, two: Two) -> None:
+    """The store has a record that isn't the application's."""
+    two.write(two.changelog, "strange", serdes.int64.serialize(9))
+    two.run()
+    with reconcile(spark, two.app, accounts=[two.same]) as report:
+        assert report.accounts.keys() == {two.same, f"{two.same} (table in a topic)"}
+        assert not report.accounts[two.same].balanced
+        assert [row.key for row in report.off.collect()] == ["strange"]
+        assert report.accounts[f"{two.same} (table in a topic)"].balanced
