@@ -38,10 +38,16 @@ def check(
         ledger = ledger.persist(StorageLevel.MEMORY_AND_DISK)
         if account.kind is not Kind.STORE:  # in which what a stranger wrote is the state
             found = _but_strays(found, ledger)
-    compared = compare(account.expected, found, account.kind, reading, times=account.times)
+    compared = compare(
+        account.expected,
+        found,
+        account.kind,
+        reading,
+        times=account.times,
+        scattered=place.scattered,
+    )
     if account.expired is not None:
         compared = _but_expired(compared, account.expired)
-    compared = compared.withColumn("why", F.lit(None).cast("STRING"))
     if account.kind is Kind.UPSERTS:
         certain = place.grows and ledger is None
         compared = _joined(compared, _doubled(found, certain=certain))
@@ -49,15 +55,19 @@ def check(
         compared = _joined(compared, ledger)
     compared = compared.persist(StorageLevel.MEMORY_AND_DISK)
     counts: dict[Verdict, int] = {}
+    rows_max = 1
     totals = compared.groupBy("verdict").agg(
         F.sum("count").alias("records"), F.max("expected_rows").alias("rows")
     )
     for row in totals.collect():
-        if row.rows > 1:
-            raise _twice(place, compared)
         counts[Verdict(row.verdict)] = row.records
+        rows_max = max(rows_max, row.rows)
     if ledger is not None:
         ledger.unpersist()
+    if rows_max > 1:
+        twice = _twice(place, compared)
+        compared.unpersist()
+        raise twice
     return Checked(place, account, counts, compared)
 
 

@@ -35,6 +35,7 @@ _ROW = ("key", "window_start", "window_end", "value", "timestamp", "topic", "par
 class Place:
     """A store, or a topic that the application writes. `key`: the serde of the key itself, without
     its window. `windowed`: `time` or `session`; `window_size_ms` of `time`, None without an end.
+    `scattered`: of a topic, a key may be in several partitions, by the step's own partitioner.
     `store`: of a topic, the store whose rows it has, one record for each update; `grows`: and each
     update is another value."""
 
@@ -49,6 +50,7 @@ class Place:
     store: str | None = None
     grows: bool = False
     internal: bool = False
+    scattered: bool = False
 
 
 def places(topology: Topology) -> list[Place]:
@@ -100,6 +102,7 @@ def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
         store=table.stores[0] if table is not None and table.stores else None,
         grows=table is not None and _counts_up(table),
         internal=sink.internal,
+        scattered=sink.partitioner is not None,
     )
 
 

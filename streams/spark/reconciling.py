@@ -169,12 +169,13 @@ class _Books:
             try:
                 rows = found.rows(place)
                 judged = None if ledger is None else found.judged(place, rows, ledger)
+                if account.expired is None:
+                    account = replace(account, expired=let_go(account.expected, rows, place))
+                checked = check(place, account, rows, tolerance=tolerance, ledger=judged)
             except ConfigError as error:
                 refused.append(Refused(place.name, place.subtopology, str(error)))
                 continue
-            if account.expired is None:
-                account = replace(account, expired=let_go(account.expected, rows, place))
-            yield check(place, account, rows, tolerance=tolerance, ledger=judged)
+            yield checked
 
     def _with_origins(self, checked: dict[str, Checked]) -> dict[str, Checked]:
         """Of what is off by the user's own answer the inputs, where the topology tells them."""

@@ -86,6 +86,29 @@ def test_of_an_upserted_topic_the_last_record_of_a_key_counts(spark: SparkSessio
     assert [tuple(each) for each in lost.positions] == [("topic", 0, 11)]
 
 
+@pytest.mark.parametrize("kind", [Kind.STORE, Kind.UPSERTS])
+def test_a_key_that_is_in_two_partitions_is_told(spark: SparkSession, kind: Kind) -> None:
+    """The row as it is expected is that of the key, wherever the other's offset is; a deletion in
+    another partition is no row."""
+    expected, found = frames(
+        spark,
+        [row("both", "1"), row("one", "2")],
+        [
+            there(row("both", "1"), 3, 0),
+            there(row("both", "9"), 7, 1),
+            there(row("one", "2"), 4, 0),
+            there(row("one", None), 8, 1),
+        ],
+    )
+    compared = compare(expected, found, kind, TEXT)
+    assert verdicts(compared) == {("ok", "both"): 1, ("ok", "one"): 1, ("unexpected", "both"): 1}
+    (other,) = compared.where("verdict = 'unexpected'").collect()
+    assert (bytes(other.found), [tuple(at) for at in other.positions]) == (b"9", [("topic", 1, 7)])
+    assert "another partition" in other.why
+    scattered = compare(expected, found, kind, TEXT, scattered=True)
+    assert verdicts(scattered) == {("ok", "both"): 1, ("ok", "one"): 1}
+
+
 def test_a_key_has_a_row_for_each_window(spark: SparkSession) -> None:
     expected, found = frames(
         spark,
@@ -111,6 +134,7 @@ def test_times_count_where_they_are_expected(spark: SparkSession) -> None:
     assert verdicts(compare(expected, found, Kind.STORE, TEXT)) == {("ok", "k"): 1}
     timed = compare(expected, found, Kind.STORE, TEXT, times=True)
     assert verdicts(timed) == {("different", "k"): 1}
+    assert timed.collect()[0].why == "its timestamp is 6 ms, and 5 was expected"
     streamed = compare(expected, found, Kind.STREAM, TEXT, times=True)
     assert verdicts(streamed) == {("missing", "k"): 1, ("unexpected", "k"): 1}
     assert verdicts(compare(expected, found, Kind.STREAM, TEXT)) == {("ok", "k"): 1}
