@@ -36,7 +36,6 @@ from streams.positions import Committed, Partition
 from streams.runtime.clients import (
     DataProducer,
     group_metadata,
-    recovery_from_produce,
     stable_offset,
 )
 from streams.spark.access import TIMEOUT_S, Access
@@ -207,7 +206,7 @@ class Attempt:
         try:
             self._produce(rows)
         except Exception as error:
-            recovery = recovery_from_produce(error, f"{self} is not written")
+            recovery = self._producer.refusal(error, f"{self} is not written")
             if recovery is None:
                 raise
             raise recovery from error

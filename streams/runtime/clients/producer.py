@@ -142,6 +142,16 @@ class DataProducer:
         self.discard()
         return aborted
 
+    def refusal(self, error: Exception, doing: str) -> Exception | None:
+        """As `recovery_from_produce`, of a transactional producer. Of a fatal error, such as being
+        fenced, `produce` only says that there was one; the next transaction call names it."""
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._FATAL:
+            try:
+                self._producer.begin_transaction()
+            except KafkaException as fatal:
+                return recovery_from(fatal, doing)
+        return recovery_from_produce(error, doing)
+
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return getattr(self._producer, name)(*arguments)

@@ -1,4 +1,4 @@
-"""Reading a range of offsets, and one offset of a group: what the client says at their ends."""
+"""What clients say where something ends: a range of offsets, a coordinator, a producer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.positions import Committed, Partition
-from streams.runtime.clients import RangeReader, committed, reader, stable_offset
+from streams.runtime.clients import (
+    DataProducer,
+    RangeReader,
+    committed,
+    producer,
+    reader,
+    stable_offset,
+)
 
 PLACE = Partition("t", 0)
 
@@ -103,3 +110,29 @@ def test_an_offset_that_is_not_told_in_time_is_not_known(
     with pytest.raises(OutcomeUnknown, match="offset of group g"):
         stable_offset({}, "g", PLACE, 0.15)
     assert asked.asked <= times
+
+
+@pytest.mark.parametrize(
+    ("raised", "named"),
+    [
+        (KafkaError(KafkaError._FATAL), TaskMigrated),
+        (KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), StreamsError),
+        (KafkaError(KafkaError._TIMED_OUT), OutcomeUnknown),
+    ],
+)
+def test_a_record_that_is_refused_by_a_producer_that_was_fenced_says_so(
+    monkeypatch: pytest.MonkeyPatch, raised: KafkaError, named: type[Exception]
+) -> None:
+    class Fenced:
+        def produce(self) -> None:
+            raise KafkaException(raised)
+
+        def begin_transaction(self) -> None:
+            raise KafkaException(KafkaError(KafkaError._FENCED))
+
+    monkeypatch.setattr(producer, "made", lambda *_: Fenced())
+    writing = DataProducer("p", {}, transactional=False, timeout_s=1.0)
+    with pytest.raises(KafkaException) as refused:
+        writing.produce()
+    assert type(writing.refusal(refused.value, "doing")) is named
+    assert writing.refusal(ValueError(), "doing") is None
