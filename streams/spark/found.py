@@ -13,7 +13,7 @@ from streams.errors import ConfigError
 from streams.serdes import Serde
 from streams.spark.accounts import Kind
 from streams.spark.cut import Cut
-from streams.spark.inputs import FORMAT, Records, connection
+from streams.spark.inputs import FORMAT, Records, connection, gone
 from streams.spark.ledgers import Written
 from streams.spark.store_options import layout_of
 from streams.topology.build import Subtopology, Topology
@@ -143,7 +143,10 @@ class Found:
     def rows(self, place: Place) -> DataFrame:
         """The columns of ROW and FOUND. Raises ConfigError where the cut doesn't tell."""
         if place.spec is None:
-            return in_windows(in_ms(self._records.written(place.name, {}, self._cut)), place)
+            rows = self._records.written(place.name, {}, self._cut)
+            if lost := gone(self._records.begins(place.name, self._cut)):
+                raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
+            return in_windows(in_ms(rows), place)
         layout = layout_of(place.spec)
         if place.windowed is not None:
             del layout["retention_ms"]  # what is still there of old windows is compared

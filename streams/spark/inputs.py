@@ -152,8 +152,8 @@ class Inputs(Mapping[str, "DataFrame"]):
             raise ConfigError(
                 f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
             )
-        if lost := gone(topic, self._records.begins(topic, self._cut)):
-            raise ConfigError(lost)
+        if lost := gone(self._records.begins(topic, self._cut)):
+            raise ConfigError(f"{lost}, so the answer can't be recomputed from its beginning")
         if topic in self._streams and self._records.is_compacted(topic):
             raise ConfigError(f"{topic!r} {COMPACTED}")
         options = {"mode": "FAILFAST"}
@@ -221,14 +221,11 @@ def untold(topic: str, cut: Cut) -> str:
     )
 
 
-def gone(topic: str, begins: Mapping[Partition, int]) -> str | None:
+def gone(begins: Mapping[Partition, int]) -> str | None:
     """Why the records of a topic are not all there any more; None if they are."""
     for partition, first in sorted(begins.items()):
         if first > 0:
-            return (
-                f"the records of {partition} below offset {first} are gone (retention), so the "
-                "answer can't be recomputed from its beginning"
-            )
+            return f"the records of {partition} below offset {first} are gone (retention)"
     return None
 
 

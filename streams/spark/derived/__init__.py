@@ -71,6 +71,10 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
         for topic in sub.sources:
             if topic not in internal and records.is_compacted(topic):
                 compacted.add(topic)
+            if topic not in internal and app.config.auto_offset_reset != "earliest":
+                lost.add(topic)
+                refused.append(Refusal(topic, sub.number, _began_later(app)))
+                continue
             begins = records.begins(topic, cut)
             if not any(begins.values()):
                 continue
@@ -93,6 +97,13 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
         compacted=compacted,
     )
     return Derived(found.accounts, [*refused, *found.refused])
+
+
+def _began_later(app: App) -> str:
+    return (
+        f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known where the "
+        "application began to read it: give expected, which leaves out what came before"
+    )
 
 
 def derived(
