@@ -55,7 +55,8 @@ def reconcile(
 ) -> None:
     """Compute with Spark what an application should hold, and compare it with what it holds.
 
-    Ends with status 1 if something is off, and 2 if nothing could be checked.
+    Ends with status 1 if something is off, and 2 if nothing, or not all of what --account names,
+    could be checked.
     """
     with spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
         from streams.spark.reconciling import reconcile as compared
@@ -75,11 +76,11 @@ def reconcile(
                 report.to_html(html)
             if to is not None:
                 report.write(to.absolute())  # Spark may have been started elsewhere
-            elif not report.balanced:
+            elif report.is_off:
                 typer.echo("All rows that are off, as Parquet: --to DIR")
-            balanced = report.balanced
+            is_off, balanced = report.is_off, report.balanced
     if not balanced:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if is_off else 2)
 
 
 def _configured(

@@ -97,6 +97,7 @@ class _Books:
             inputs = Inputs(self.topology, self.cut, self.records)
             pairs = self._decided(asked(expected, inputs, there, names), count, refused)
         checked = _named(self._checked(pairs, refused, tolerance))
+        unchecked = _unchecked(chosen(there, names or ()), checked.values(), refused)
         if not checked:
             whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
             raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
@@ -108,6 +109,7 @@ class _Books:
             spark=self.spark,
             accounts=checked,
             refused=tuple(refused),
+            unchecked=unchecked,
             in_flight=between,
             in_flight_count=count,
             inputs=self._inputs(),
@@ -126,6 +128,9 @@ class _Books:
             for each in found.refused
             if not names or each.subtopology in open_in
         ]
+        for place in wanted:
+            if _key(place) not in accounts and (why := _reason(place, refused, named=bool(names))):
+                refused.append(Refused(place.name, place.subtopology, why))
         return [(place, accounts[key]) for place in wanted if (key := _key(place)) in accounts]
 
     def _derivation(self) -> Derived:
@@ -166,6 +171,10 @@ class _Books:
         found = Found(self.spark, self.access, self.cut, self.records)
         ledger = self._ledger()
         for place, account in pairs:
+            if account.kind is Kind.STREAM and self.records.is_compacted(place.name):
+                why = "it is compacted and no table: records that were written may be gone"
+                refused.append(Refused(place.name, place.subtopology, why))
+                continue
             try:
                 rows = found.rows(place)
                 judged = None if ledger is None else found.judged(place, rows, ledger)
@@ -242,3 +251,31 @@ def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
         name = f"{each.name} ({each.kind.value})" if each.name in found else each.name
         found[name] = each
     return found
+
+
+def _unchecked(
+    wanted: Iterable[Place], checked: Iterable[Checked], refused: list[Refused]
+) -> tuple[str, ...]:
+    """The names in `wanted` of what was not checked, each of which is in `refused` then."""
+    there = {_key(each.place) for each in checked}
+    missed = [place for place in wanted if _key(place) not in there]
+    for place in missed:
+        if not any(each.name == place.name for each in refused):
+            why = "expected says nothing of it"
+            refused.append(Refused(place.name, place.subtopology, why))
+    return tuple(dict.fromkeys(place.name for place in missed))
+
+
+def _reason(place: Place, refused: Iterable[Refused], *, named: bool) -> str | None:
+    """Why there is no account of `place`; None where that is said, or goes without saying unless it
+    was `named`: of tables that are their own input, of what repartition topics no longer have."""
+    if any(each.name == place.name for each in refused):
+        return None
+    if place.spec is not None and place.spec.source_topic is not None:
+        why = f"it is restored from {place.spec.source_topic}, its input, which is what it is"
+        return why if named else None
+    if place.internal:
+        why = "what was processed of it is deleted from time to time, so not all of it is there"
+        return why if named else None
+    before = [each.name for each in refused if each.subtopology == place.subtopology]
+    return f"it comes of what is not checked: {', '.join(dict.fromkeys(before)) or 'its inputs'}"

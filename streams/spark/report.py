@@ -174,7 +174,8 @@ def _time(name: str) -> Column:
 class Report:
     """Whether the books of an application balance at a cut.
 
-    `accounts`: what was checked, by name; `refused`: what could not be. `in_flight`: records
+    `accounts`: what was checked, by name; `refused`: what could not be; `unchecked`: the names of
+    it that were asked for. `in_flight`: records
     between sub-topologies at the cut (topic, partition, offset; key as bytes), None where that
     can't be told.
     """
@@ -184,6 +185,7 @@ class Report:
     spark: SparkSession = field(repr=False)
     accounts: Mapping[str, Checked]
     refused: tuple[Refused, ...] = ()
+    unchecked: tuple[str, ...] = ()
     in_flight: DataFrame | None = None
     in_flight_count: int | None = None
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -191,8 +193,14 @@ class Report:
 
     @property
     def balanced(self) -> bool:
-        """Whether something was checked, and all of that is as expected."""
-        return bool(self.accounts) and all(each.balanced for each in self.accounts.values())
+        """Whether all that was asked for by its name, or else something, was checked, and all that
+        was checked is as expected."""
+        return bool(self.accounts) and not self.unchecked and not self.is_off
+
+    @property
+    def is_off(self) -> bool:
+        """Whether something that was checked is missing, unexpected or different."""
+        return not all(each.balanced for each in self.accounts.values())
 
     @property
     def ok(self) -> DataFrame:
@@ -232,7 +240,7 @@ class Report:
     def some_off(self, rows_max: int) -> list[Row]:
         """Some of `off`, the same ones each time."""
         by = ("account", "verdict", "key", "window_start")
-        return [] if self.balanced else self.off.orderBy(*by).limit(rows_max).collect()
+        return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
 
     def write(self, directory: Path) -> None:
         """Each of the DataFrames as Parquet, in a directory of its name."""

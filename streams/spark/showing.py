@@ -41,12 +41,17 @@ def _lines(report: Report) -> Iterator[str]:
 def headline(report: Report) -> str:
     """The verdict."""
     name = report.application_id
-    if not report.balanced:
-        off = sum(report.count(verdict) for verdict in OFF)
-        return f"The books of {name} do NOT balance: {off:,} records are off"
     rest = f", {len(report.refused)} not checked" if report.refused else ""
+    if report.is_off:
+        off = sum(report.count(verdict) for verdict in OFF)
+        return f"The books of {name} do NOT balance: {off:,} records are off{rest}"
     ok = report.count(Verdict.OK)
-    return f"The books of {name} balance: {ok:,} records as expected{rest}"
+    if report.balanced:
+        return f"The books of {name} balance: {ok:,} records as expected{rest}"
+    return (
+        f"The books of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
+        f"{ok:,} records as expected{rest}"
+    )
 
 
 def cut_line(report: Report) -> str:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streams import App, serdes
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
+from streams.spark.comparing import Verdict
+from streams.spark.inputs import Inputs
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -20,7 +23,7 @@ from tests.processes import wait_until
 from tests.spark.books import WAIT_S
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Two:
@@ -72,12 +75,50 @@ def two(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Two:
     return made
 
 
-def test_a_store_and_a_topic_of_one_name_are_two_accounts(spark: SparkSession, two: Two) -> None:
-    """The store has a record that isn't the application's."""
+def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accounts(
+    spark: SparkSession, two: Two
+) -> None:
+    """The store has a record that isn't the application's, and the first records of the copy were
+    deleted."""
     two.write(two.changelog, "strange", serdes.int64.serialize(9))
     two.run()
-    with reconcile(spark, two.app, accounts=[two.same]) as report:
-        assert report.accounts.keys() == {two.same, f"{two.same} (table in a topic)"}
+    admin = AdminClient({"bootstrap.servers": two.app.config.bootstrap_servers})
+    for deleted in admin.delete_records([TopicPartition(two.copied, 0, 2)]).values():
+        deleted.result(WAIT_S)
+
+    as_topic = f"{two.same} (table in a topic)"
+    with reconcile(spark, two.app) as report:
+        assert report.accounts.keys() == {two.same, as_topic}
         assert not report.accounts[two.same].balanced
         assert [row.key for row in report.off.collect()] == ["strange"]
-        assert report.accounts[f"{two.same} (table in a topic)"].balanced
+        assert report.accounts[as_topic].balanced
+        whys = {each.name: each.why for each in report.refused}
+        assert whys.keys() == {two.copied, two.rows, "of_rows"}
+        assert f"{two.copied}[0] below offset 2 are gone" in whys[two.copied]
+        assert "compacted" in whys[two.rows]
+        assert two.rows in whys["of_rows"]
+        assert f"{report.count(Verdict.UNEXPECTED)} records are off, 3 not checked" in (
+            report.summary()
+        )
+
+
+def test_what_was_asked_for_and_not_checked_does_not_balance(spark: SparkSession, two: Two) -> None:
+    with reconcile(spark, two.app) as report:
+        assert report.balanced, report.summary()
+    with reconcile(spark, two.app, accounts=[two.copied, "of_rows"]) as report:
+        assert report.accounts[two.copied].balanced
+        assert (report.balanced, report.is_off) == (False, False)
+        assert report.unchecked == ("of_rows",)
+        assert "NOT checked as asked (of_rows)" in report.summary()
+
+    def expected(inputs: Inputs) -> dict[str, DataFrame]:
+        read = inputs[two.read].select("key", "value")
+        return {two.copied: read, two.same: read.selectExpr("key", "1L AS value")}
+
+    with reconcile(spark, two.app, expected=expected) as report:
+        assert report.accounts.keys() == {two.copied}
+        whys = {each.name: each.why for each in report.refused}
+        assert "'a' more than once" in whys[two.same]
+    two.app.configure(None, auto_offset_reset="latest")
+    with pytest.raises(ConfigError, match="not known where the application began"):
+        reconcile(spark, two.app)
