@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from streams.app import App
 from streams.errors import ConfigError
@@ -71,7 +70,7 @@ def reconcile(
             accounts=accounts,
             tolerance=tolerance,
         ) as report:
-            report.show(Console(soft_wrap=True))
+            report.show()
             if html is not None:
                 report.to_html(html)
             if to is not None:

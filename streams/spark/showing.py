@@ -1,4 +1,4 @@
-"""A report for a person: a few lines of text, and tables in a terminal."""
+"""A report for a person: a line for each account, and for each row that is off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from streams.spark.comparing import OFF, Verdict
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 20
 _PLACES_MAX = 12
-_MARKS = {True: "balanced", False: "OFF"}
 
 
 def summary(report: Report) -> str:
@@ -80,26 +78,18 @@ def in_flight_line(report: Report) -> str:
 
 
 def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MAX) -> None:
-    """Print it, and the first `rows_max` of what is off."""
+    """Print the summary, and the first `rows_max` rows of what is off, each as a line: positions
+    can be copied from it whole, however narrow the terminal is."""
     console = console or Console()
-    colour = "bold green" if report.balanced else "bold red"
-    console.print(Text(headline(report), style=colour))
-    console.print(Text(cut_line(report)))
-    table = Table("account", "kind", *(str(verdict) for verdict in Verdict), "", "how")
-    for each in report.accounts.values():
-        numbers = [f"{each.counts.get(verdict, 0):,}" for verdict in Verdict]
-        mark = _MARKS[each.balanced]
-        table.add_row(each.name, each.kind.value, *numbers, mark, each.account.how)
-    console.print(table)
-    for refused in report.refused:
-        console.print(Text(f"not checked: {refused.name}: {refused.why}"))
-    if line := in_flight_line(report):
-        console.print(Text(line))
-    for row in report.some_off(rows_max):
-        console.print(Text(told(row)))
-    left = sum(report.count(verdict) for verdict in OFF) - rows_max
+    verdict, *lines = _lines(report)
+    style = "bold green" if report.balanced else "bold red"
+    console.print(Text(verdict, style=style), soft_wrap=True)
+    rows = report.some_off(rows_max)
+    for line in (*lines, *map(told, rows)):
+        console.print(Text(line), soft_wrap=True)
+    left = sum(report.count(each) for each in OFF) - sum(row["count"] for row in rows)
     if left > 0:
-        console.print(Text(f"and about {left:,} more"))
+        console.print(Text(f"and {left:,} more"))
 
 
 def told(row: Row) -> str:

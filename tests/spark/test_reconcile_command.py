@@ -36,6 +36,10 @@ def expected(inputs):
     return words.groupBy("key").agg(F.count("*").alias("value"))
 
 
+def one(inputs):
+    return {{"counts": expected(inputs)}}
+
+
 def nothing(inputs):
     return {{}}
 """
@@ -85,6 +89,11 @@ def test_its_status_says_whether_the_books_balance(
     assert {row.key for row in rows} == {word for line in LINES for word in line.split()}
     assert spark.read.parquet(str(tmp_path / "rows" / "missing")).count() == 0
 
+    named = ("--account", "counts", "--account", books.out)
+    done = millrace(of, "--expected", "counted_words:one", *named)
+    assert done.exit_code == 2, done.output
+    assert f"not checked: {books.out}: expected says nothing of it" in done.output
+
     for arguments, said in [
         (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
         (("--expected", "counted_words:missing"), "'missing' in 'counted_words' is no function"),
@@ -106,5 +115,9 @@ def test_its_status_says_whether_the_books_balance(
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "do NOT balance: 1 records are off" in ended.stdout
-    assert "counts: different 'mill'" in ended.stdout
+    # Lines, none of which is cut or folded, though this is no terminal and 80 columns wide.
+    assert re.search(r"^  store counts: \d+ ok, 1 different \(.+\)$", ended.stdout, re.M)
+    assert re.search(
+        rf"^counts: different 'mill': .*{books.changelog}\[\d\]@\d+", ended.stdout, re.M
+    )
     assert "All rows that are off, as Parquet: --to DIR" in ended.stdout
