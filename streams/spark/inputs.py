@@ -111,6 +111,7 @@ class Inputs(Mapping[str, "DataFrame"]):
     def __init__(self, topology: Topology, cut: Cut, records: Records) -> None:
         self._cut = cut
         self._records = records
+        self._frames: dict[str, DataFrame] = {}
         self._serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {
             topic: (source.key, source.value)
             for sub in topology.subtopologies
@@ -128,7 +129,9 @@ class Inputs(Mapping[str, "DataFrame"]):
         if topic not in self._serdes and len(self._serdes) == 1:
             column: Any = self._only()[topic]  # as a DataFrame has it
             return column  # type: ignore[no-any-return]
-        return self.decoded(topic)
+        if topic not in self._frames:  # the same each time, so that its columns are its own
+            self._frames[topic] = self.decoded(topic)
+        return self._frames[topic]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._serdes)
@@ -167,7 +170,7 @@ class Inputs(Mapping[str, "DataFrame"]):
                 f"the application reads {', '.join(self._serdes)}: say which is meant, as "
                 f"inputs[{next(iter(self._serdes), '')!r}]"
             )
-        return self.decoded(next(iter(self._serdes)))
+        return self[next(iter(self._serdes))]
 
 
 def _reading(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
