@@ -83,8 +83,11 @@ containers: $(VENV)/installed  ## the word count on Kafka in a container, killed
 differential: $(VENV)/installed  ## random topologies here and in Kafka Streams: CASES=10000, SEED=7
 	$(BIN)/python -m tests.differential --cases $(CASES) --seed $(SEED) $(OPTIONS)
 
+# What asks a broker for something of its own; the rest is the same on any.
+SPARK_ON_KAFKA := read read_gone beside_the_connector stores stream_reader writing cuts_taken reconcile
 spark: $(VENV)/installed-spark  ## Spark checks the books: needs Java 17
-	$(BIN)/pytest -q tests/spark
+	$(BIN)/pytest -q tests/spark --broker embedded
+	$(BIN)/pytest -q $(SPARK_ON_KAFKA:%=tests/spark/test_%.py) --broker kafka
 
 books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
 	$(BIN)/python -m tests.spark_soak $(OPTIONS)
@@ -104,7 +107,9 @@ bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, comm
 bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
 
-bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
+bench-# What asks a broker for something of its own; the rest is the same on any.
+SPARK_ON_KAFKA := read read_gone beside_the_connector stores stream_reader writing cuts_taken reconcile
+spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.spark_read $(OPTIONS)
 
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured

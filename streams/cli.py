@@ -18,8 +18,8 @@ from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.named import find_app, parse_settings
 from streams.runtime.clients import Clients
 from streams.runtime.clients.errors import librdkafka
-from streams.spark.export_command import export
-from streams.spark.reconcile_command import reconcile
+from streams.spark.books.reconcile_command import reconcile
+from streams.spark.exporting.export_command import export
 from streams.topology.description import described
 from streams.topology.plan import compare
 

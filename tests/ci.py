@@ -47,13 +47,14 @@ PARTS: Sequence[Part] = (
         (sys.executable, "-m", "pytest", "-q", "-s", "--durations=3", "tests/differential"),
     ),
     Part("containers", (*MAKE, "containers")),
+    Part("Spark", (*MAKE, "spark")),
     Part("an application under trouble", (*MAKE, "soak-app", "MINUTES=1.3")),
     Part("the same on real Kafka", (*MAKE, "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka")),
-    Part("demo, exactly once", (*MAKE, "demo")),
+    Part("demo with its books", (*MAKE, "demo", "SPARK=1")),
     # Counts that are off (status 1) are what at least once shows; make would call it an error.
     Part(
         "demo, at least once",
-        (sys.executable, "-m", "examples.demo", "--guarantee", "at_least_once"),
+        (sys.executable, "-m", "examples.demo", "--guarantee", "at_least_once", "--spark"),
         good=(0, 1),
     ),
     Part("benchmark", (*MAKE, "bench", "OPTIONS=--quick --rounds 1")),

@@ -3,6 +3,8 @@
     MillraceDataSource   `spark.read.format("millrace")`, streams and writes too (docs/spark.md)
     read_cut, Cut        one exact moment of a running application
     reconcile            whether the stream's answer is the batch answer, record by record
+    options_for          the options by which a store of an App is read
+    exported             what `millrace export` has written, of complete exports only
 
 pyspark is asked for when something that needs it is: a cut can be read without it.
 """
@@ -12,19 +14,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from streams.spark.cut import Cut
+from streams.spark.cuts.cut import Cut
 
 if TYPE_CHECKING:
+    from streams.spark.books.reconciling import reconcile
+    from streams.spark.cuts.taking import read_cut
     from streams.spark.datasource import MillraceDataSource
-    from streams.spark.reconciling import reconcile
-    from streams.spark.taking import read_cut
+    from streams.spark.exporting.export import exported
+    from streams.spark.stores.store_options import options_for
 
-__all__ = ["Cut", "MillraceDataSource", "read_cut", "reconcile"]
+__all__ = ["Cut", "MillraceDataSource", "exported", "options_for", "read_cut", "reconcile"]
 
 _LAZY = {
-    "read_cut": "streams.spark.taking",
+    "exported": "streams.spark.exporting.export",
+    "options_for": "streams.spark.stores.store_options",
+    "read_cut": "streams.spark.cuts.taking",
     "MillraceDataSource": "streams.spark.datasource",
-    "reconcile": "streams.spark.reconciling",
+    "reconcile": "streams.spark.books.reconciling",
 }
 """What needs pyspark or a coordinator's connection, and the module it is in."""
 

@@ -12,12 +12,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
-from streams.spark.batch_reader import reader_of, schema_of
-from streams.spark.options import STREAM_READ, read_options
-from streams.spark.store_reader import StoreReader, schema_of_store
-from streams.spark.stream_reader import StreamReader, stream_read_options
-from streams.spark.stream_writer import StreamWriter
-from streams.spark.writing import BatchWriter, check, write_options
+from streams.spark.sink.stream_writer import StreamWriter
+from streams.spark.sink.writing import BatchWriter, check, write_options
+from streams.spark.source.batch_reader import reader_of, schema_of
+from streams.spark.source.options import STREAM_READ, read_options
+from streams.spark.source.stream_reader import StreamReader, stream_read_options
+from streams.spark.stores.store_reader import StoreReader, schema_of_store
 
 
 class MillraceDataSource(DataSource):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from streams.positions import Partition
 from streams.spark import Cut
-from streams.spark.access import Access
-from streams.spark.cut import StoreCut
+from streams.spark.cuts.cut import StoreCut
+from streams.spark.source.access import Access
 
 PARTITIONS = 2
 STORE = "counts"
@@ -44,7 +44,7 @@ def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
 
 def main(servers: str, application: str, directory: str) -> None:
     """Export in files of one offset each: it takes long enough to be killed."""
-    from streams.spark.export import Wanted, export
+    from streams.spark.exporting.export import Wanted, export
     from streams.spark.session import session
 
     with session("local[1]") as spark:

@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from streams.spark import MillraceDataSource
-from streams.spark.stream_writer import BATCH_ID, StreamWriter
-from streams.spark.writing import WriteOptions, write_options
+from streams.spark.sink.stream_writer import BATCH_ID, StreamWriter
+from streams.spark.sink.writing import WriteOptions, write_options
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

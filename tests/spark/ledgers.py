@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from state.keys import SESSION_SUFFIX_BYTES, WINDOW_SUFFIX_BYTES, unpack_session, unpack_window
 from streams.app import App
 from streams.positions import Partition
-from streams.spark.accounts import Account, Kind
-from streams.spark.derived import Derived, derived
+from streams.spark.books.accounts import Account, Kind
+from streams.spark.books.derived import Derived, derived
 from streams.testing import TopologyTestDriver
 from streams.topology.nodes import StoreKind, StoreSpec
 

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from streams import serdes
-from streams.spark import comparing
-from streams.spark.accounts import ROW, Kind
-from streams.spark.comparing import FOUND, Reading, compare, doubled
+from streams.spark.books import comparing
+from streams.spark.books.accounts import ROW, Kind
+from streams.spark.books.comparing import FOUND, Reading, compare, doubled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

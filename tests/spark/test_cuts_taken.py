@@ -20,10 +20,10 @@ from streams.membership.offsets import commit_offsets
 from streams.positions import Committed, Partition
 from streams.runtime.offsets import encode_metadata
 from streams.spark import Cut, read_cut
-from streams.spark.access import Access
-from streams.spark.cut import StoreCut
-from streams.spark.ledgers import entries_in_cut
-from streams.spark.members import in_flight
+from streams.spark.books.ledgers import entries_in_cut
+from streams.spark.cuts.cut import StoreCut
+from streams.spark.cuts.members import in_flight
+from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from examples import anomalies, dedupe, fraud, page_views, temperature, top_ten, word_count
 from streams import App, Store, serdes
 from streams.operators.aggregate import aggregate
-from streams.spark.accounts import Kind
-from streams.spark.derived import derived
+from streams.spark.books.accounts import Kind
+from streams.spark.books.derived import derived
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 

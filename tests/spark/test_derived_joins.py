@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from examples import orders
 from state.window import WindowStore
 from streams import App, serdes, windows
-from streams.spark.derived.plan import COMPUTED, IN_ORDER
+from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers, Row
 

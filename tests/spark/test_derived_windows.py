@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streams import App, serdes, until_window_closes, windows
-from streams.spark.derived.plan import COMPUTED, IN_ORDER
+from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Serde
-from streams.spark.encoded import bytes_of, text_of, typed_of
+from streams.spark.books.encoded import bytes_of, text_of, typed_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

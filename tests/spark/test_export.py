@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from streams.errors import ConfigError, StreamsError
 from streams.ledger import Run
 from streams.positions import Partition
-from streams.spark.access import Access
-from streams.spark.export import Wanted, export, exported
-from streams.spark.export_directory import complete
-from streams.spark.export_files import Writing, in_tasks
-from streams.spark.manifest import Role, Until
-from streams.spark.ranges import OffsetRange
-from streams.spark.verify import verify
+from streams.spark.exporting.export import Wanted, export, exported
+from streams.spark.exporting.export_directory import complete
+from streams.spark.exporting.export_files import Writing, in_tasks
+from streams.spark.exporting.manifest import Role, Until
+from streams.spark.exporting.verify import verify
+from streams.spark.source.access import Access
+from streams.spark.source.ranges import OffsetRange
 from tests.brokers import Broker
 from tests.processes import wait_until
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
@@ -124,7 +124,7 @@ def test_attempts_that_were_given_up_are_no_part_of_an_export(
         in_tasks(spark, work, ranges)
         return list(in_tasks(spark, work, ranges))
 
-    monkeypatch.setattr("streams.spark.export.in_tasks", twice)
+    monkeypatch.setattr("streams.spark.exporting.export.in_tasks", twice)
     cut = cut_now(application.servers, application.name)
     made = export(spark, cut, application.access, tmp_path)
     monkeypatch.undo()

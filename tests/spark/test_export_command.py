@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from streams import App, serdes
 from streams.cli import cli
-from streams.spark.export import exported
+from streams.spark.exporting.export import exported
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -10,9 +10,9 @@ import pytest
 from streams import App, serdes
 from streams.errors import ConfigError
 from streams.positions import Partition
-from streams.spark.access import Access
-from streams.spark.cut import Cut
-from streams.spark.inputs import Inputs, Records
+from streams.spark.books.inputs import Inputs, Records
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.spark.topics import Written, mixed
 

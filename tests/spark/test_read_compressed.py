@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from streams.spark.access import Access
-from streams.spark.fetching import fetch
-from streams.spark.limits import ranges_of
-from streams.spark.options import Isolation, Limits
-from streams.spark.ranges import split
+from streams.spark.source.access import Access
+from streams.spark.source.fetching import fetch
+from streams.spark.source.limits import ranges_of
+from streams.spark.source.options import Isolation, Limits
+from streams.spark.source.ranges import split
 from tests.brokers import Broker
 from tests.spark.topics import Written
 

@@ -10,7 +10,7 @@ import pytest
 from streams.errors import StreamsError
 from streams.positions import Partition
 from streams.runtime.clients import RangeReader
-from streams.spark.access import Access
+from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.conformance.calls import delete_topic
 from tests.conformance.wire import Client

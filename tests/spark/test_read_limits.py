@@ -11,7 +11,7 @@ import pytest
 
 from streams.positions import Partition
 from streams.spark import Cut
-from streams.spark.access import Access
+from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.spark.reading import load, rows
 from tests.spark.topics import Record, Written, mixed

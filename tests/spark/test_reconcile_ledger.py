@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
-from streams.spark.comparing import Verdict
-from streams.spark.cut import Cut
-from streams.spark.report import Report
+from streams.spark.books.comparing import Verdict
+from streams.spark.books.report import Report
+from streams.spark.cuts.cut import Cut
 from tests.brokers import Broker
 from tests.processes import wait_until
 from tests.spark.books import LINES, WAIT_S, Counting

@@ -15,9 +15,9 @@ from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
 from streams.runtime.clients.partitioning import partition_of
 from streams.spark import Cut, read_cut, reconcile
-from streams.spark.comparing import Verdict
-from streams.spark.inputs import Inputs
-from streams.spark.report import Report
+from streams.spark.books.comparing import Verdict
+from streams.spark.books.inputs import Inputs
+from streams.spark.books.report import Report
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

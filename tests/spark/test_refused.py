@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from streams import App, serdes
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
-from streams.spark.comparing import Verdict
-from streams.spark.inputs import Inputs
+from streams.spark.books.comparing import Verdict
+from streams.spark.books.inputs import Inputs
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

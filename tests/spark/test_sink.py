@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.spark.access import Access
-from streams.spark.epochs import Sink, written
+from streams.spark.sink.epochs import Sink, written
+from streams.spark.source.access import Access
 from tests.brokers import IN_CI, Broker
 from tests.processes import wait_until
 from tests.spark.faulty import FAULTS, happened

@@ -16,11 +16,11 @@ from streams import App, Store, serdes, windows
 from streams.errors import UserError
 from streams.positions import Partition
 from streams.spark import Cut
-from streams.spark.access import Access
-from streams.spark.fetching import fetch
-from streams.spark.options import Isolation
-from streams.spark.ranges import OffsetRange
-from streams.spark.raw_fetch import scanned, unbroken_from
+from streams.spark.source.access import Access
+from streams.spark.source.fetching import fetch
+from streams.spark.source.options import Isolation
+from streams.spark.source.ranges import OffsetRange
+from streams.spark.stores.raw_fetch import scanned, unbroken_from
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic, delete_topic, settled
 from tests.conformance.producers import init_producer_id

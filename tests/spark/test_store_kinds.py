@@ -11,7 +11,7 @@ import pytest
 
 from streams import App, Store, serdes, until_time_limit
 from streams.errors import ConfigError
-from streams.spark.store_options import options_for
+from streams.spark.stores.store_options import options_for
 from tests.brokers import Broker
 from tests.spark.one_store import Fed, One
 from tests.spark.store_rows import START_MS, TEXT, load_with, millis, table

@@ -18,8 +18,8 @@ from streams.errors import ConfigError
 from streams.positions import Partition
 from streams.running import RunningApp
 from streams.spark import Cut, read_cut
-from streams.spark.access import Access
-from streams.spark.store_options import options_for
+from streams.spark.source.access import Access
+from streams.spark.stores.store_options import options_for
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -10,8 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from streams.errors import StreamsError
 from streams.positions import Partition
-from streams.spark.access import Access
-from streams.spark.stream_reader import StreamReader, stream_read_options
+from streams.spark.source.access import Access
+from streams.spark.source.stream_reader import StreamReader, stream_read_options
 from tests.brokers import Broker
 from tests.spark.topics import Written
 

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from streams.errors import ConfigError
 from streams.positions import Partition
-from streams.spark.access import Access
-from streams.spark.export import Wanted, export
-from streams.spark.export_directory import export_path
-from streams.spark.export_files import look_at
-from streams.spark.manifest import MANIFEST, ExportedFile, Manifest
-from streams.spark.verify import verify
+from streams.spark.exporting.export import Wanted, export
+from streams.spark.exporting.export_directory import export_path
+from streams.spark.exporting.export_files import look_at
+from streams.spark.exporting.manifest import MANIFEST, ExportedFile, Manifest
+from streams.spark.exporting.verify import verify
+from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
 from tests.spark.topics import Written, mixed

@@ -9,9 +9,9 @@ import pytest
 from streams.errors import ConfigError
 from streams.ledger import Entry, Run
 from streams.positions import Partition
-from streams.spark.access import Access
-from streams.spark.cut import Cut
-from streams.spark.ledgers import Written, entries_in_cut
+from streams.spark.books.ledgers import Written, entries_in_cut
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.access import Access
 from tests.spark.test_comparing import frames, row, there
 
 if TYPE_CHECKING:

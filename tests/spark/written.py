@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from streams.spark.access import Access
-from streams.spark.fetching import RawBatch, fetch
-from streams.spark.limits import ranges_of
-from streams.spark.options import Isolation, Limits
+from streams.spark.source.access import Access
+from streams.spark.source.fetching import RawBatch, fetch
+from streams.spark.source.limits import ranges_of
+from streams.spark.source.options import Isolation, Limits
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 

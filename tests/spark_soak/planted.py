@@ -15,7 +15,7 @@ from streams import serdes
 from streams.positions import Partition
 from streams.runtime.clients.partitioning import partition_of
 from streams.spark import read_cut
-from streams.spark.report import Report
+from streams.spark.books.report import Report
 from tests.reading import records
 from tests.spark_soak.fire import Fire
 from tests.spark_soak.topology import CHANGELOG, COPIED, EVENTS, KEYS, PARTITIONS, app

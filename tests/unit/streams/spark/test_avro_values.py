@@ -16,14 +16,14 @@ from pyspark.sql.types import LongType, StructType
 
 from streams import serdes
 from streams.errors import ConfigError, UserError
-from streams.spark.avro_values import avro_type, latest_schema
-from streams.spark.columns import columns_of, planned
-from streams.spark.ddl import parse_type
-from streams.spark.decoding import ColumnSerde, decoder_of
-from streams.spark.encoding import encode
-from streams.spark.fetching import RawBatch
-from streams.spark.malformed import decoded
-from streams.spark.options import Mode, Serde, Serdes
+from streams.spark.serdes.avro_values import avro_type, latest_schema
+from streams.spark.serdes.columns import columns_of, planned
+from streams.spark.serdes.ddl import parse_type
+from streams.spark.serdes.decoding import ColumnSerde, decoder_of
+from streams.spark.serdes.encoding import encode
+from streams.spark.serdes.malformed import decoded
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.options import Mode, Serde, Serdes
 from tests import brokers
 
 pytestmark = pytest.mark.skipif(

@@ -10,9 +10,9 @@ import pytest
 from streams import Windowed as WindowedKey
 from streams import serdes
 from streams.errors import UserError
-from streams.spark.columns import Shape, columns_of
-from streams.spark.fetching import RawBatch
-from streams.spark.options import Mode, Serde, Serdes, Windowed
+from streams.spark.serdes.columns import Shape, columns_of
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.options import Mode, Serde, Serdes, Windowed
 
 TIME = Serdes(key=Serde.STRING, windowed=Windowed.TIME, window_size_ms=1000)
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from streams.errors import UserError
-from streams.spark.compaction import Compaction, Reading, check
-from streams.spark.fetching import RawBatch
-from streams.spark.ranges import OffsetRange
-from streams.spark.tables import Table
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.ranges import OffsetRange
+from streams.spark.stores.compaction import Compaction, Reading, check
+from streams.spark.stores.tables import Table
 
 NOW_MS = 1_800_000_000_000
 LAG_MS = 1_000_000

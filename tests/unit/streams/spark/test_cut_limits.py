@@ -10,9 +10,9 @@ from streams.errors import ConfigError
 from streams.ledger import Run
 from streams.positions import Partition
 from streams.runtime.clients import Admin
-from streams.spark.cut import Cut
-from streams.spark.limits import ranges_of
-from streams.spark.options import Isolation, Limits
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.limits import ranges_of
+from streams.spark.source.options import Isolation, Limits
 
 FIRST, SECOND = Partition("out", 0), Partition("out", 1)
 

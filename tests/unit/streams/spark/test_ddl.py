@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.errors import ConfigError
-from streams.spark.ddl import parse_type
+from streams.spark.serdes.ddl import parse_type
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 
 from streams import serdes
 from streams.errors import ConfigError, UserError
-from streams.spark.decoding import ColumnSerde, Decoder, decoder_of
-from streams.spark.encoding import encode
-from streams.spark.malformed import decoded
-from streams.spark.options import Serde
+from streams.spark.serdes.decoding import ColumnSerde, Decoder, decoder_of
+from streams.spark.serdes.encoding import encode
+from streams.spark.serdes.malformed import decoded
+from streams.spark.source.options import Serde
 
 PLAIN: list[tuple[Serde, Any, list[Any]]] = [
     (Serde.BYTES, serdes.bytes, [b"", b"\xff\x00", None]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams import App, Store, serdes, until_time_limit, windows
-from streams.spark.derived.flows import Determined, Flow, Flows, is_one_by_one
+from streams.spark.books.derived.flows import Determined, Flow, Flows, is_one_by_one
 from streams.topology.nodes import Node
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.spark.encoded import close
+from streams.spark.books.encoded import close
 
 
 @dataclass(frozen=True)

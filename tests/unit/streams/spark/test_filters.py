@@ -20,8 +20,8 @@ from pyspark.sql.datasource import (
 )
 
 from streams.positions import Partition
-from streams.spark.filters import Pruning
-from streams.spark.ranges import OffsetRange
+from streams.spark.source.filters import Pruning
+from streams.spark.source.ranges import OffsetRange
 
 RANGES = [OffsetRange("t", number, 10, 100) for number in range(4)]
 

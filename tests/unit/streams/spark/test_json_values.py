@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from streams.errors import ConfigError
-from streams.spark.ddl import parse_type
-from streams.spark.decoding import ColumnSerde, arrow_of, decoder_of
-from streams.spark.encoding import encode
-from streams.spark.json_values import json_reader, many_reader
-from streams.spark.malformed import decoded
-from streams.spark.options import Serde
+from streams.spark.serdes.ddl import parse_type
+from streams.spark.serdes.decoding import ColumnSerde, arrow_of, decoder_of
+from streams.spark.serdes.encoding import encode
+from streams.spark.serdes.json_values import json_reader, many_reader
+from streams.spark.serdes.malformed import decoded
+from streams.spark.source.options import Serde
 
 SCHEMA = "a INT, b STRING, c ARRAY<DOUBLE>, d STRUCT<e: BOOLEAN, f: BIGINT>, g SMALLINT, h FLOAT"
 

@@ -12,9 +12,9 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.positions import Partition
-from streams.spark.cut import Cut, StoreCut
-from streams.spark.export_directory import begin, commit, complete, locked, read_chain
-from streams.spark.manifest import (
+from streams.spark.cuts.cut import Cut, StoreCut
+from streams.spark.exporting.export_directory import begin, commit, complete, locked, read_chain
+from streams.spark.exporting.manifest import (
     MANIFEST,
     ExportedFile,
     ExportedTopic,
@@ -23,7 +23,7 @@ from streams.spark.manifest import (
     Until,
     file_name,
 )
-from streams.spark.ranges import OffsetRange
+from streams.spark.source.ranges import OffsetRange
 
 CUT = Cut(
     application_id="a",
@@ -174,7 +174,7 @@ def test_one_exports_at_a_time(tmp_path: Path) -> None:
 _HOLD = """
 import sys
 from pathlib import Path
-from streams.spark.export_directory import locked
+from streams.spark.exporting.export_directory import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from streams.errors import ConfigError
 from streams.ledger import Entry, Run
 from streams.positions import Partition
-from streams.spark.cut import Cut, StoreCut
-from streams.spark.members import Members, beyond, in_flight, merged, ranges_in_cut, trimmed
+from streams.spark.cuts.cut import Cut, StoreCut
+from streams.spark.cuts.members import Members, beyond, in_flight, merged, ranges_in_cut, trimmed
 
 LINES, WORDS = Partition("lines", 0), Partition("words", 0)
 OUT, LOG = Partition("out", 0), Partition("app-s-changelog", 0)

@@ -8,8 +8,8 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.positions import Partition
-from streams.spark.cut import Cut
-from streams.spark.options import (
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.options import (
     Content,
     Isolation,
     Mode,

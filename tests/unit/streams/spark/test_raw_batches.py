@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.errors import StreamsError
-from streams.spark.raw_batches import Header, Scan, headers
+from streams.spark.stores.raw_batches import Header, Scan, headers
 from tests.conformance.batches import encode
 
 EPOCH = 4

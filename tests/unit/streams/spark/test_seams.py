@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from streams.spark.manifest import ExportedFile, Manifest
-from streams.spark.ranges import OffsetRange
-from streams.spark.verify import seams
+from streams.spark.exporting.manifest import ExportedFile, Manifest
+from streams.spark.exporting.verify import seams
+from streams.spark.source.ranges import OffsetRange
 from tests.unit.streams.spark.test_manifest import manifest
 
 

@@ -11,8 +11,8 @@ import pytest
 from streams import App, Store, serdes
 from streams.positions import Committed, Partition
 from streams.runtime.offsets import encode_metadata
-from streams.spark.cut import StoreCut
-from streams.spark.shape import Table, of_app, of_group, positions
+from streams.spark.cuts.cut import StoreCut
+from streams.spark.cuts.shape import Table, of_app, of_group, positions
 
 KAFKA_STREAMS = base64.b64encode(struct.pack(">bqi", 2, 1_700_000_000_000, 0)).decode()
 """As TopicPartitionMetadata.encode writes it: version, partition time, no processors' figures."""

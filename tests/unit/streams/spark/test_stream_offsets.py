@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streams.errors import StreamsError
-from streams.spark.ranges import OffsetRange
-from streams.spark.stream_offsets import StreamOffset, advance, lost, share, splits
+from streams.spark.source.ranges import OffsetRange
+from streams.spark.source.stream_offsets import StreamOffset, advance, lost, share, splits
 
 
 def at(

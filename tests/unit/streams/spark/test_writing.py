@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
-from streams.spark.ddl import parse_type
-from streams.spark.epochs import Rows, Tally
-from streams.spark.writing import check, rows_of, write_options
+from streams.spark.serdes.ddl import parse_type
+from streams.spark.sink.epochs import Rows, Tally
+from streams.spark.sink.writing import check, rows_of, write_options
 
 GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}
 

@@ -1,0 +1,127 @@
+"""Checking an account: its rows compared, what repeats itself, what the ledger doesn't know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError
+from streams.spark.books.accounts import Account, Kind
+from streams.spark.books.comparing import BY, Reading, Verdict, compare, doubled
+from streams.spark.books.encoded import text_of
+from streams.spark.books.found import Place
+from streams.spark.books.report import Checked
+from streams.spark.stores.store_options import layout_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_REPEATS = "repeats the record before it"
+
+
+def check(
+    place: Place,
+    account: Account,
+    found: DataFrame,
+    *,
+    tolerance: float = 0.0,
+    ledger: DataFrame | None = None,
+) -> Checked:
+    """Compare an account with what was found (ROW and FOUND). `ledger`: rows of `Written.against`.
+
+    Raises ConfigError where a row of a table was expected twice.
+    """
+    reading = Reading(place.value, tolerance)
+    if ledger is not None:
+        ledger = ledger.persist(StorageLevel.MEMORY_AND_DISK)
+        if account.kind is not Kind.STORE:  # in which what a stranger wrote is the state
+            found = _but_strays(found, ledger)
+    compared = compare(
+        account.expected,
+        found,
+        account.kind,
+        reading,
+        times=account.times,
+        scattered=place.scattered,
+    )
+    if account.expired is not None:
+        compared = _but_expired(compared, account.expired)
+    if account.kind is Kind.UPSERTS:
+        certain = place.grows and ledger is None
+        compared = _joined(compared, _doubled(found, certain=certain))
+    if ledger is not None:
+        compared = _joined(compared, ledger)
+    compared = compared.persist(StorageLevel.MEMORY_AND_DISK)
+    counts: dict[Verdict, int] = {}
+    rows_max = 1
+    totals = compared.groupBy("verdict").agg(
+        F.sum("count").alias("records"), F.max("expected_rows").alias("rows")
+    )
+    for row in totals.collect():
+        counts[Verdict(row.verdict)] = row.records
+        rows_max = max(rows_max, row.rows)
+    if ledger is not None:
+        ledger.unpersist()
+    if rows_max > 1:
+        twice = _twice(place, compared)
+        compared.unpersist()
+        raise twice
+    return Checked(place, account, counts, compared)
+
+
+def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
+    """Less what the ledger doesn't know, which has its verdict."""
+    is_stray = F.col("verdict") == Verdict.UNEXPECTED.value
+    strays = ledger.where(is_stray).select(F.inline("positions"))
+    return found.join(F.broadcast(strays), ["topic", "partition", "offset"], "left_anti")
+
+
+def let_go(expected: DataFrame, found: DataFrame, place: Place) -> DataFrame | None:
+    """Of the windows that are expected in a store those which it keeps no longer, by the latest
+    that it has; None where it has none."""
+    if place.spec is None or place.windowed is None:
+        return None
+    time = "window_end" if place.windowed == "session" else "window_start"
+    latest = found.agg(F.max(time).alias("latest"))
+    kept_ms = int(layout_of(place.spec)["retention_ms"])
+    return expected.crossJoin(latest).where(F.col(time) <= F.col("latest") - F.lit(kept_ms))
+
+
+def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:
+    """Less those missing that the store may have let go."""
+    gone = expired.select(*(F.col(name).alias(f"gone_{name}") for name in BY)).distinct()
+    on = F.col("verdict") == Verdict.MISSING.value
+    for name in BY:
+        on &= F.col(name).eqNullSafe(F.col(f"gone_{name}"))
+    return compared.join(gone, on, "left_anti")
+
+
+def _doubled(found: DataFrame, *, certain: bool) -> DataFrame:
+    """Records that repeat the one before them: a mistake for `certain`, or only worth a look."""
+    verdict = Verdict.UNEXPECTED if certain else Verdict.DOUBLED
+    return doubled(found).select(
+        F.lit(verdict.value).alias("verdict"),
+        *BY,
+        F.lit(None).cast("BINARY").alias("expected"),
+        "found",
+        F.lit(None).cast("BIGINT").alias("expected_ms"),
+        F.lit(None).cast("BIGINT").alias("found_ms"),
+        F.lit(1).cast("BIGINT").alias("count"),
+        "positions",
+        F.lit(_REPEATS).alias("why"),
+    )
+
+
+def _joined(compared: DataFrame, more: DataFrame) -> DataFrame:
+    return compared.unionByName(more.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
+
+
+def _twice(place: Place, compared: DataFrame) -> ConfigError:
+    key = text_of(F.col("key"), place.key).alias("key")
+    (row,) = compared.where("expected_rows > 1").limit(1).select(key).collect()
+    return ConfigError(
+        f"what is expected of {place.name!r} has {row.key!r} more than once: a table has one row "
+        "for each key (and window)"
+    )

@@ -1,0 +1,218 @@
+"""Expected rows against those that were found: one pass, in which each row gets a verdict.
+
+    a table   a row for each key (and window): `ok`, `missing` (expected, not found), `unexpected`
+              (found, not expected), `different`. Found is the last record of the key by its offset;
+              one without a value is a deletion, and the same as none. A key belongs in one
+              partition: rows that it has in others are `unexpected`, unless it is `scattered`
+    a stream  records are counted by key, value and, where it is expected, timestamp: as many as
+              both have are `ok`, the others `missing` or `unexpected`. None is `different`: which
+              of them was meant to be which can't be told
+
+Bytes are compared; where they differ, what they say (`Reading`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.spark.books.accounts import Kind
+from streams.spark.books.encoded import canonical, equal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from streams.serdes import Serde
+
+BY = ("key", "window_start", "window_end")
+"""What makes a row of a table."""
+FOUND = "topic STRING, partition INT, offset BIGINT"
+"""What found rows have beside the columns of ROW: where they are."""
+_ELSEWHERE = "the key has a row in another partition, too"
+_MOVED = "its timestamp is %d ms, and %d was expected"
+POSITIONS_MAX = 1_000
+"""How many positions are named of equal records of a stream."""
+
+
+class Verdict(StrEnum):
+    """What is said of a row."""
+
+    OK = "ok"
+    MISSING = "missing"
+    UNEXPECTED = "unexpected"
+    DIFFERENT = "different"
+    DOUBLED = "doubled"
+    """It repeats the record before it, which may be as it should. Not off by itself."""
+
+
+OFF = (Verdict.MISSING, Verdict.UNEXPECTED, Verdict.DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What values say whose bytes differ. `tolerance`: of floats, in tables."""
+
+    serde: Serde[Any]
+    tolerance: float = 0.0
+
+
+def compare(
+    expected: DataFrame,
+    found: DataFrame,
+    kind: Kind,
+    reading: Reading,
+    *,
+    times: bool = False,
+    scattered: bool = False,
+) -> DataFrame:
+    """`expected` has the columns of ROW, `found` those of FOUND too. With `times` timestamps must
+    be equal as well. `scattered`: a key may have rows in several partitions, of which one is as
+    expected.
+
+    Returns `verdict`, `key`, `window_start`, `window_end`, `expected` and `found` (bytes),
+    `expected_ms` and `found_ms` (timestamps), `count` (records that the row stands for),
+    `positions` (array of topic, partition, offset: where what was found is), `why` (null where the
+    verdict says it) and `expected_rows`, which is more than 1 where a table's key was expected
+    twice.
+    """
+    nowhere = [F.lit(None).cast(kind).alias(name) for name, kind in _typed(FOUND)]
+    both = expected.select(*BY, "value", "timestamp", *nowhere).unionByName(
+        found.select(*BY, "value", "timestamp", *(name for name, _ in _typed(FOUND)))
+    )
+    if kind is Kind.STREAM:
+        return _streams(both, reading, times=times)
+    return _tables(both, reading, times=times, scattered=scattered)
+
+
+def doubled(found: DataFrame) -> DataFrame:
+    """Records that have the same key, value and timestamp as the one of their key before them in
+    the partition: `key`, `window_start`, `window_end`, `found`, `positions` (of both)."""
+    in_order = Window.partitionBy("topic", "partition", *BY).orderBy("offset")
+    before = F.lag(F.struct("value", "timestamp", "topic", "partition", "offset")).over(in_order)
+    place = F.struct("topic", "partition", "offset")
+    return (
+        found.withColumn("before", before)
+        .where("before IS NOT NULL AND before.value <=> value AND before.timestamp <=> timestamp")
+        .select(
+            *BY,
+            F.col("value").alias("found"),
+            F.array(F.struct("before.topic", "before.partition", "before.offset"), place).alias(
+                "positions"
+            ),
+        )
+    )
+
+
+def _tables(both: DataFrame, reading: Reading, *, times: bool, scattered: bool) -> DataFrame:
+    rows = _rows(both, scattered=scattered).select(
+        *BY,
+        "expected_rows",
+        F.col("e.value").alias("expected"),
+        F.col("f.value").alias("found"),
+        F.col("e.timestamp").alias("expected_ms"),
+        F.col("f.timestamp").alias("found_ms"),
+        F.lit(1).cast("BIGINT").alias("count"),
+        _positions(F.when(F.col("f").isNotNull(), F.struct("f.topic", "f.partition", "f.offset"))),
+        F.when(F.col("number") > 0, _ELSEWHERE).alias("why"),
+        equal(F.col("e.value"), F.col("f.value"), reading.serde, reading.tolerance).alias("equal"),
+    )
+    same = (F.col("expected") == F.col("found")) | F.col("equal")
+    if times:
+        moved = F.format_string(_MOVED, "found_ms", "expected_ms")
+        on_time = F.col("expected_ms") == F.col("found_ms")
+        rows = rows.withColumn("why", F.coalesce("why", F.when(same & ~on_time, moved)))
+        same &= on_time
+    verdict = (
+        F.when(F.col("found").isNull(), Verdict.MISSING.value)
+        .when(F.col("expected").isNull(), Verdict.UNEXPECTED.value)
+        .when(same, Verdict.OK.value)
+        .otherwise(Verdict.DIFFERENT.value)
+    )
+    return rows.withColumn("verdict", verdict).drop("equal")
+
+
+def _rows(both: DataFrame, *, scattered: bool) -> DataFrame:
+    """`e`, what is expected of a key, and `f`, what is there: the last row of its partition. Where
+    a key is in several, the row as it is expected, or else the latest, has `number` 0, and the
+    others follow with nothing expected of them."""
+    is_found = F.col("topic").isNotNull()
+    row = F.struct("value", "timestamp", "topic", "partition", "offset")
+    last = F.when(is_found, F.struct("topic", "partition", "offset"))
+    is_row = ~is_found & F.col("value").isNotNull()
+    by_partition = both.groupBy(*BY, last["topic"].alias("t"), last["partition"].alias("p")).agg(
+        F.max(F.when(is_row, F.struct("value", "timestamp"))).alias("e"),
+        F.count(F.when(is_row, 1)).alias("expected_rows"),
+        F.max_by(row, F.when(is_found, F.col("offset"))).alias("f"),
+    )
+    rows = by_partition.groupBy(*BY).agg(
+        F.max("e").alias("e"),
+        F.sum("expected_rows").alias("expected_rows"),
+        F.collect_list("f").alias("all"),
+    )
+
+    def ranked(row: Column) -> Column:
+        is_there, is_same = row["value"].isNotNull(), row["value"].eqNullSafe(F.col("e.value"))
+        return F.struct(is_there, is_same, row["offset"], row["partition"], row.alias("f"))
+
+    in_order = F.sort_array(F.transform("all", ranked), asc=False)
+    others = F.lit(not scattered)
+    counting = F.filter(
+        in_order, lambda each, at: (at == 0) | (others & each["f"]["value"].isNotNull())
+    )
+    each = rows.select("*", F.posexplode_outer(counting).alias("number", "rank"))
+    expected = F.when(F.coalesce("number", F.lit(0)) == 0, F.col("e"))
+    named = each.select(*BY, "expected_rows", "number", expected.alias("e"), F.col("rank.f"))
+    return named.where("e.value IS NOT NULL OR f.value IS NOT NULL")
+
+
+def _streams(both: DataFrame, reading: Reading, *, times: bool) -> DataFrame:
+    is_found = F.col("topic").isNotNull()
+    by = [*BY, "says", *(["timestamp"] if times else [])]
+    place = F.when(is_found, F.struct("topic", "partition", "offset"))
+    counted = (
+        both.withColumn("says", canonical(F.col("value"), reading.serde))
+        .groupBy(*by)
+        .agg(
+            F.count(F.when(~is_found, 1)).alias("e"),
+            F.count(F.when(is_found, 1)).alias("f"),
+            F.first(F.when(~is_found, F.col("value")), ignorenulls=True).alias("expected"),
+            F.first(F.when(is_found, F.col("value")), ignorenulls=True).alias("found"),
+            F.max(F.when(~is_found, F.col("timestamp"))).alias("expected_ms"),
+            F.max(F.when(is_found, F.col("timestamp"))).alias("found_ms"),
+            F.slice(F.sort_array(F.collect_list(place)), 1, POSITIONS_MAX).alias("positions"),
+        )
+    )
+    each = F.explode(
+        F.array(
+            _times(Verdict.OK, F.least("e", "f")),
+            _times(Verdict.MISSING, F.col("e") - F.col("f")),
+            _times(Verdict.UNEXPECTED, F.col("f") - F.col("e")),
+        )
+    )
+    one = F.lit(1).cast("BIGINT").alias("expected_rows")
+    why = F.lit(None).cast("STRING").alias("why")
+    return (
+        counted.withColumn("each", each)
+        .where("each.count > 0")
+        .select("each.verdict", "each.count", *BY, one, *_SIDES, "positions", why)
+    )
+
+
+_SIDES = ("expected", "found", "expected_ms", "found_ms")
+
+
+def _times(verdict: Verdict, count: Column) -> Column:
+    return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
+
+
+def _positions(place: Column) -> Column:
+    return F.array_compact(F.array(place)).alias("positions")
+
+
+def _typed(schema: str) -> list[tuple[str, str]]:
+    """The columns of a schema (DDL) and their types."""
+    return [(name, kind) for name, kind in (each.split() for each in schema.split(", "))]

@@ -1,0 +1,229 @@
+"""Derived: what an application's stores and topics should hold, from its topology and its inputs.
+
+Each sub-topology is looked at alone: what its source topics have below the cut, repartition topics
+included, and what follows from it. Three ways, in this order:
+
+    computed    counts, and what is declared commutative, by Spark's own grouping (`computing`)
+    one by one  steps that look at a record at a time: the user's functions, on executors
+    in order    anything else that one topic determines: the product's own steps, in memory, over
+                each partition in the order of its offsets (`replay`)
+
+What none of them can do is refused, by the name of the step. Nothing is computed before somebody
+looks at an account, but for what may have been late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.errors import ConfigError
+from streams.positions import Partition
+from streams.spark.books.accounts import Account, Kind
+from streams.spark.books.derived.known import Read
+from streams.spark.books.derived.plan import Refusal, planned
+from streams.spark.cuts.cut import Cut
+from streams.topology.build import Subtopology, Topology
+
+if TYPE_CHECKING:
+    from streams.app import App
+
+__all__ = ["Derived", "Refusal", "derive", "derived"]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What can be checked, and what not."""
+
+    accounts: list[Account]
+    refused: list[Refusal]
+
+
+class Reads(Protocol):
+    """How the records of topics are read as of a cut (`streams.spark.books.inputs.Records`)."""
+
+    def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
+
+    def begins(self, topic: str, cut: Cut) -> Mapping[Partition, int]: ...
+
+    def is_compacted(self, topic: str) -> bool: ...
+
+    def written(self, topic: str, first: Mapping[Partition, int], cut: Cut) -> DataFrame: ...
+
+
+def derive(app: App, cut: Cut, records: Reads) -> Derived:
+    """The accounts of `app` as of `cut`.
+
+    A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
+    the sub-topology that writes it, without the records that were written at the cut and not read.
+    """
+    topology = app.topology()
+    internal = topology.repartition_topics
+    counts: dict[str, int] = {}
+    refused: list[Refusal] = []
+    lost: set[str] = set()
+    compacted: set[str] = set()
+    for sub in topology.subtopologies:
+        for topic in sub.sources:
+            if topic not in internal and records.is_compacted(topic):
+                compacted.add(topic)
+            if topic not in internal and app.config.auto_offset_reset != "earliest":
+                lost.add(topic)
+                refused.append(Refusal(topic, sub.number, _began_later(app)))
+                continue
+            begins = records.begins(topic, cut)
+            if not any(begins.values()):
+                continue
+            if topic in internal:
+                counts[topic] = len(begins)
+            else:
+                lost.add(topic)
+                why = "its first records are gone (retention), so nothing follows from it"
+                refused.append(Refusal(topic, sub.number, why))
+
+    def in_flight(topic: str) -> DataFrame:
+        return records.written(topic, cut.offsets, cut)
+
+    found = derived(
+        app,
+        lambda topic: records(topic, cut),
+        recomputed=counts,
+        in_flight=in_flight,
+        lost=lost,
+        compacted=compacted,
+    )
+    return Derived(found.accounts, [*refused, *found.refused])
+
+
+def _began_later(app: App) -> str:
+    return (
+        f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known where the "
+        "application began to read it: give expected, which leaves out what came before"
+    )
+
+
+def derived(
+    app: App,
+    records: Callable[[str], DataFrame],
+    *,
+    recomputed: Mapping[str, int] | None = None,
+    in_flight: Callable[[str], DataFrame] | None = None,
+    lost: Collection[str] = (),
+    compacted: Collection[str] = (),
+) -> Derived:
+    """The accounts of `app`.
+
+    `records(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`, `partition`,
+    `offset`, `timestamp`. `recomputed` has those repartition topics, with the number of their
+    partitions, of which not all records are there any more: what was in them is taken from the
+    sub-topology that wrote it, without what `in_flight(topic)` has. Of `lost` topics nothing is
+    known, of `compacted` ones the last record of each key.
+    """
+    topology = app.topology()
+    recomputed = recomputed or {}
+    written: dict[str, DataFrame] = {}
+    accounts: list[Account] = []
+    refused: list[Refusal] = []
+    for sub in _in_order(topology, recomputed):
+        try:
+            reads = {
+                topic: _recomputed(topic, sub, written, in_flight)
+                if topic in recomputed
+                else _given(topic, sub, records, lost)
+                for topic in sub.sources
+            }
+        except _Unknown as unknown:
+            refused.append(unknown.refusal)
+            continue
+        made = planned(sub, reads, app.config.handlers, recomputed, compacted)
+        written |= made.written
+        accounts += [each for each in made.accounts if each.name not in recomputed]
+        refused += made.refused
+    return _joined(accounts, refused)
+
+
+class _Unknown(Exception):
+    def __init__(self, topic: str, sub: Subtopology, why: str) -> None:
+        super().__init__(why)
+        self.refusal = Refusal(topic, sub.number, why)
+
+
+def _given(
+    topic: str, sub: Subtopology, records: Callable[[str], DataFrame], lost: Collection[str]
+) -> Read:
+    if topic in lost:
+        raise _Unknown(topic, sub, "not all of its records are there")
+    return _read(records(topic))
+
+
+def _read(frame: DataFrame) -> Read:
+    if dict(frame.dtypes)["timestamp"].startswith("timestamp"):
+        frame = frame.withColumn("timestamp", f.unix_millis("timestamp"))
+    return Read(
+        frame.select(
+            "key",
+            "value",
+            "topic",
+            f.col("partition").cast("int").alias("partition"),
+            f.col("offset").cast("long").alias("offset"),
+            f.col("timestamp").cast("long").alias("timestamp"),
+        )
+    )
+
+
+def _recomputed(
+    topic: str,
+    sub: Subtopology,
+    written: Mapping[str, DataFrame],
+    in_flight: Callable[[str], DataFrame] | None,
+) -> Read:
+    """What a repartition topic had, as it was written; where in the topic is not known."""
+    if topic not in written:
+        raise _Unknown(
+            topic,
+            sub,
+            "its records were deleted when they had been processed, and can't be recomputed",
+        )
+    frame = written[topic].select("key", "value", f.col("to").alias("partition"), "timestamp")
+    if in_flight is not None:
+        try:
+            left = _read(in_flight(topic)).frame
+        except ConfigError as error:
+            raise _Unknown(topic, sub, f"what is in flight there is not known: {error}") from error
+        frame = frame.exceptAll(left.select("key", "value", "partition", "timestamp"))
+    placed = frame.withColumn("topic", f.lit(topic)).withColumn("offset", f.lit(-1).cast("long"))
+    columns = placed.select("key", "value", "topic", "partition", "offset", "timestamp")
+    return Read(columns, ordered=False)
+
+
+def _in_order(topology: Topology, recomputed: Collection[str]) -> list[Subtopology]:
+    """Those first that write what others read."""
+    left = list(topology.subtopologies)
+    ordered: list[Subtopology] = []
+    while left:
+        waiting = {k.topic for sub in left for k in sub.sinks if isinstance(k.topic, str)}
+        wanted = waiting & set(recomputed)
+        ready = [sub for sub in left if not wanted & set(sub.sources)] or left[:1]
+        ordered += ready
+        left = [sub for sub in left if sub not in ready]
+    return ordered
+
+
+def _joined(accounts: list[Account], refused: list[Refusal]) -> Derived:
+    """Where several sub-topologies write one topic, it is one account."""
+    by_name: dict[tuple[str, bool], list[Account]] = {}
+    for account in accounts:
+        by_name.setdefault((account.name, account.kind is Kind.STORE), []).append(account)
+    joined: list[Account] = []
+    for (name, _), parts in by_name.items():
+        if len(parts) == 1:
+            joined += parts
+            continue
+        numbers = [part.subtopology for part in parts]
+        why = f"sub-topologies {numbers} write to it"
+        refused = [*refused, Refusal(name, parts[0].subtopology, why)]
+    return Derived(joined, refused)

@@ -1,0 +1,44 @@
+"""Frames: rows from one shape to another: read, made, compared."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.spark.books.derived.computing import big_endian
+from streams.spark.books.derived.joining import real_topic
+from streams.spark.books.derived.rows import READ
+
+
+def as_read(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
+    """A table's rows as records of a topic."""
+    key = f.concat("key", big_endian(f.col("window_start"))) if windowed else f.col("key")
+    return rows.select(
+        key.alias("key"),
+        "value",
+        f.lit(topic).alias("topic"),
+        f.col("partition").cast("int").alias("partition"),
+        f.lit(0).cast("long").alias("offset"),
+        "timestamp",
+    ).select(*READ.names)
+
+
+def last_rows(made: DataFrame) -> DataFrame:
+    """The last row of each key; none where that is a deletion."""
+    row = f.struct("value", "timestamp")
+    last = made.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))
+    null = f.lit(None).cast("long")
+    return last.where(f.col("last.value").isNotNull()).select(
+        "key",
+        null.alias("window_start"),
+        null.alias("window_end"),
+        f.col("last.value").alias("value"),
+        f.col("last.timestamp").alias("timestamp"),
+    )
+
+
+def origins(rows: DataFrame) -> DataFrame:
+    """Which record went into the rows of which key; of a join's result it is the left one."""
+    known = rows.where(f.col("topic").isNotNull())
+    topic = real_topic(f.col("topic")).alias("topic")
+    return known.select("key", topic, "partition", "offset")

@@ -1,0 +1,164 @@
+"""Joining: what a join of two streams makes, by Spark SQL, where that doesn't depend on an order.
+
+Each stream's records are kept until the stream's own time is the retention past them (before, after
+and grace together), and a record finds those of the other stream that are kept when it comes. How
+far the one stream was read when a record of the other came is not in the inputs: it may have been
+read to its end. So a pair has met for certain if both are kept even when all records of their own
+streams have come; and where one isn't, there is an order in which the two miss each other.
+
+Values are what the stores' serdes make of them, as for the record that came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from streams.errors import StreamsError
+from streams.operators.stream_join import JoinWindow
+from streams.serdes import pickle
+from streams.spark.books.derived.arrow import map_in_arrow
+from streams.spark.books.derived.pieces import source_of
+from streams.spark.books.derived.replay import TAPPED, pickled
+from streams.spark.books.derived.rows import READ, READ_DDL, Made, batches
+from streams.spark.books.derived.shipping import landed, shipped
+from streams.topology.nodes import SourceNode, StoreSpec
+from streams.topology.rules import StreamsJoined
+
+_PAIR = ("key", "left", "right", "topic", "partition", "offset", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a join makes: `rows`, as records of `sources`, that come in any order."""
+
+    sources: Sequence[SourceNode]
+    rows: DataFrame
+
+
+def joined(
+    rule: StreamsJoined,
+    left: DataFrame,
+    right: DataFrame,
+    stores: tuple[StoreSpec, StoreSpec],
+    topics: Sequence[str],
+) -> Joined | str:
+    """The results of the join, or why they can't be told. `left` and `right`: what was tapped on
+    the way to its stores, of which the left side's come from `topics`.
+
+    A result has the partition and the offset of its left record, and a topic that is called after
+    the join and that record's.
+    """
+    pairs = _pairs(rule.window, left, right)
+    doubtful = pairs.where(~f.col("certain")).count()
+    if doubtful:
+        return (
+            f"{doubtful} pairs of records have met or missed each other by the order in which the "
+            "two streams were read, which the inputs don't tell: a record is forgotten when its "
+            f"own stream is {_retention_ms(rule.window)} ms past it (before, after and grace)"
+        )
+    this, other = stores
+    prefix = f"{TAPPED}{rule.step}:"
+    join = _Join(shipped((rule, this.key, this.value, other.value)))
+    named = pairs.withColumn("topic", f.concat(f.lit(prefix), real_topic(f.col("topic"))))
+    sources = [source_of(prefix + topic, this.key, pickle) for topic in topics]
+    return Joined(sources, map_in_arrow(named.select(*_PAIR), join, READ_DDL))
+
+
+def real_topic(topic: Column) -> Column:
+    """Of a topic that is called after a join and another topic that one."""
+    return f.regexp_replace(topic, "^.*:.*:", "")
+
+
+def _retention_ms(window: JoinWindow) -> int:
+    return window.size_ms + window.grace_ms
+
+
+def _pairs(window: JoinWindow, left: DataFrame, right: DataFrame) -> DataFrame:
+    """The columns of _PAIR, and `certain`: whether the two have met in every order."""
+    before, after = window.before_ms, window.after_ms
+    # Times in buckets, none shorter than a window is wide: only those of one are compared.
+    older, newer = max(before, 0), max(after, 0)
+    width = older + newer + 1
+    time = f.col("timestamp")
+    first = f.floor(f.greatest(time - older, f.lit(0)) / width)
+    last = f.floor((time + newer) / width)
+    lefts = _kept(left, window).select(
+        "key",
+        f.col("value").alias("left"),
+        "topic",
+        "partition",
+        "offset",
+        f.col("timestamp").alias("left_ms"),
+        f.col("kept").alias("left_kept"),
+        f.explode(f.sequence(first, last)).alias("bucket"),
+    )
+    rights = _kept(right, window).select(
+        "key",
+        f.col("value").alias("right"),
+        "partition",
+        f.col("timestamp").alias("right_ms"),
+        f.col("kept").alias("right_kept"),
+        f.floor(time / width).alias("bucket"),
+    )
+    left_ms, right_ms = f.col("left_ms"), f.col("right_ms")
+    # Near 0 the two sides may not agree: the ends of what they look for are 0 at least.
+    seen = right_ms.between(_not_below_0(left_ms - before), _not_below_0(left_ms + after))
+    seen_from_right = left_ms.between(
+        _not_below_0(right_ms - after), _not_below_0(right_ms + before)
+    )
+    certain = seen & seen_from_right & f.col("left_kept") & f.col("right_kept")
+    return (
+        lefts.join(rights, ["partition", "key", "bucket"])
+        .where(seen | seen_from_right)
+        .withColumn("timestamp", f.greatest("left_ms", "right_ms"))
+        .withColumn("certain", certain)
+    )
+
+
+def _kept(side: DataFrame, window: JoinWindow) -> DataFrame:
+    """`kept`: whether a record is in its store still when all others have come."""
+    side = side.where(f.col("value").isNotNull())
+    latest = f.max("timestamp").over(Window.partitionBy("partition"))
+    return side.withColumn("kept", f.col("timestamp") > latest - _retention_ms(window))
+
+
+def _not_below_0(time: Column) -> Column:
+    return f.greatest(time, f.lit(0))
+
+
+class _Join:
+    """A function for `map_in_arrow`: each pair becomes what the joiner makes of it, pickled."""
+
+    def __init__(self, work: bytes) -> None:
+        self._work = work
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rule, key_serde, left_serde, right_serde = landed(self._work)
+        for batch in given:
+            columns = (batch.column(name).to_pylist() for name in _PAIR)
+            made: list[Made] = []
+            for key, left, right, *at in zip(*columns, strict=True):
+                result = _result(
+                    rule,
+                    key_serde.deserialize(key),
+                    left_serde.deserialize(left),
+                    right_serde.deserialize(right),
+                )
+                made.append((key, None if result is None else pickled(result), *at))
+            yield from batches(made, READ)
+
+
+def _result(rule: StreamsJoined, key: Any, left: Any, right: Any) -> Any:
+    try:
+        return rule.joiner(key, left, right)
+    except Exception as error:
+        raise StreamsError(
+            f"step {rule.step!r} can't join {left!r:.200} with {right!r:.200} of key "
+            f"{key!r:.200} in Spark: {error!r}"
+        ) from error

@@ -1,0 +1,113 @@
+"""Pieces: a sub-topology cut down to the steps that some results need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streams.operators.routing import pass_on
+from streams.serdes import Serde
+from streams.spark.books.derived.flows import ASIDE, above
+from streams.topology.build import Subtopology
+from streams.topology.nodes import (
+    Binding,
+    Node,
+    Operator,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    Update,
+)
+
+
+def piece(
+    subtopology: Subtopology,
+    targets: Iterable[Node],
+    *,
+    instead: Mapping[Node, Operator] | None = None,
+    given: Mapping[Node, Sequence[SourceNode]] | None = None,
+) -> Subtopology:
+    """The steps before `targets`, which are the last. Those of `instead` have another operator and
+    no stores. Of those of `given` the results are known: they come from sources instead.
+
+    Steps are copied. What steps only do beside (peek) is left out.
+    """
+    instead, given = instead or {}, given or {}
+    needed = set().union(*(above(target, given) for target in targets))
+    for node in subtopology.nodes:  # a branch names all the streams that it splits into
+        if any(p.kind == "KSTREAM-BRANCH" and p in needed for p in _processors(node.parents)):
+            needed.add(node)
+    needed |= _sharing(subtopology, needed, instead)
+    now: dict[Node, Node] = {}
+    made: list[Node] = []
+    for node in subtopology.nodes:
+        if node not in needed or _is_aside(node):
+            continue
+        if node in given:
+            sources = tuple(given[node])
+            updates = isinstance(node, ProcessorNode) and node.updates
+            operator = _rows if updates else pass_on
+            now[node] = ProcessorNode(
+                name=node.name, parents=sources, operator=operator, updates=updates
+            )
+            made += [*sources, now[node]]
+            continue
+        now[node] = _copied(node, now, instead)
+        made.append(now[node])
+    named = {name for node in _processors(made) for name in node.stores}
+    stores = tuple(spec for spec in subtopology.stores if spec.name in named)
+    return Subtopology(subtopology.number, tuple(made), stores)
+
+
+def _sharing(
+    subtopology: Subtopology, needed: set[Node], instead: Mapping[Node, Operator]
+) -> set[Node]:
+    """The processors, with what is before them, that write stores which these use."""
+    used = {name for node in _processors(needed) if node not in instead for name in node.stores}
+    others = (
+        node
+        for node in _processors(subtopology.nodes)
+        if node.kind == "KSTREAM-PROCESSOR" and used & set(node.stores)
+    )
+    return set().union(*map(above, others))
+
+
+def _copied(node: Node, now: Mapping[Node, Node], instead: Mapping[Node, Operator]) -> Node:
+    parents = tuple(now[parent] for parent in node.parents)
+    if node in instead:
+        return ProcessorNode(name=node.name, parents=parents, operator=instead[node])
+    if isinstance(node, ProcessorNode) and node.kind == "KSTREAM-PEEK":
+        return replace(node, parents=parents, operator=pass_on)
+    return replace(node, parents=parents)
+
+
+def source_of(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+    """Where results of a step come from that are known already."""
+    return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
+
+
+def _rows(at: Binding) -> Any:
+    downstream: Update = at.downstream
+
+    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        downstream(key, value, None, timestamp_ms, True)
+
+    return process
+
+
+def _processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
+    return [node for node in nodes if isinstance(node, ProcessorNode)]
+
+
+def _is_aside(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and node.kind in ASIDE
+
+
+def sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
+    """The sinks that write topics with fixed names."""
+    found: dict[str, list[SinkNode]] = {}
+    for node in nodes:
+        if isinstance(node, SinkNode) and isinstance(node.topic, str):
+            found.setdefault(node.topic, []).append(node)
+    return found

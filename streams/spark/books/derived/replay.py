@@ -1,0 +1,290 @@
+"""Replay: a sub-topology, or a piece of one, run by hand over records, on an executor.
+
+The product's own steps are bound to stores in memory and to a producer that only notes what it is
+handed. `Each` runs steps that look at one record at a time; `InOrder` runs a task for each
+partition, whose records come in the order of their offsets. What depends on the wall clock is
+refused: it can't be run again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from state.keys import (
+    SESSION_SUFFIX_BYTES,
+    TIME_MAX,
+    WINDOW_SUFFIX_BYTES,
+    unpack_session,
+    unpack_window,
+)
+from state.memory import MemoryDisk
+from state.store import Checkpoint
+from streams.errors import StreamsError
+from streams.handling import Handlers
+from streams.operators.sink import Serialize
+from streams.runtime.clients import DataProducer
+from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
+from streams.runtime.counters import Counters
+from streams.runtime.failures import Failures
+from streams.runtime.stores import Store, open_store
+from streams.spark.books.derived.rows import Made, batches, records
+from streams.spark.books.derived.shipping import landed
+from streams.topology.build import Subtopology
+from streams.topology.compile import compile_subtopology
+from streams.topology.nodes import Binding, Emit, Operator, StoreKind, StoreSpec
+
+TAPPED = "step:"
+"""What a target is called that is a step and no topic: no topic may have a colon."""
+STORED = "store:"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is shipped: the steps, the application's handlers, the stores to be told at last, and
+    how many partitions the topics have of which it matters where records go."""
+
+    piece: Subtopology
+    handlers: Handlers
+    stores: tuple[str, ...] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+
+def tap(step: str, key: Serialize, value: Serialize) -> Operator:
+    """In the place of `step`: what reaches it goes to the target of its name, the key and the value
+    as bytes. Records without a key are left out."""
+
+    def bind(at: Binding) -> Emit:
+        produce, failed = at.context.produce, at.failed
+        target = TAPPED + step
+
+        def process(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
+            if record_key is None:
+                return
+            try:
+                encoded = key(record_key)
+                carried = None if record_value is None else value(record_value)
+            except Exception as error:
+                failed(error, record_key, record_value)
+                return
+            produce(target, carried, encoded, -1, None, None, timestamp_ms, None)
+
+        return process
+
+    return bind
+
+
+def nothing_of(value: Any) -> bytes:
+    """Says that there is a value, and nothing of it."""
+    return b""
+
+
+def pickled(value: Any) -> bytes:
+    """A value on its way from one executor to another."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        carried: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+        return carried  # of a class in __main__
+
+
+class Each:
+    """Steps that look at one record at a time: a function for `map_in_arrow`."""
+
+    def __init__(self, work: bytes) -> None:
+        self._work = work
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = ReplayedTask(landed(self._work), partition=-1)
+        for batch in given:
+            for record in records(batch):
+                task.process(record)
+            yield from batches(task.made)
+        task.finish()
+        yield from batches(task.made)
+
+
+class InOrder:
+    """A task for each partition, one after the other: the records of each come together and in
+    order. A function for `map_in_arrow`."""
+
+    def __init__(self, work: bytes) -> None:
+        self._work = work
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        work: Work = landed(self._work)
+        task: ReplayedTask | None = None
+        for batch in given:
+            for record in records(batch):
+                if task is None or task.partition != record.partition():
+                    if task is not None:
+                        task.finish()
+                        yield from batches(task.made)
+                    task = ReplayedTask(work, record.partition())
+                task.process(record)
+            if task is not None:
+                task.commit()
+                yield from batches(task.made)
+        if task is not None:
+            task.finish()
+            yield from batches(task.made)
+
+
+class ReplayedTask:
+    """One task without a broker. `made` is what it has made, as rows of MADE."""
+
+    def __init__(self, work: Work, partition: int) -> None:
+        self.partition = partition
+        self.made: list[Made] = []
+        self._numbers = count()
+        self._told = work.stores
+        self._specs = {spec.name: spec for spec in work.piece.stores}
+        self._stores = {spec.name: open_store(spec, MemoryDisk()) for spec in self._specs.values()}
+        self._changelogs: dict[str, dict[bytes, tuple[bytes, int]]] = {n: {} for n in self._stores}
+        self._positions = dict.fromkeys(self._stores, 0)
+        failures = Failures(
+            work.handlers, counters=Counters(), monotonic_s=float, topics=_EveryTopic
+        )
+        self._context = _Context(
+            f"{work.piece.number}_{partition}",
+            _Noting(self._note, work.partitions),
+            self._stores,
+            failures,
+            stream_time_ms=-1,
+            now_ms=_no_clock,
+        )
+        self._receive = compile_subtopology(work.piece, self._context)
+
+    def process(self, record: Any) -> None:
+        """Raises what the application would end with."""
+        context = self._context
+        context.message = record
+        self._receive[record.topic()](record)
+        stream = context.punctuations.stream
+        if stream and stream.due(context.stream_time_ms):
+            context.message = None
+            context.between = PUNCTUATION
+            stream.punctuate(context.stream_time_ms)
+
+    def commit(self) -> None:
+        """Let results go that are held back, and note what the stores log."""
+        context = self._context
+        context.message = None
+        context.between = COMMIT
+        for flush in reversed(context.flushers):
+            flush()
+        for name, store in self._stores.items():
+            self._log(name, store)
+
+    def _log(self, name: str, store: Store) -> None:
+        log = self._changelogs[name]
+        entries = store.drain()
+        for key, value, timestamp_ms in entries:
+            if value is None:
+                log.pop(key, None)
+            else:
+                log[key] = value, timestamp_ms
+        self._positions[name] += len(entries)
+        store.commit(Checkpoint(self._positions[name], "replayed"))
+
+    def finish(self) -> None:
+        """Commit, and make of each store that is to be told its rows."""
+        self.commit()
+        for name in self._told:
+            spec = self._specs[name]
+            for key, (value, timestamp_ms) in self._changelogs[name].items():
+                row = (*_windowed(key, spec), value, timestamp_ms)
+                self._add(STORED + name, row, None, None)
+        for close in self._context.closers:
+            close()
+
+    def _note(self, topic: str, value: Any, key: Any, timestamp_ms: int, to: int | None) -> None:
+        row = (_bytes(key), None, None, _bytes(value), timestamp_ms)
+        self._add(topic, row, self._context.message, to)
+
+    def _add(self, target: str, row: tuple[Any, ...], message: Any, to: int | None) -> None:
+        at = (None, self.partition, -1)
+        if message is not None and message.topic() is not None:
+            at = (message.topic(), message.partition(), message.offset())
+        self.made.append((target, *row, *at, next(self._numbers), to))
+
+
+def _windowed(key: bytes, spec: StoreSpec) -> tuple[bytes, int | None, int | None]:
+    """Key, start and end of a changelog's key."""
+    if spec.kind is StoreKind.WINDOW:
+        start_ms, _ = unpack_window(key[-WINDOW_SUFFIX_BYTES:])
+        end_ms = min(start_ms + (spec.window_size_ms or 0), TIME_MAX)
+        return key[:-WINDOW_SUFFIX_BYTES], start_ms, end_ms
+    if spec.kind is StoreKind.SESSION:
+        end_ms, start_ms = unpack_session(key[-SESSION_SUFFIX_BYTES:])
+        return key[:-SESSION_SUFFIX_BYTES], start_ms, end_ms
+    return key, None, None
+
+
+def _bytes(given: Any) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _no_clock() -> int:
+    raise StreamsError("a step looks at the wall clock: what it does can't be done again")
+
+
+class _Context(TaskContext):
+    __slots__ = ()
+
+    def schedule(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        if clock == "wall":
+            raise StreamsError(
+                "it punctuates by the wall clock: what it does then can't be done again"
+            )
+        return super().schedule(interval_ms, callback, clock)
+
+
+class _Noting(DataProducer):
+    """Has the surface of a producer, and writes nothing. Nothing of its base is used."""
+
+    def __init__(
+        self, note: Callable[[str, Any, Any, int, int | None], None], partitions: Mapping[str, int]
+    ) -> None:
+        self._partitions = partitions
+
+        def produce(
+            topic: str,
+            value: Any = None,
+            key: Any = None,
+            partition: int = -1,
+            callback: Any = None,
+            on_delivery: Any = None,
+            timestamp_ms: int = 0,
+            headers: Any = None,
+        ) -> None:
+            count = partitions.get(topic)
+            to = partition if partition >= 0 else None
+            if to is None and count is not None and key is not None:
+                to = partition_of(key, count)
+            note(topic, value, key, timestamp_ms, to)
+
+        self.produce = produce
+
+    def make_room(self) -> None:
+        """There is always room."""
+
+    def partition_count(self, topic: str) -> int:
+        """One, where it doesn't matter to which partition a record goes."""
+        return self._partitions.get(topic, 1)
+
+
+class _EveryTopic(frozenset[str]):
+    """There is a topic of every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True

@@ -1,0 +1,241 @@
+"""What is there at the cut: stores and topics as rows of bytes, and where each of them lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from state.keys import TIME_MAX
+from streams.errors import ConfigError
+from streams.serdes import Serde
+from streams.spark.books.accounts import Kind
+from streams.spark.books.inputs import FORMAT, Records, connection, gone
+from streams.spark.books.ledgers import Written
+from streams.spark.cuts.cut import Cut
+from streams.spark.stores.store_options import layout_of
+from streams.topology.build import Subtopology, Topology
+from streams.topology.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
+from streams.topology.rules import Aggregated
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from streams.spark.source.access import Access
+
+_TIME_BYTES = 8
+_KEYS = ("windowed", "window_size_ms")
+"""The options that say how keys are taken apart."""
+_ROW = ("key", "window_start", "window_end", "value", "timestamp", "topic", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A store, or a topic that the application writes. `key`: the serde of the key itself, without
+    its window. `windowed`: `time` or `session`; `window_size_ms` of `time`, None without an end.
+    `scattered`: of a topic, a key may be in several partitions, by the step's own partitioner.
+    `store`: of a topic, the store whose rows it has, one record for each update; `grows`: and each
+    update is another value."""
+
+    name: str
+    kind: Kind
+    subtopology: int
+    key: Serde[Any]
+    value: Serde[Any]
+    windowed: str | None = None
+    window_size_ms: int | None = None
+    spec: StoreSpec | None = None
+    store: str | None = None
+    grows: bool = False
+    internal: bool = False
+    scattered: bool = False
+
+
+def places(topology: Topology) -> list[Place]:
+    """All that can be compared: stores that are restored from a topic, and topics with a name."""
+    found = [place for sub in topology.subtopologies for place in _of(sub)]
+    named: dict[tuple[bool, str], Place] = {}
+    for place in found:
+        named.setdefault((place.kind is Kind.STORE, place.name), place)
+    return list(named.values())
+
+
+def _of(sub: Subtopology) -> Iterator[Place]:
+    for spec in sub.stores:
+        if spec.logged and spec.kind is not StoreKind.BUFFER:
+            windowed = {StoreKind.WINDOW: "time", StoreKind.SESSION: "session"}.get(spec.kind)
+            yield Place(
+                name=spec.name,
+                kind=Kind.STORE,
+                subtopology=sub.number,
+                key=spec.key,
+                value=spec.value,
+                windowed=windowed,
+                window_size_ms=spec.window_size_ms,
+                spec=spec,
+            )
+    for sink in sub.sinks:
+        if isinstance(sink.topic, str):
+            yield _of_topic(sub, sink, sink.topic)
+
+
+def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
+    inner = sink.key.inner
+    windowed, size = None, None
+    if inner is not None:
+        kind, _, rest = sink.key.name.partition("(")
+        windowed = "session" if kind == "session_windowed" else "time"
+        last = rest.rpartition(", ")[2].rstrip(")")
+        size = int(last) if last.isdigit() else None
+    table = _table_above(sink)
+    is_table = any(isinstance(n, ProcessorNode) and n.updates for n in _above(sink))
+    return Place(
+        name=topic,
+        kind=Kind.UPSERTS if is_table and not sink.internal else Kind.STREAM,
+        subtopology=sub.number,
+        key=sink.key if inner is None else inner,
+        value=sink.value,
+        windowed=windowed,
+        window_size_ms=size,
+        store=table.stores[0] if table is not None and table.stores else None,
+        grows=table is not None and _counts_up(table),
+        internal=sink.internal,
+        scattered=sink.partitioner is not None,
+    )
+
+
+def _counts_up(table: ProcessorNode) -> bool:
+    """Whether each update is another value: of a count of a stream's records."""
+    rule = table.rule
+    return isinstance(rule, Aggregated) and rule.folding.counts and not rule.on_close
+
+
+def _above(node: Node) -> Iterator[Node]:
+    left = list(node.parents)
+    for each in left:  # grows on the way
+        yield each
+        left += [parent for parent in each.parents if parent not in left]
+
+
+def _table_above(sink: SinkNode) -> ProcessorNode | None:
+    """The step whose table's rows are what is written, as they are."""
+    node: Node = sink
+    while len(node.parents) == 1:
+        (node,) = node.parents
+        if not isinstance(node, ProcessorNode):
+            return None
+        if not node.only_passes_on:
+            return node if node.updates and len(node.stores) == 1 else None
+    return None
+
+
+class Found:
+    """Reads what is there at `cut`."""
+
+    def __init__(self, spark: SparkSession, access: Access, cut: Cut, records: Records) -> None:
+        self._spark = spark
+        self._access = access
+        self._cut = cut
+        self._records = records
+
+    def rows(self, place: Place) -> DataFrame:
+        """The columns of ROW and FOUND. Raises ConfigError where the cut doesn't tell."""
+        if place.spec is None:
+            rows = self._records.written(place.name, {}, self._cut)
+            if lost := gone(self._records.begins(place.name, self._cut)):
+                raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
+            return in_windows(in_ms(rows), place)
+        layout = layout_of(place.spec)
+        if place.windowed is not None:
+            del layout["retention_ms"]  # what is still there of old windows is compared
+        return self._of_store(place, layout)
+
+    def judged(self, place: Place, rows: DataFrame, ledger: Written) -> DataFrame | None:
+        """What the ledger says of `rows`, all records that are there; of a store, of those in its
+        changelog, if it has one of its own."""
+        if place.spec is None:
+            begins = self._records.begins(place.name, self._cut).values()
+            whole = not any(begins) and not self._records.is_compacted(place.name)
+            return ledger.against(rows, place.name, whole=whole)
+        if place.spec.source_topic is not None:
+            return None
+        layout = {k: v for k, v in layout_of(place.spec).items() if k in _KEYS}
+        changes = self._of_store(place, {**layout, "content": "changelog"})
+        return ledger.against(changes, self._cut.stores[place.name].changelog, whole=False)
+
+    def _of_store(self, place: Place, layout: Mapping[str, str]) -> DataFrame:
+        store = self._cut.stores.get(place.name)
+        if store is None:
+            raise ConfigError(
+                f"the cut says nothing of store {place.name!r}: it has "
+                f"{', '.join(sorted(self._cut.stores)) or 'no stores'}"
+            )
+        frame = (
+            self._spark.read.format(FORMAT)
+            .options(**connection(self._access))
+            .options(application_id=self._cut.application_id, cut=self._cut.to_json())
+            .options(store=place.name, **layout)
+            .load()
+        )
+        start, end = F.lit(None), F.lit(None)
+        if place.windowed is not None:
+            start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
+        if place.windowed == "time":  # Spark can't tell the end of one that never closes
+            end = _end(start, place.window_size_ms)
+        windows = {"window_start": start, "window_end": end}
+        windows = {name: column.cast("BIGINT") for name, column in windows.items()}
+        frame = in_ms(frame).withColumns(windows).withColumn("topic", F.lit(store.changelog))
+        return frame.select(*_ROW)
+
+
+def in_ms(frame: DataFrame) -> DataFrame:
+    """With `timestamp` in ms since 1970."""
+    return frame.withColumn("timestamp", F.unix_millis("timestamp"))
+
+
+def in_windows(frame: DataFrame, place: Place) -> DataFrame:
+    """With the windows of a topic's keys in columns of their own, null without."""
+    key, start, end = F.col("key"), F.lit(None).cast("BIGINT"), F.lit(None).cast("BIGINT")
+    length = F.octet_length("key")
+    if place.windowed == "time":
+        start = _number(key, length - _TIME_BYTES)
+        end = _end(start, place.window_size_ms)
+        key = F.substring(key, F.lit(1), length - _TIME_BYTES)
+    elif place.windowed == "session":
+        end = _number(key, length - 2 * _TIME_BYTES)
+        start = _number(key, length - _TIME_BYTES)
+        key = F.substring(key, F.lit(1), length - 2 * _TIME_BYTES)
+    columns = {"key": key, "window_start": start, "window_end": end}
+    return frame.select(
+        *(column.alias(name) for name, column in columns.items()),
+        *(name for name in _ROW if name not in columns),
+    )
+
+
+def _end(start: Column, size_ms: int | None) -> Column:
+    """Of a window of that size; None: of one without an end."""
+    if size_ms is None or size_ms == TIME_MAX:
+        return F.lit(TIME_MAX).cast("BIGINT")
+    return start + F.lit(size_ms)
+
+
+def _number(data: Column, at: Column) -> Column:
+    """The eight bytes behind the first `at`."""
+    return F.conv(F.hex(F.substring(data, at + 1, F.lit(_TIME_BYTES))), 16, -10).cast("BIGINT")
+
+
+def chosen(all_places: Iterable[Place], names: Iterable[str]) -> list[Place]:
+    """Those with these names. Raises ConfigError for a name that is none's."""
+    there = list(all_places)
+    found = []
+    for name in names:
+        some = [place for place in there if place.name == name]
+        if not some:
+            raise ConfigError(
+                f"the application has no store and writes no topic {name!r}; there are "
+                f"{', '.join(sorted({place.name for place in there})) or 'none'}"
+            )
+        found += some
+    return found

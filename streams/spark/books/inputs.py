@@ -1,0 +1,246 @@
+"""What an application has read and written by the cut: the records of a topic as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.spark.books.derived.flows import COMPACTED, is_stream
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streams.serdes import Serde
+    from streams.topology.build import Topology
+
+FORMAT = "millrace"
+_PLAIN = {"bytes", "string", "int32", "int64", "float64"}
+"""Serdes of an application that the data source has under the same name."""
+_JSON = "json"
+
+
+class Records:
+    """Reads the records of topics as of a cut: `records(topic, cut)`.
+
+    `access`: how the brokers are reached, from the driver and from executors.
+    """
+
+    def __init__(self, spark: SparkSession, access: Access) -> None:
+        self._spark = spark
+        self._access = access
+        self._admin = access.admin()
+        self._begins: dict[str, dict[Partition, int]] = {}
+
+    def __call__(self, topic: str, cut: Cut) -> DataFrame:
+        """The committed records of `topic` that are in the cut, as bytes: `key`, `value`, `topic`,
+        `partition`, `offset`, `timestamp`. Of what the application reads, those that it has read;
+        of what it writes, those that it has written.
+
+        Raises ConfigError where the cut doesn't tell.
+        """
+        return self.decoded(topic, cut)
+
+    def decoded(self, topic: str, cut: Cut, **options: str) -> DataFrame:
+        """The same with options of the data source: serdes, a mode."""
+        begins = self.begins(topic, cut)
+        until = {p: max(begins[p], at) for p, at in ends_of(topic, cut).items()}
+        return without(self._between(topic, begins, until, options), topic, cut)
+
+    def written(self, topic: str, first: Mapping[Partition, int], cut: Cut) -> DataFrame:
+        """The records of a topic that the application writes, from the offsets `first` on (from the
+        beginning where a partition is not in it) up to the cut, as bytes."""
+        if cut.ends is None:
+            raise ConfigError(untold(topic, cut))
+        begins = self.begins(topic, cut)
+        until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
+        begins = {p: min(max(at, first.get(p, 0)), until[p]) for p, at in begins.items()}
+        return without(self._between(topic, begins, until, {}), topic, cut)
+
+    def begins(self, topic: str, cut: Cut) -> dict[Partition, int]:
+        """The first offset of each partition of `topic` that can still be read."""
+        if topic not in self._begins:
+            self._begins[topic] = self._first(list(ends_of(topic, cut)))
+        return self._begins[topic]
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether records of `topic` may go when later ones have their keys."""
+        try:
+            return "compact" in self._admin.topic_settings([topic])[topic]["cleanup.policy"]
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
+
+    def _first(self, partitions: list[Partition]) -> dict[Partition, int]:
+        try:
+            return self._admin.earliest(partitions)
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"where topics begin can't be asked: {unknown}") from None
+
+    def _between(
+        self,
+        topic: str,
+        first: Mapping[Partition, int],
+        until: Mapping[Partition, int],
+        options: Mapping[str, str],
+    ) -> DataFrame:
+        return (
+            self._spark.read.format(FORMAT)
+            .options(**connection(self._access))
+            .options(topic=topic, partitions=",".join(str(p.number) for p in until))
+            .options(offsets_from=_by_number(first), offsets_to=_by_number(until))
+            .options(**options)
+            .load()
+        )
+
+
+class Inputs(Mapping[str, "DataFrame"]):
+    """What a user's function is handed: the input topics by name, up to the cut.
+
+    `inputs["lines"]` has the columns `key, value, topic, partition, offset, timestamp`, decoded as
+    the application's serdes say: text, numbers and bytes as they are; JSON as its text (see
+    `decoded` for columns); what has another serde as bytes. With one input topic `inputs` is also
+    that DataFrame: `inputs.groupBy("key")`.
+    """
+
+    def __init__(self, topology: Topology, cut: Cut, records: Records) -> None:
+        self._cut = cut
+        self._records = records
+        self._frames: dict[str, DataFrame] = {}
+        self._serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {
+            topic: (source.key, source.value)
+            for sub in topology.subtopologies
+            for topic, source in sub.sources.items()
+            if topic in topology.input_topics
+        }
+        self._streams = {
+            topic
+            for sub in topology.subtopologies
+            for topic in sub.sources
+            if is_stream(sub, topic)
+        }
+
+    def __getitem__(self, topic: str) -> DataFrame:
+        if topic not in self._serdes and len(self._serdes) == 1:
+            column: Any = self._only()[topic]  # as a DataFrame has it
+            return column  # type: ignore[no-any-return]
+        if topic not in self._frames:  # the same each time, so that its columns are its own
+            self._frames[topic] = self.decoded(topic)
+        return self._frames[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._serdes)
+
+    def __len__(self) -> int:
+        return len(self._serdes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._only(), name)
+
+    def decoded(
+        self, topic: str, *, key_schema: str | None = None, value_schema: str | None = None
+    ) -> DataFrame:
+        """One topic; `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A
+        record that can't be read ends the query. Raises ConfigError for a topic that is none of
+        the inputs, or of which the beginning is gone, or which is compacted and read as a
+        stream."""
+        if topic not in self._serdes:
+            raise ConfigError(
+                f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
+            )
+        if lost := gone(self._records.begins(topic, self._cut)):
+            raise ConfigError(f"{lost}, so the answer can't be recomputed from its beginning")
+        if topic in self._streams and self._records.is_compacted(topic):
+            raise ConfigError(f"{topic!r} {COMPACTED}")
+        options = {"mode": "FAILFAST"}
+        key, value = self._serdes[topic]
+        options |= _reading("key", key, key_schema) | _reading("value", value, value_schema)
+        return self._records.decoded(topic, self._cut, **options)
+
+    def _only(self) -> DataFrame:
+        if len(self._serdes) != 1:
+            raise ConfigError(
+                f"the application reads {', '.join(self._serdes)}: say which is meant, as "
+                f"inputs[{next(iter(self._serdes), '')!r}]"
+            )
+        return self[next(iter(self._serdes))]
+
+
+def _reading(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
+    """The options by which the data source decodes a key or a value."""
+    if schema is not None:
+        return {field: _JSON, f"{field}_schema": schema}
+    if field == "key" and serde.inner is not None:
+        return _reading(field, serde.inner, None) | windows(serde)
+    if serde.name in _PLAIN:
+        return {field: serde.name}
+    return {field: "string" if serde.name.startswith(_JSON) else "bytes"}
+
+
+def windows(serde: Serde[Any]) -> dict[str, str]:
+    """The options of the data source for keys in windows."""
+    kind, _, rest = serde.name.partition("(")
+    if kind == "session_windowed":
+        return {"windowed": "session"}
+    size = rest.rpartition(", ")[2].rstrip(")")
+    return {"windowed": "time", **({"window_size_ms": size} if size.isdigit() else {})}
+
+
+def connection(access: Access) -> dict[str, str]:
+    """The options of the data source by which it reaches the brokers."""
+    settings = {f"kafka.{name}": value for name, value in access.kafka.items()}
+    return {"bootstrap_servers": access.bootstrap_servers, **settings}
+
+
+def ends_of(topic: str, cut: Cut) -> dict[Partition, int]:
+    """The first offset of each partition of `topic` that is not in the cut. Raises ConfigError."""
+    found = {p: at for p, at in cut.offsets.items() if p.topic == topic}
+    if found:
+        return found
+    if cut.ends is None:
+        raise ConfigError(untold(topic, cut))
+    found = {p: at for p, at in cut.ends.items() if p.topic == topic}
+    if not found:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} says nothing of topic {topic!r}: the application "
+            "neither reads nor writes it"
+        )
+    return found
+
+
+def untold(topic: str, cut: Cut) -> str:
+    """Why it is not known which records of an output are in the cut, and what to do."""
+    return (
+        f"which records of {topic!r} are in the cut can't be told: {cut.application_id!r} went on "
+        "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
+        "the end of its inputs"
+    )
+
+
+def gone(begins: Mapping[Partition, int]) -> str | None:
+    """Why the records of a topic are not all there any more; None if they are."""
+    for partition, first in sorted(begins.items()):
+        if first > 0:
+            return f"the records of {partition} below offset {first} are gone (retention)"
+    return None
+
+
+def without(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
+    """Less the runs of offsets below the ends that are not in the cut."""
+    for partition, runs in cut.beyond.items():
+        if partition.topic == topic:
+            here = F.col("partition") == partition.number
+            for first, last in runs:
+                records = records.where(~(here & F.col("offset").between(first, last)))
+    return records
+
+
+def _by_number(offsets: Mapping[Partition, int]) -> str:
+    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()

@@ -1,0 +1,134 @@
+"""What is written against the ledger: records that no transaction of the application wrote, and
+records that one did write and that aren't there.
+
+The ledger says of each committed transaction which offsets it wrote. So a record of another
+producer, be it a copy of one that was there, is told by where it lies, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError
+from streams.ledger import Entry, Run, ledger_topic
+from streams.positions import Partition
+from streams.spark.books.comparing import BY, Verdict
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.entries import read_entries
+from streams.spark.cuts.members import Members, merged
+from streams.spark.source.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLACE = ("topic", "partition", "offset")
+
+
+def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
+    """Every transaction of the cut that the ledger still has, in its order.
+
+    Raises ConfigError where there is no ledger, StreamsError where it can't be read.
+    """
+    if cut.ledger_end is None:
+        raise ConfigError(
+            f"{cut.application_id!r} keeps no ledger, so no record tells of its transaction: run "
+            "it with ledger=True"
+        )
+    ledger = Partition(ledger_topic(cut.application_id), 0)
+    first = access.admin().earliest([ledger])[ledger]
+    entries = read_entries(access, cut.application_id, first, cut.ledger_end)
+    members = Members(cut)
+    return (entry for entry in entries if members.has(entry))
+
+
+class Written:
+    """The runs of offsets that entries of a ledger name, by topic."""
+
+    def __init__(self, spark: SparkSession, entries: Iterable[Entry]) -> None:
+        self._spark = spark
+        self._runs: dict[str, dict[Partition, list[Run]]] = {}
+        for entry in entries:
+            for partition, runs in entry.written.items():
+                self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)
+
+    def against(self, found: DataFrame, topic: str, *, whole: bool) -> DataFrame:
+        """`found`: records of `topic` with the columns of ROW and FOUND. Returns the rows of a
+        comparison (see `comparing`) for those that are in no entry (`unexpected`), and, where the
+        topic is `whole`, neither compacted nor cut short, for runs of which some are not there
+        (`missing`). What is older than the ledger is not judged."""
+        rows = found.select(*BY, "value", "timestamp", *_PLACE)
+        nothing = {name: F.lit(None).cast(kind) for name, kind in rows.dtypes}
+        marks = self._marks(topic)
+        for name, column in nothing.items():
+            if name not in marks.columns:
+                marks = marks.withColumn(name, column)
+        both = rows.withColumn("last", F.lit(None).cast("BIGINT")).unionByName(marks)
+        is_run = F.col("last").isNotNull()
+        in_order = Window.partitionBy("topic", "partition").orderBy("offset", (~is_run).cast("INT"))
+        run = F.when(is_run, F.struct(F.col("offset").alias("first"), "last"))
+        under = both.withColumn("run", F.last(run, ignorenulls=True).over(in_order))
+        strays = under.where(~is_run & (F.col("offset") > F.col("run.last"))).select(
+            F.lit(Verdict.UNEXPECTED.value).alias("verdict"),
+            *BY,
+            F.lit(None).cast("BINARY").alias("expected"),
+            F.col("value").alias("found"),
+            F.lit(None).cast("BIGINT").alias("expected_ms"),
+            F.col("timestamp").alias("found_ms"),
+            F.lit(1).cast("BIGINT").alias("count"),
+            F.array(F.struct(*_PLACE)).alias("positions"),
+            F.lit("in no entry of the ledger").alias("why"),
+        )
+        return strays.unionByName(self._lost(under)) if whole else strays
+
+    def _lost(self, under: DataFrame) -> DataFrame:
+        """Runs of which fewer records are there than they have offsets."""
+        there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
+        runs = (
+            under.where("run IS NOT NULL")
+            .groupBy("topic", "partition", "run")
+            .agg(there.alias("there"))
+            .withColumn("count", F.col("run.last") - F.col("run.first") + 1 - F.col("there"))
+            .where("count > 0")
+        )
+        nothing = F.lit(None)
+        why = F.format_string(
+            "of the offsets %d to %d, which the ledger names, only %d are there",
+            "run.first",
+            "run.last",
+            "there",
+        )
+        return runs.select(
+            F.lit(Verdict.MISSING.value).alias("verdict"),
+            nothing.cast("BINARY").alias("key"),
+            nothing.cast("BIGINT").alias("window_start"),
+            nothing.cast("BIGINT").alias("window_end"),
+            nothing.cast("BINARY").alias("expected"),
+            nothing.cast("BINARY").alias("found"),
+            nothing.cast("BIGINT").alias("expected_ms"),
+            nothing.cast("BIGINT").alias("found_ms"),
+            "count",
+            F.array(F.struct("topic", "partition", F.col("run.first").alias("offset"))).alias(
+                "positions"
+            ),
+            why.alias("why"),
+        )
+
+    def _marks(self, topic: str) -> DataFrame:
+        """`topic`, `partition`, `offset` and `last`: of each run."""
+        runs = [
+            (partition.number, run)
+            for partition, some in self._runs.get(topic, {}).items()
+            for run in merged(some)
+        ]
+        columns: dict[str, Any] = {
+            "topic": pa.array([topic] * len(runs), pa.string()),
+            "partition": pa.array([number for number, _ in runs], pa.int32()),
+            "offset": pa.array([run.first for _, run in runs], pa.int64()),
+            "last": pa.array([run.last for _, run in runs], pa.int64()),
+        }
+        return self._spark.createDataFrame(pa.table(columns))

@@ -1,0 +1,167 @@
+"""A report as a page: one file that needs no other, with a picture of what balances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from streams.spark.books.comparing import OFF, Verdict
+from streams.spark.books.showing import cut_line, headline, in_flight_line, where
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from streams.spark.books.report import Checked, Report
+
+ROWS_MAX = 200
+_BAR, _LABEL, _LINE = 560, 260, 34
+"""Widths of a bar and of its name, height of a line, in pixels."""
+_COLOURS = {
+    Verdict.OK: "#3a8f5c",
+    Verdict.MISSING: "#c98a1b",
+    Verdict.UNEXPECTED: "#7a4fb5",
+    Verdict.DIFFERENT: "#c0392b",
+    Verdict.DOUBLED: "#9aa5b1",
+}
+_PART_MIN = 3.0
+"""A single record among millions is seen too."""
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; color: #1d2430 }
+h1 { font-size: 1.5rem } h1.balanced { color: #23774a } h1.off { color: #b03022 }
+table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .25rem .6rem }
+th { border-bottom: 2px solid #ccd3dc } td { border-bottom: 1px solid #e6eaf0 }
+td { vertical-align: top; overflow-wrap: anywhere } td.number { text-align: right }
+svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b6675 }
+"""
+
+
+def page(report: Report) -> str:
+    """The whole page as HTML."""
+    state = "balanced" if report.balanced else "off"
+    parts = [
+        f'<h1 class="{state}">{escape(headline(report))}</h1>',
+        f"<p>{escape(cut_line(report))}</p>",
+        *([f"<p>{escape(line)}</p>"] if (line := in_flight_line(report)) else []),
+        _picture(list(report.accounts.values())),
+        "<h2>Accounts</h2>",
+        _accounts(report.accounts.values()),
+        *_refused(report),
+        *_rows(report),
+        "<h2>The cut</h2>",
+        _cut(report),
+    ]
+    title = escape(f"{report.application_id}: {'balanced' if report.balanced else 'not balanced'}")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    )
+
+
+def _picture(accounts: list[Checked]) -> str:
+    """A bar for each account, in parts as long as their shares of its records."""
+    width, height = _LABEL + _BAR + 10, _LINE * (len(accounts) + 1)
+    drawn = [_bar(each, _LINE * number) for number, each in enumerate(accounts)]
+    return (
+        f'<svg role="img" aria-label="records by verdict" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}">{"".join(drawn)}{_legend(_LINE * len(accounts))}</svg>'
+    )
+
+
+def _bar(checked: Checked, top: int) -> str:
+    mark = "✓" if checked.balanced else "✗"
+    name = escape(f"{mark} {checked.name}")
+    parts = [f'<text x="0" y="{top + 20}">{name}</text>']
+    left = float(_LABEL)
+    for verdict, length in _lengths(checked):
+        count = checked.counts[verdict]
+        parts.append(
+            f'<rect x="{left:.1f}" y="{top + 6}" width="{length:.1f}" height="20" '
+            f'fill="{_COLOURS[verdict]}"><title>{count:,} {verdict}</title></rect>'
+        )
+        left += length
+    return "".join(parts)
+
+
+def _lengths(checked: Checked) -> Iterator[tuple[Verdict, float]]:
+    there = {v: checked.counts[v] for v in Verdict if checked.counts.get(v, 0)}
+    total = sum(there.values())
+    free = _BAR - _PART_MIN * len(there)
+    for verdict, count in there.items():
+        yield verdict, _PART_MIN + free * count / total
+
+
+def _legend(top: int) -> str:
+    step = _BAR // len(_COLOURS)
+    return "".join(
+        f'<rect x="{_LABEL + step * n}" y="{top + 10}" width="12" height="12" fill="{colour}"/>'
+        f'<text x="{_LABEL + step * n + 18}" y="{top + 21}">{verdict}</text>'
+        for n, (verdict, colour) in enumerate(_COLOURS.items())
+    )
+
+
+def _accounts(accounts: Iterable[Checked]) -> str:
+    heads = ["account", "kind", *(str(verdict) for verdict in Verdict), "how it was computed"]
+    rows = [
+        _row(
+            [each.name, each.kind.value],
+            [each.counts.get(verdict, 0) for verdict in Verdict],
+            [each.account.how],
+        )
+        for each in accounts
+    ]
+    return _table(heads, rows)
+
+
+def _refused(report: Report) -> Iterator[str]:
+    if report.refused:
+        yield "<h2>Not checked</h2>"
+        yield _table(["what", "why"], [_row([each.name, each.why]) for each in report.refused])
+
+
+def _rows(report: Report) -> Iterator[str]:
+    some = report.some_off(ROWS_MAX)
+    if not some:
+        return
+    off = sum(report.count(verdict) for verdict in OFF)
+    yield "<h2>What is off</h2>"
+    if off > len(some):
+        yield f'<p class="light">The first {len(some)} rows, of {off:,} records.</p>'
+    heads = ["account", "verdict", "key", "window", "expected", "found", "where"]
+    yield _table(heads, [_off(row) for row in some])
+
+
+def _off(row: Row) -> str:
+    window = f"{row.window_start} to {row.window_end}" if row.window_start else ""
+    place = where(row).removeprefix("; ")
+    why = f"{row.why}; " if row.why else ""
+    return _row(
+        [row.account, row.verdict, row.key, window, row.expected, row.found, f"{why}{place}"]
+    )
+
+
+def _cut(report: Report) -> str:
+    cut = report.cut
+    read = [("read", str(partition), at) for partition, at in sorted(cut.offsets.items())]
+    kept = [
+        (f"store {name}", f"{store.changelog}[{number}]", at)
+        for name, store in sorted(cut.stores.items())
+        for number, at in sorted(store.positions.items())
+    ]
+    written = [
+        ("written", str(partition), at) for partition, at in sorted((cut.ends or {}).items())
+    ]
+    heads = ["what", "partition", "up to offset"]
+    return _table(heads, [_row([what, place], [at]) for what, place, at in read + kept + written])
+
+
+def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _row(texts: Iterable[str | None], numbers: Iterable[int] = (), more: Iterable[str] = ()) -> str:
+    cells = [f"<td>{escape(text or '')}</td>" for text in texts]
+    cells += [f'<td class="number">{number:,}</td>' for number in numbers]
+    cells += [f"<td>{escape(text)}</td>" for text in more]
+    return f"<tr>{''.join(cells)}</tr>"

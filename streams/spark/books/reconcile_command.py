@@ -1,0 +1,114 @@
+"""The command `millrace reconcile`: whether an application's books balance."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streams.app import App
+from streams.errors import ConfigError
+from streams.named import find_app, parse_settings
+from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
+from streams.spark.cuts.cut import Cut
+
+
+def reconcile(
+    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(help="module:function of the inputs, that returns what should be there."),
+    ] = None,
+    cut: Annotated[
+        Path | None, typer.Option(help="A cut that was saved, instead of one that is taken now.")
+    ] = None,
+    accounts: Annotated[
+        list[str] | None,
+        typer.Option("--account", help="A store or a topic, as often as needed; by default all."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="By how much floating-point values may differ.")
+    ] = 0.0,
+    html: Annotated[Path | None, typer.Option(help="Write the report as a page.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Write all rows as Parquet, below this directory.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
+    ] = None,
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka for Spark's readers."),
+    ] = None,
+    master: Master = None,
+    spark: SparkSettings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Compute with Spark what an application should hold, and compare it with what it holds.
+
+    Ends with status 1 if something is off, and 2 if nothing, or not all of what --account names,
+    could be checked.
+    """
+    with spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
+        from streams.spark.books.reconciling import reconcile as compared
+
+        found = _configured(app, bootstrap_servers, config, settings)
+        with compared(
+            session,
+            found,
+            expected=None if expected is None else _function(expected),
+            cut=None if cut is None else Cut.load(cut),
+            kafka=_pairs(kafka),
+            accounts=accounts,
+            tolerance=tolerance,
+        ) as report:
+            report.show()
+            if html is not None:
+                report.to_html(html)
+            if to is not None:
+                report.write(to.absolute())  # Spark may have been started elsewhere
+            elif report.is_off:
+                typer.echo("All rows that are off, as Parquet: --to DIR")
+            is_off, balanced = report.is_off, report.balanced
+    if not balanced:
+        raise typer.Exit(1 if is_off else 2)
+
+
+def _configured(
+    app: str, bootstrap_servers: str | None, config: Path | None, settings: list[str] | None
+) -> App:
+    found = find_app(app)
+    given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+    found.configure(config, **given, **parse_settings(settings or []))
+    return found
+
+
+def _function(reference: str) -> Callable[..., Any]:
+    """The function that `module:function` names. Raises ConfigError."""
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise ConfigError(f"--expected {reference!r} is not module:function")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}, wanted for --expected {reference}") from error
+    if not callable(found):
+        raise ConfigError(f"{name!r} in {module!r} is no function, wanted for --expected")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _pairs(given: list[str] | None) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given or []]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise ConfigError(f"--kafka {name!r} is not NAME=VALUE")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,289 @@
+"""The report of a reconciliation: what balances, what doesn't, and where that lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.spark.books.accounts import Account, Kind
+from streams.spark.books.comparing import OFF, POSITIONS_MAX, Verdict
+from streams.spark.books.encoded import text_of, typed_of
+from streams.spark.books.found import Place
+from streams.spark.cuts.cut import Cut
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from rich.console import Console
+
+ROWS = (
+    "account STRING, kind STRING, key STRING, window_start TIMESTAMP, window_end TIMESTAMP, "
+    "expected STRING, found STRING, count BIGINT, why STRING, inputs BIGINT, "
+    "offsets ARRAY<STRUCT<topic: STRING, partition: INT, offset: BIGINT, role: STRING>>"
+)
+"""The columns of the report's DataFrames."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What was not checked. `name`: of a store, a topic or a step."""
+
+    name: str
+    subtopology: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One account. `counts`: records by verdict. Its DataFrames have the columns of the report's,
+    but `account` and `kind`, with keys and values of Spark's own types where the serdes are plain.
+    """
+
+    place: Place
+    account: Account
+    counts: Mapping[Verdict, int]
+    compared: DataFrame
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.place.kind
+
+    @property
+    def balanced(self) -> bool:
+        return not any(self.counts.get(verdict, 0) for verdict in OFF)
+
+    @property
+    def ok(self) -> DataFrame:
+        """What is as expected."""
+        return self._typed(Verdict.OK)
+
+    @property
+    def missing(self) -> DataFrame:
+        """What is expected and isn't there."""
+        return self._typed(Verdict.MISSING)
+
+    @property
+    def unexpected(self) -> DataFrame:
+        """What is there and isn't expected."""
+        return self._typed(Verdict.UNEXPECTED)
+
+    @property
+    def different(self) -> DataFrame:
+        """What is there with another value."""
+        return self._typed(Verdict.DIFFERENT)
+
+    def _typed(self, verdict: Verdict) -> DataFrame:
+        place = self.place
+        return self._rows([verdict]).select(
+            typed_of(F.col("key"), place.key).alias("key"),
+            "window_start",
+            "window_end",
+            typed_of(F.col("expected"), place.value).alias("expected"),
+            typed_of(F.col("found"), place.value).alias("found"),
+            "count",
+            "why",
+            "inputs",
+            "offsets",
+        )
+
+    @property
+    def doubled(self) -> DataFrame:
+        """Of a table in a topic: records that repeat the one before them, which may be right."""
+        return self._typed(Verdict.DOUBLED)
+
+    def texts(self, *verdicts: Verdict) -> DataFrame:
+        """The columns of the report, and `verdict`."""
+        place = self.place
+        return self._rows(list(verdicts)).select(
+            "verdict",
+            F.lit(place.name).alias("account"),
+            F.lit(place.kind.value).alias("kind"),
+            text_of(F.col("key"), place.key).alias("key"),
+            "window_start",
+            "window_end",
+            text_of(F.col("expected"), place.value).alias("expected"),
+            text_of(F.col("found"), place.value).alias("found"),
+            "count",
+            "why",
+            "inputs",
+            "offsets",
+        )
+
+    def _rows(self, verdicts: list[Verdict]) -> DataFrame:
+        """Keys and values as bytes, windows as times, and the offsets of those that are off."""
+        role = "state" if self.place.kind is Kind.STORE else "output"
+        rows = self.compared.where(F.col("verdict").isin([each.value for each in verdicts]))
+        here = F.transform("positions", lambda at: _place(at, role))
+        nowhere = F.lit(None).cast("BIGINT").alias("inputs")
+        rows = rows.withColumns({name: _time(name) for name in ("window_start", "window_end")})
+        if Verdict.OK in verdicts or self.account.origins is None:
+            return rows.select("*", here.alias("offsets"), nowhere)
+        origins = self._origins(self.account.origins, rows)
+        told = F.concat(F.coalesce("origins", F.array()), here)
+        return rows.join(origins, rows["key"].eqNullSafe(origins["of"]), "left").select(
+            *(rows[name] for name in rows.columns), told.alias("offsets"), "inputs"
+        )
+
+    def _origins(self, origins: DataFrame, rows: DataFrame) -> DataFrame:
+        """For each key in `rows`: `of`, `inputs` (how many records went in), the first of them."""
+        keys = rows.select("key").distinct()
+        wanted = origins.join(keys, "key", "left_semi")
+        by_key = Window.partitionBy("key")
+        in_order = by_key.orderBy("topic", "partition", "offset")
+        numbered = wanted.select(
+            "*",
+            F.row_number().over(in_order).alias("number"),
+            F.count(F.lit(1)).over(by_key).alias("inputs"),
+        )
+        place = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
+        return (
+            numbered.where(F.col("number") <= POSITIONS_MAX)
+            .groupBy(F.col("key").alias("of"))
+            .agg(
+                F.first("inputs").alias("inputs"),
+                F.sort_array(F.collect_list(place)).alias("origins"),
+            )
+        )
+
+
+def _place(at: Column, role: str) -> Column:
+    return F.struct(
+        at["topic"].alias("topic"),
+        at["partition"].alias("partition"),
+        at["offset"].alias("offset"),
+        F.lit(role).alias("role"),
+    )
+
+
+def _time(name: str) -> Column:
+    """A time that Spark can't tell, as the end of a window that never closes, is null."""
+    at = F.col(name)
+    return F.when(at <= 2**53, F.timestamp_millis(at))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Whether the books of an application balance at a cut.
+
+    `accounts`: what was checked, by name; `refused`: what could not be; `unchecked`: the names of
+    it that were asked for. `in_flight`: records
+    between sub-topologies at the cut (topic, partition, offset; key as bytes), None where that
+    can't be told.
+    """
+
+    application_id: str
+    cut: Cut
+    spark: SparkSession = field(repr=False)
+    accounts: Mapping[str, Checked]
+    refused: tuple[Refused, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    in_flight: DataFrame | None = None
+    in_flight_count: int | None = None
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """Offsets of each input topic that are in the cut."""
+
+    @property
+    def balanced(self) -> bool:
+        """Whether all that was asked for by its name, or else something, was checked, and all that
+        was checked is as expected."""
+        return bool(self.accounts) and not self.unchecked and not self.is_off
+
+    @property
+    def is_off(self) -> bool:
+        """Whether something that was checked is missing, unexpected or different."""
+        return not all(each.balanced for each in self.accounts.values())
+
+    @property
+    def ok(self) -> DataFrame:
+        """What is as expected, of all accounts, as text."""
+        return self._rows(Verdict.OK).drop("verdict")
+
+    @property
+    def missing(self) -> DataFrame:
+        """What is expected and isn't there."""
+        return self._rows(Verdict.MISSING).drop("verdict")
+
+    @property
+    def unexpected(self) -> DataFrame:
+        """What is there and isn't expected."""
+        return self._rows(Verdict.UNEXPECTED).drop("verdict")
+
+    @property
+    def different(self) -> DataFrame:
+        """What is there with another value."""
+        return self._rows(Verdict.DIFFERENT).drop("verdict")
+
+    @property
+    def doubled(self) -> DataFrame:
+        """Records of tables in topics that repeat the one before them. Where that can only be a
+        mistake they are `unexpected` instead."""
+        return self._rows(Verdict.DOUBLED).drop("verdict")
+
+    @property
+    def off(self) -> DataFrame:
+        """All that is missing, unexpected or different, with the `verdict`."""
+        return self._rows(*OFF)
+
+    def count(self, verdict: Verdict) -> int:
+        """Records of all accounts."""
+        return sum(each.counts.get(verdict, 0) for each in self.accounts.values())
+
+    def some_off(self, rows_max: int) -> list[Row]:
+        """Some of `off`, the same ones each time."""
+        by = ("account", "verdict", "key", "window_start")
+        return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
+
+    def write(self, directory: Path) -> None:
+        """Each of the DataFrames as Parquet, in a directory of its name."""
+        for verdict in Verdict:
+            frame = self._rows(verdict).drop("verdict")
+            frame.write.mode("overwrite").parquet(str(directory / verdict.value))
+
+    def summary(self) -> str:
+        """For a person, in a few lines."""
+        from streams.spark.books.showing import summary
+
+        return summary(self)
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the summary and what is off."""
+        from streams.spark.books.showing import show
+
+        show(self, console)
+
+    def to_html(self, path: Path | str) -> None:
+        """Write it as a page, which needs nothing beside it."""
+        from streams.spark.books.page import page
+
+        Path(path).write_text(page(self), encoding="utf-8")
+
+    def unpersist(self) -> None:
+        """Let go of the rows that Spark keeps for the DataFrames."""
+        for each in self.accounts.values():
+            each.compared.unpersist()
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.unpersist()
+
+    def _rows(self, *verdicts: Verdict) -> DataFrame:
+        parts = list(self._parts(verdicts))
+        if not parts:
+            return self.spark.createDataFrame([], f"verdict STRING, {ROWS}")
+        return reduce(lambda one, other: one.unionByName(other), parts)
+
+    def _parts(self, verdicts: tuple[Verdict, ...]) -> Iterator[DataFrame]:
+        for each in self.accounts.values():
+            if any(each.counts.get(verdict, 0) for verdict in verdicts):
+                yield each.texts(*verdicts)

@@ -1,0 +1,120 @@
+"""A report for a person: a line for each account, and for each row that is off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from streams.spark.books.comparing import OFF, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from streams.spark.books.report import Checked, Report
+
+ROWS_MAX = 20
+_PLACES_MAX = 12
+
+
+def summary(report: Report) -> str:
+    """The verdict, the cut, and a line for each account."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield headline(report)
+    yield cut_line(report)
+    for each in report.accounts.values():
+        yield f"  {each.kind.value} {each.name}: {counts(each)} ({each.account.how})"
+    for refused in report.refused:
+        yield f"  not checked: {refused.name}: {refused.why}"
+    if line := in_flight_line(report):
+        yield f"  {line}"
+
+
+def headline(report: Report) -> str:
+    """The verdict."""
+    name = report.application_id
+    rest = f", {len(report.refused)} not checked" if report.refused else ""
+    if report.is_off:
+        off = sum(report.count(verdict) for verdict in OFF)
+        return f"The books of {name} do NOT balance: {off:,} records are off{rest}"
+    ok = report.count(Verdict.OK)
+    if report.balanced:
+        return f"The books of {name} balance: {ok:,} records as expected{rest}"
+    return (
+        f"The books of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
+        f"{ok:,} records as expected{rest}"
+    )
+
+
+def cut_line(report: Report) -> str:
+    """When the cut was taken, and what of the inputs is in it."""
+    at = datetime.fromtimestamp(report.cut.taken_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    inputs = ", ".join(f"{topic} up to {count:,}" for topic, count in report.inputs.items())
+    how = "" if report.cut.exact else "; not exact: its offsets name no positions of stores"
+    return f"at the cut of {at} (offsets read: {inputs or 'none'}{how})"
+
+
+def counts(checked: Checked) -> str:
+    """How many records of each verdict."""
+    found = {verdict: checked.counts.get(verdict, 0) for verdict in Verdict}
+    return ", ".join(
+        f"{count:,} {verdict}" for verdict, count in found.items() if count or verdict is Verdict.OK
+    )
+
+
+def in_flight_line(report: Report) -> str:
+    """What was between sub-topologies, if anything was."""
+    if report.in_flight_count is None:
+        return "how many records were between sub-topologies can't be told"
+    if not report.in_flight_count:
+        return ""
+    return f"{report.in_flight_count:,} records were between sub-topologies at the cut"
+
+
+def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MAX) -> None:
+    """Print the summary, and the first `rows_max` rows of what is off, each as a line: positions
+    can be copied from it whole, however narrow the terminal is."""
+    console = console or Console()
+    verdict, *lines = _lines(report)
+    style = "bold green" if report.balanced else "bold red"
+    console.print(Text(verdict, style=style), soft_wrap=True)
+    rows = report.some_off(rows_max)
+    for line in (*lines, *map(told, rows)):
+        console.print(Text(line), soft_wrap=True)
+    left = sum(report.count(each) for each in OFF) - sum(row["count"] for row in rows)
+    if left > 0:
+        console.print(Text(f"and {left:,} more"))
+
+
+def told(row: Row) -> str:
+    """One row that is off, as a line: what, which key, what was expected and found, and where."""
+    window = f" in [{row.window_start}, {row.window_end})" if row.window_start else ""
+    times = f" ({row['count']:,} times)" if row["count"] > 1 else ""
+    what = {
+        Verdict.MISSING: f"expected {row.expected}",
+        Verdict.UNEXPECTED: f"found {row.found}",
+    }.get(Verdict(row.verdict), f"expected {row.expected}, found {row.found}")
+    why = f", {row.why}" if row.why else ""
+    return f"{row.account}: {row.verdict} {row.key!r}{window}{times}: {what}{why}{where(row)}"
+
+
+def where(row: Row) -> str:
+    """Where what was found is, and which inputs have gone in."""
+    here = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"]
+    inputs = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role == "input"]
+    found = f"; at {_some(here, len(here))}" if here else ""
+    if not inputs:
+        return found
+    return f"{found}; from {_some(inputs, row.inputs or len(inputs))}"
+
+
+def _some(places: list[str], count: int) -> str:
+    left = count - min(len(places), _PLACES_MAX)
+    more = f" and {left:,} more" if left > 0 else ""
+    return ", ".join(places[:_PLACES_MAX]) + more

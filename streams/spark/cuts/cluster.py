@@ -1,0 +1,139 @@
+"""What a cut asks the brokers: offsets of a group that no transaction is about to change, and where
+topics end. Each question is asked again until it is answered or the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.membership.connection import ConnectionLost, coordinator_of
+from streams.membership.offsets import fetch_offsets
+from streams.positions import CommittedOffsets, Partition
+from streams.runtime.clients import Admin
+from streams.spark.source.access import Access
+
+T = TypeVar("T")
+
+_ANSWER_S = 10.0
+_AGAIN_S = 0.1
+_PENDING_S = 0.005
+"""An offset is pending for as long as a transaction takes to commit: some milliseconds."""
+_NAMED_MAX = 5
+
+
+class Cluster:
+    """The brokers, asked for `timeout_ms` in all.
+
+    Raises ConfigError where no broker answers, and for settings that can't be used.
+    """
+
+    def __init__(self, access: Access, timeout_ms: int) -> None:
+        protocol = str(access.kafka.get("security.protocol", "plaintext"))
+        if protocol.lower() != "plaintext":
+            raise ConfigError(
+                f"security.protocol={protocol}: the offsets of a group are read over a connection "
+                "of ours, which speaks plaintext only; take the cut through a listener that does"
+            )
+        self.access = access
+        self.servers = access.bootstrap_servers
+        self.timeout_s = timeout_ms / 1000
+        self._deadline_s = time.monotonic() + self.timeout_s
+        self._admin = Admin(access.settings(), self.servers, min(self.timeout_s, _ANSWER_S))
+        self.partition_counts: Mapping[str, int] = self._admin.partition_counts_at_start(
+            min(self.timeout_s, _ANSWER_S)
+        )
+        """Of every topic, as of the beginning."""
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the time."""
+        return max(self._deadline_s - time.monotonic(), 0.0)
+
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        """Of those topics that exist."""
+        counts = self.partition_counts
+        return [Partition(t, n) for t in sorted(set(topics)) for n in range(counts.get(t, 0))]
+
+    def groups(self) -> list[str]:
+        return self._answered("list groups", self._admin.groups)
+
+    def committed(self, group: str, partitions: Sequence[Partition] | None) -> CommittedOffsets:
+        """The group's offsets at this moment; None: wherever it has one. Those that a transaction
+        is about to change are pending."""
+
+        def ask() -> CommittedOffsets:
+            with closing(self.access.dial(None, _ANSWER_S)) as bootstrap:
+                address = coordinator_of(bootstrap, group)
+            with closing(self.access.dial(address, _ANSWER_S)) as connection:
+                return fetch_offsets(connection, group, partitions)
+
+        return self._answered(f"read the offsets of {group!r}", ask)
+
+    def stable(self, group: str, partitions: Sequence[Partition]) -> CommittedOffsets:
+        """The same, once none is pending. Raises UserError naming those that stay so."""
+        while True:
+            found = self.committed(group, partitions)
+            if not found.pending:
+                return found
+            if not self.left_s:
+                raise UserError(
+                    f"no cut of {group!r} within {self.timeout_s:g} s: transactions are about to "
+                    f"change the offsets of {_named(found.pending)}. Either one hangs, until "
+                    "the coordinator ends it after its transaction.timeout.ms, or there is always "
+                    "another: try again, with a longer timeout_ms or a longer commit interval"
+                )
+            time.sleep(_PENDING_S)
+
+    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Above every record, those of open transactions too."""
+        return self._answered("read the ends of topics", lambda: self._admin.latest(partitions))
+
+    def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Up to the first record of an open transaction."""
+        return self._answered(
+            "read the ends of topics", lambda: self._admin.last_stable(partitions)
+        )
+
+    def wait_until_ended(self, positions: Mapping[Partition, int]) -> None:
+        """Wait until every transaction that wrote below these positions has ended, so that what it
+        committed can be read. Raises UserError naming the partitions where one goes on."""
+        waiting = {p: at for p, at in positions.items() if at > 0}
+        while waiting:
+            stable = self.last_stable(list(waiting))
+            waiting = {p: at for p, at in waiting.items() if stable[p] < at}
+            if waiting and not self.left_s:
+                where = [f"{p} at {stable[p]}" for p in sorted(waiting)]
+                raise UserError(
+                    f"no cut within {self.timeout_s:g} s: transactions are open in "
+                    f"{_named(where)}. One that hangs is ended by the coordinator after its "
+                    "transaction.timeout.ms: try again then, or with a longer timeout_ms"
+                )
+            if waiting:
+                time.sleep(_PENDING_S)
+
+    def ended(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """The ends at this moment, once every transaction that wrote below them has ended."""
+        ends = self.ends(partitions)
+        self.wait_until_ended(ends)
+        return ends
+
+    def _answered(self, doing: str, ask: Callable[[], T]) -> T:
+        while True:
+            try:
+                return ask()
+            except (ConnectionLost, OutcomeUnknown) as error:
+                if not self.left_s:
+                    raise ConfigError(
+                        f"the brokers at {self.servers!r} gave no answer within "
+                        f"{self.timeout_s:g} s: {doing}: {error}"
+                    ) from error
+            time.sleep(_AGAIN_S)
+
+
+def _named(things: Collection[object]) -> str:
+    """The first of them."""
+    shown = ", ".join(str(each) for each in sorted(things, key=str)[:_NAMED_MAX])
+    return shown + (f" and {len(things) - _NAMED_MAX} more" if len(things) > _NAMED_MAX else "")

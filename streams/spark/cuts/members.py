@@ -1,0 +1,142 @@
+"""What is in a cut: which transactions are, by the ledger, which records, and which are in flight.
+
+A record is in a cut iff its transaction is; and a transaction is iff what it read is not beyond the
+cut's offsets, and what it changed not beyond the positions of the stores. For topics that are
+written the cut keeps what follows from it: `ends`, and `beyond`, the runs below them that are out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from streams.errors import ConfigError
+from streams.ledger import Entry, Run
+from streams.positions import Partition
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.ranges import OffsetRange
+
+
+class Members:
+    """Tells of transactions whether they are in `cut`."""
+
+    def __init__(self, cut: Cut) -> None:
+        self._offsets = cut.offsets
+        read = {topic for topic, _ in cut.offsets}
+        self._positions = {
+            Partition(store.changelog, number): at
+            for store in cut.stores.values()
+            if store.changelog not in read  # others write it too, and the offset is the position
+            for number, at in store.positions.items()
+        }
+
+    def has(self, entry: Entry) -> bool:
+        """Whether a transaction is in the cut.
+
+        One of punctuations alone commits the offsets of the one before it again, and the changelogs
+        that it wrote tell it. Where it wrote none it can't be told from that one, and is in the cut
+        iff that one is (docs/decisions/0008).
+        """
+        positions = self._positions
+        return entry.is_in(self._offsets) and all(
+            runs[-1].last < positions[partition]
+            for partition, runs in entry.written.items()
+            if partition in positions
+        )
+
+
+def beyond(
+    entries: Iterable[Entry], cut: Cut, ends: Mapping[Partition, int]
+) -> dict[Partition, tuple[Run, ...]]:
+    """The runs of offsets below `ends` that these entries say are not in the cut, merged."""
+    members = Members(cut)
+    found: dict[Partition, list[Run]] = {}
+    for entry in entries:
+        if not members.has(entry):
+            for partition, runs in entry.written.items():
+                below = [run for run in runs if run.first < ends.get(partition, 0)]
+                found.setdefault(partition, []).extend(below)
+    return {partition: tuple(merged(runs)) for partition, runs in found.items() if runs}
+
+
+def trimmed(
+    ends: Mapping[Partition, int], out: Mapping[Partition, tuple[Run, ...]]
+) -> tuple[dict[Partition, int], dict[Partition, tuple[Run, ...]]]:
+    """The same records with lower ends, where `out`, runs that are not in the cut, comes last."""
+    lower, left = dict(ends), {}
+    for partition, runs in out.items():
+        at = len(runs)
+        while at and runs[at - 1].last >= lower[partition] - 1:
+            at -= 1
+            lower[partition] = runs[at].first
+        if at:
+            left[partition] = runs[:at]
+    return lower, left
+
+
+def merged(runs: Iterable[Run]) -> list[Run]:
+    """The same offsets in order, runs that touch made one."""
+    found: list[Run] = []
+    for run in sorted(runs):
+        if found and run.first <= found[-1].last + 1:
+            found[-1] = Run(found[-1].first, max(found[-1].last, run.last))
+        else:
+            found.append(run)
+    return found
+
+
+def ranges_in_cut(
+    cut: Cut, topic: str, first: Mapping[Partition, int] | None = None
+) -> list[OffsetRange]:
+    """What the transactions of the cut had written of a topic: the committed records of these
+    ranges, from the offsets `first` on (where none is given: 0).
+
+    Raises ConfigError where the cut doesn't tell.
+    """
+    written = _ends(cut)
+    found = {p: at for p, at in written.items() if p.topic == topic}
+    if not found:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} tells of no topic {topic!r} that is written; it "
+            f"does of {', '.join(sorted({p.topic for p in written})) or 'none'}"
+        )
+    begin = first or {}
+    return [
+        each
+        for partition, end in sorted(found.items())
+        for each in less(
+            OffsetRange(*partition, min(begin.get(partition, 0), end), end),
+            cut.beyond.get(partition, ()),
+        )
+    ]
+
+
+def in_flight(cut: Cut) -> list[OffsetRange]:
+    """What was between sub-topologies: written by transactions in the cut to topics that the
+    application reads, repartition topics above all, and not read yet. Raises ConfigError where the
+    cut doesn't tell."""
+    between = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
+    found = [each for topic in sorted(between) for each in ranges_in_cut(cut, topic, cut.offsets)]
+    return [each for each in found if each.first < each.until]
+
+
+def _ends(cut: Cut) -> Mapping[Partition, int]:
+    if cut.ends is None:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} doesn't tell what was written by then: the "
+            "application went on while it was taken, and keeps no ledger. Run it with ledger=True, "
+            "or let it come to the end of its inputs"
+        )
+    return cut.ends
+
+
+def less(of: OffsetRange, runs: Iterable[Run]) -> Iterator[OffsetRange]:
+    """A range less runs in order; the last part of it is there also if it is empty."""
+    first = of.first
+    for run in runs:
+        if run.first >= of.until:
+            break
+        if first < run.first:
+            yield replace(of, first=first, until=run.first)
+        first = max(first, run.last + 1)
+    yield replace(of, first=min(first, of.until))

@@ -1,0 +1,137 @@
+"""What a cut must know of an application: what it reads, its stores, and what it writes.
+
+From its topology, or, where only the id is known, from the group's offsets and the names of topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from streams.positions import Committed, Partition
+from streams.runtime.offsets import decode_metadata
+from streams.spark.cuts.cut import StoreCut
+from streams.topology.build import Topology
+
+if TYPE_CHECKING:
+    from streams.app import App
+
+_CHANGELOG = "-changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A store. `topics`: those whose offsets name its positions. With `from_source` the changelog
+    is one of them, and its offset is the position."""
+
+    changelog: str
+    topics: frozenset[str]
+    from_source: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """`outputs`: the topics that it writes beside changelogs, repartition topics included; None
+    where they are not known. `transactional`: whether it writes in transactions."""
+
+    application_id: str
+    sources: frozenset[str]
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    outputs: frozenset[str] | None = None
+    transactional: bool = True
+
+
+def of_app(app: App) -> Shape:
+    """Of an application whose topology is at hand. Raises TopologyError."""
+    topology = app.topology()
+    sinks = [sink.topic for sub in topology.subtopologies for sink in sub.sinks]
+    fixed = frozenset(topic for topic in sinks if isinstance(topic, str))
+    all_fixed = all(isinstance(topic, str) for topic in sinks)
+    return Shape(
+        application_id=topology.application_id,
+        sources=frozenset(topology.source_topics),
+        tables=_tables(topology),
+        outputs=fixed | set(app.config.handlers.topics()) if all_fixed else None,
+        transactional=app.config.exactly_once,
+    )
+
+
+def _tables(topology: Topology) -> dict[str, Table]:
+    return {
+        spec.name: Table(
+            topology.changelog(spec.name), frozenset(sub.sources), spec.source_topic is not None
+        )
+        for sub in topology.subtopologies
+        for spec in sub.stores
+        if spec.logged
+    }
+
+
+def of_group(
+    application_id: str,
+    offsets: Mapping[Partition, Committed],
+    topics: Collection[str],
+    groups: Collection[str],
+) -> Shape:
+    """Of an application of which the id is known. `topics` and `groups`: all there are, since the
+    changelog of `a`'s store `b-c` is named as that of `a-b`'s store `c`."""
+    names = [name for topic in topics if (name := _store_of(topic, application_id, groups))]
+    said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
+    named = {
+        name: frozenset(p.topic for p, each in said.items() if each.position_of(name) is not None)
+        for name in names
+    }
+    if not any(named.values()):  # Kafka Streams' offsets, and those of a tool, name none
+        named = dict.fromkeys(names, frozenset(p.topic for p in offsets))
+    return Shape(
+        application_id=application_id,
+        sources=frozenset(p.topic for p in offsets),
+        tables={
+            name: Table(f"{application_id}-{name}{_CHANGELOG}", read)
+            for name, read in named.items()
+            if read
+        },
+    )
+
+
+def _store_of(topic: str, application_id: str, groups: Collection[str]) -> str | None:
+    """The store whose changelog this is, if it is one of this application."""
+    if not topic.endswith(_CHANGELOG):
+        return None
+    owners = [g for g in {*groups, application_id} if topic.startswith(f"{g}-")]
+    if max(owners, key=len, default="") != application_id:
+        return None
+    return topic[len(application_id) + 1 : -len(_CHANGELOG)] or None
+
+
+def positions(
+    tables: Mapping[str, Table],
+    offsets: Mapping[Partition, Committed],
+    counts: Mapping[str, int],
+) -> tuple[dict[str, StoreCut], list[tuple[str, Partition]]]:
+    """Each store as the committed `offsets` have it, and of which stores they don't name the
+    position in which changelog partition, though something is committed there.
+
+    All input partitions of a task carry the positions at each of its commits. Where an input has
+    gone from the topology, or came later, they are of different commits: the largest is the last.
+    """
+    said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
+    found: dict[str, StoreCut] = {}
+    unnamed: list[tuple[str, Partition]] = []
+    for name, table in sorted(tables.items()):
+        at: dict[int, int] = {}
+        for number in range(counts.get(table.changelog, 0)):
+            changelog = Partition(table.changelog, number)
+            if table.from_source:
+                held = offsets.get(changelog)
+                at[number] = 0 if held is None else held.offset
+                continue
+            read = [Partition(topic, number) for topic in table.topics]
+            told = [said[p] for p in read if p in said]
+            named = [each for one in told if (each := one.position_of(name)) is not None]
+            at[number] = max(named, default=0)
+            if told and not named:
+                unnamed.append((name, changelog))
+        found[name] = StoreCut(table.changelog, at)
+    return found, unnamed

@@ -1,0 +1,228 @@
+"""Taking a cut: one stable OffsetFetch, and then waiting until all that it rests on can be read.
+
+Why one fetch is one moment. A transaction sends its offsets to the group's coordinator before it
+asks to be committed, and there they are pending until its marker arrives, when all of them take
+effect at once. Say C is the set of transactions whose offsets a fetch returned, in which no
+partition that the application reads answered 88 (pending). A transaction in C read only what was
+committed. If another one, T, wrote some of that, then T was committed before, so its offsets had
+been sent before: at the time of the fetch they were pending, which would have answered 88, or had
+taken effect: T is in C. So C has with each transaction all those that it read from, which is what
+makes a cut consistent. It takes one request for all partitions, and the coordinator answers it from
+one state of the group.
+
+The metadata of the offsets name the changelog position of each store at the commit, so they are of
+that moment too. That a marker has reached the group's coordinator says nothing of the changelog's
+leader, so each changelog's last stable offset is waited for: then what is committed below the
+position can be read.
+
+What is written to other topics has no position in the offsets. Its ends are told in two ways.
+
+Quiet: the offsets are taken (1), then the high watermarks of the outputs, then the last stable
+offsets are waited for to reach those, then the offsets are taken again (2). A record of C is below
+the watermarks, for it was written before (1). A record below the watermarks is of a transaction
+that ended before (2), so if it was committed its offsets are in (2); and where (2) equals (1), in
+offset and metadata of every partition, it was in (1): it is of C. Otherwise `ends` is None.
+
+Ledger: the ledger's last stable offset L is taken before the offsets, and outputs are waited for as
+above; then the ledger is read from L up to its own high watermark. An entry below L is of a
+transaction that had ended before the fetch, hence in C; and one that wrote below the watermarks of
+the outputs has ended, hence its entry can be read. So the entries from L on that are not in C name
+all the runs of offsets below the watermarks that are not in the cut, while the application runs on.
+
+The limit of both (docs/decisions/0008): a transaction of punctuations alone that changed no store
+commits the same offsets and positions again: no cut can tell whether it was before or after.
+
+With at_least_once there are no transactions. Offsets are committed after what they are about is
+produced, and name the positions too, so each store is as of its inputs' offsets; what was in it
+twice after a crash is in it, and that is the state's fault, not the cut's. Between sub-topologies
+such a cut is consistent only when nothing is left to read, and `ends` are told only then.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from streams.errors import ConfigError, UserError
+from streams.ledger import Entry, ledger_topic
+from streams.positions import CommittedOffsets, Partition
+from streams.spark.cuts.cluster import Cluster
+from streams.spark.cuts.cut import Cut, StoreCut
+from streams.spark.cuts.entries import read_entries
+from streams.spark.cuts.members import beyond, trimmed
+from streams.spark.cuts.shape import Shape, of_app, of_group, positions
+from streams.spark.source.access import Access
+
+if TYPE_CHECKING:
+    from streams.app import App
+
+log = logging.getLogger(__name__)
+
+_SHOWN_MAX = 10
+
+
+def read_cut(
+    application: App | str,
+    *,
+    bootstrap_servers: str | None = None,
+    kafka: Mapping[str, str] | None = None,
+    timeout_ms: int = 60_000,
+) -> Cut:
+    """One moment of an application, which may run on.
+
+    `application`: an App, whose topology says what it reads and writes and whose settings where the
+    brokers are; or an application id, for one that is not at hand (or of Kafka Streams): then
+    `bootstrap_servers` is needed, and outputs are known from a ledger only. `kafka`: settings of
+    librdkafka. `timeout_ms`: for all of it.
+
+    Raises ConfigError where no broker answers or nothing was committed by that id; UserError where
+    transactions stay open, or a changelog was deleted.
+    """
+    app = None if isinstance(application, str) else application
+    name = application if isinstance(application, str) else application.application_id
+    if bootstrap_servers is None:
+        if app is None:
+            raise ConfigError(
+                f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
+                "where its brokers are"
+            )
+        from streams.embedded import bootstrap_address  # an App has imported that much
+
+        bootstrap_servers = bootstrap_address(app.config)
+    if timeout_ms < 0:
+        raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")
+    cluster = Cluster(Access(bootstrap_servers, dict(kafka or {})), timeout_ms)
+    ledger = _ledger(cluster, app, name)
+    settled = 0 if ledger is None else cluster.last_stable([ledger])[ledger]
+    shape = of_app(app) if app is not None else _shape_of_group(cluster, name)
+    sources = cluster.partitions(shape.sources)
+    found = cluster.stable(name, sources)
+    taken_ms = time.time_ns() // 1_000_000
+    if not found.offsets:
+        raise _nothing_committed(cluster, name)
+    stores, exact = _stores(cluster, shape, found)
+    offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in found.offsets.items()}
+    cut = Cut(application_id=name, taken_ms=taken_ms, offsets=offsets, stores=stores, exact=exact)
+    if ledger is not None:
+        return _with_ledger(cluster, cut, shape, ledger, settled)
+    return _if_quiet(cluster, cut, shape, found)
+
+
+def _ledger(cluster: Cluster, app: App | None, application_id: str) -> Partition | None:
+    """The ledger's partition. One that an App no longer keeps says nothing of what it does now."""
+    topic = ledger_topic(application_id)
+    kept = topic in cluster.partition_counts and (app is None or app.config.ledger)
+    return Partition(topic, 0) if kept else None
+
+
+def _shape_of_group(cluster: Cluster, group: str) -> Shape:
+    found = cluster.committed(group, None)
+    if not found.offsets and not found.pending:
+        raise _nothing_committed(cluster, group)
+    # Where all are pending their metadata are not to be had yet.
+    stable = cluster.stable(
+        group, cluster.partitions(p.topic for p in [*found.offsets, *found.pending])
+    )
+    return of_group(group, stable.offsets, cluster.partition_counts.keys(), cluster.groups())
+
+
+def _nothing_committed(cluster: Cluster, group: str) -> ConfigError:
+    groups = sorted(cluster.groups())
+    close = get_close_matches(group, groups, n=3, cutoff=0.5)
+    shown = ", ".join(map(repr, close or groups[:_SHOWN_MAX])) or "none"
+    return ConfigError(
+        f"there is no cut of {group!r}: no offsets are committed by that application id at "
+        f"{cluster.servers!r}. Has it processed anything yet? Groups there are"
+        f"{' similar' if close else ''}: {shown}"
+    )
+
+
+def _stores(
+    cluster: Cluster, shape: Shape, found: CommittedOffsets
+) -> tuple[dict[str, StoreCut], bool]:
+    """Each store at the offsets, once it can be read so far; and whether these name the positions
+    of all."""
+    stores, unnamed = positions(shape.tables, found.offsets, cluster.partition_counts)
+    wanted = {
+        Partition(store.changelog, number): at
+        for store in stores.values()
+        for number, at in store.positions.items()
+    }
+    ends = cluster.ends(list(wanted))
+    for changelog, at in wanted.items():
+        if at > ends[changelog]:
+            raise UserError(
+                f"{changelog} ends at {ends[changelog]}, and the committed offsets say that it "
+                f"stood at {at}: it was deleted or made again, so there is no such cut any more"
+            )
+    cluster.wait_until_ended(wanted)
+    if not unnamed:
+        return stores, True
+    stable = cluster.last_stable([changelog for _, changelog in unnamed])
+    for name, changelog in unnamed:
+        store = stores[name]
+        now = {**store.positions, changelog.number: stable[changelog]}
+        stores[name] = StoreCut(store.changelog, now)
+    log.warning(
+        "the offsets of %r name no positions in %s: Kafka Streams or a tool has committed them. "
+        "The ends of the changelogs are taken, which may be later than the offsets: this cut is "
+        "not exact",
+        shape.application_id,
+        ", ".join(sorted({changelog.topic for _, changelog in unnamed})),
+    )
+    return stores, False
+
+
+def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, settled: int) -> Cut:
+    """With the ends of what is written, by the ledger. `settled`: below it all entries are of
+    transactions that had ended before the offsets were taken."""
+
+    def entries(first: int, until: int) -> Iterator[Entry]:
+        return read_entries(cluster.access, cut.application_id, first, until)
+
+    outputs = shape.outputs
+    if outputs is None:
+        outputs = _written(cut, entries(0, cluster.ended([ledger])[ledger]))
+        if outputs is None:
+            log.warning("the ledger of %r is no longer kept: it is not used", cut.application_id)
+            return cut
+    ends = cluster.ended(cluster.partitions(outputs))
+    ledger_end = cluster.ended([ledger])[ledger]
+    out = beyond(entries(settled, ledger_end), cut, ends)
+    ends, out = trimmed(ends, out)
+    return replace(cut, ends=ends, beyond=out, ledger_end=ledger_end)
+
+
+def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
+    """The topics that all entries name, but changelogs; None where they don't tell of how the
+    cut's offsets came about."""
+    topics: set[str] = set()
+    told: set[Partition] = set()
+    for entry in entries:
+        topics.update(topic for topic, _ in entry.written)
+        for offsets in entry.inputs.values():
+            told.update(p for p, offset in offsets.items() if cut.offsets.get(p) == offset)
+    if any(offset and partition not in told for partition, offset in cut.offsets.items()):
+        return None
+    return frozenset(topics) - {store.changelog for store in cut.stores.values()}
+
+
+def _if_quiet(cluster: Cluster, cut: Cut, shape: Shape, first: CommittedOffsets) -> Cut:
+    """With the ends of what is written, if nothing was committed meanwhile."""
+    if shape.outputs is None:
+        return cut
+    sources = list(cut.offsets)
+    ends = cluster.ended(cluster.partitions(shape.outputs))
+    drained = shape.transactional or cluster.last_stable(sources) == cut.offsets
+    if not drained or cluster.committed(cut.application_id, sources) != first:
+        log.info(
+            "%r has gone on while its cut was taken, so the ends of its outputs are not told: "
+            "with ledger=True they are at any time",
+            cut.application_id,
+        )
+        return cut
+    return replace(cut, ends=ends)

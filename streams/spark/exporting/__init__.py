@@ -1,0 +1,1 @@
+"""Changelogs and outputs as Parquet with a manifest, and whether that is still true."""

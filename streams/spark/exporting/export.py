@@ -1,0 +1,283 @@
+"""Export: changelogs and outputs up to a cut as Parquet, each export going on from the last.
+
+    read_cut -> which topics, from where (the last manifest) and how far (the cut)
+             -> Spark: one range of offsets, one task, one file
+             -> the manifest, and one rename
+
+What is exported is what the topics hold by offset, as bytes. A cut whose export is complete needs
+the topics no longer: compaction and retention may take what they like.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark.sql import functions
+
+from streams.app import App
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.runtime.clients import Admin
+from streams.spark.cuts.cut import Cut
+from streams.spark.environment import check_environment
+from streams.spark.exporting.export_directory import begin, commit, complete, locked
+from streams.spark.exporting.export_files import COLUMNS, Writing, in_tasks
+from streams.spark.exporting.manifest import ExportedFile, ExportedTopic, Manifest, Role, Until
+from streams.spark.source.access import START_TIMEOUT_S, Access
+from streams.spark.source.options import RECORDS_PER_SPLIT
+from streams.spark.source.ranges import OffsetRange, split
+from streams.topology.description import described
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+PARTITIONED = f"{COLUMNS}, export INT, topic STRING, partition INT"
+"""What `exported` returns."""
+_VERSIONS = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be exported. `stores`: their changelogs; None takes all. `outputs`, `inputs`:
+    topics. `to_now`: what the cut says nothing of up to its last stable offset."""
+
+    stores: Collection[str] | None = None
+    outputs: Collection[str] = ()
+    inputs: Collection[str] = ()
+    to_now: bool = False
+
+
+def topics_of(app: App) -> tuple[list[str], list[str]]:
+    """The outputs that an application names, and its inputs. Topics that it chooses for each record
+    are not known."""
+    found = described(app.topology())
+    sinks = {
+        step.topic
+        for sub in found.subtopologies
+        for step in sub.steps
+        if step.kind == "sink" and step.topic and not step.internal
+    }
+    return sorted(sinks), sorted(found.input_topics)
+
+
+def export(
+    spark: SparkSession,
+    cut: Cut,
+    access: Access,
+    to: Path,
+    wanted: Wanted = Wanted(),
+    *,
+    records_per_file: int = RECORDS_PER_SPLIT,
+) -> Manifest:
+    """Export an application as of a cut into a directory that Spark's workers share, from where the
+    last export into it has ended.
+
+    `records_per_file`: offsets of a file at most. Raises ConfigError: a store or a topic that isn't
+    there, an output of which the cut doesn't tell the end, a directory of another application or
+    with something wrong in it, a cut that is older than the last export, a topic that was deleted
+    and made again, or of which records are gone before they were exported.
+    """
+    check_environment(spark)
+    with locked(to):
+        before = complete(to)
+        _check_application(to, before, cut)
+        admin = access.admin()
+        topics = _topics(admin, cut, wanted)
+        ranges = _ranges(admin, topics, before)
+        number = len(before) + 1
+        written, attempts = begin(to, number), begin(to, number)
+        work = Writing(access, attempts.resolve())
+        found = in_tasks(spark, work, list(split(ranges, records_per_file)))
+        manifest = Manifest(
+            number=number,
+            previous=before[-1].sha256 if before else None,
+            created_ms=time.time_ns() // 1_000_000,
+            application_id=cut.application_id,
+            cut=cut,
+            topics=topics,
+            files=tuple(ExportedFile(**attempt["file"]) for attempt in found),
+            versions=_versions(),
+        )
+        try:
+            for file, attempt in zip(manifest.files, found, strict=True):
+                path = written / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                (attempts / attempt["name"]).rename(path)
+            commit(to, written, manifest)
+        except OSError as error:
+            raise StreamsError(f"export {number} to {to}: {error.strerror}") from error
+        return manifest
+
+
+def exported(
+    spark: SparkSession, directory: Path, *, topic: str | None = None, at_cut: bool = True
+) -> DataFrame:
+    """What the complete exports of a directory hold: the columns of PARTITIONED.
+
+    `at_cut`: without the records below the ends of outputs that are not in the last export's cut
+    (`Cut.beyond`), which the next export's cut may have. Raises ConfigError where the chain of
+    manifests is broken; files are not looked at (see `verify`).
+    """
+    manifests = complete(directory)
+    paths = [
+        str(directory / f"export={manifest.number:08}" / file.path)
+        for manifest in manifests
+        for file in manifest.files
+        if topic in (None, file.topic)
+    ]
+    if not paths:
+        return spark.createDataFrame([], PARTITIONED)
+    rows = spark.read.schema(PARTITIONED).option("basePath", str(directory)).parquet(*sorted(paths))
+    if at_cut and manifests[-1].cut.beyond:
+        rows = rows.where(~_is_beyond(manifests[-1].cut))
+    return rows
+
+
+def _is_beyond(cut: Cut) -> Column:
+    found = functions.lit(False)
+    for (topic, number), runs in cut.beyond.items():
+        here = (functions.col("topic") == topic) & (functions.col("partition") == number)
+        for first, last in runs:
+            found = found | (here & functions.col("offset").between(first, last))
+    return found
+
+
+def _check_application(to: Path, before: Sequence[Manifest], cut: Cut) -> None:
+    if before and before[-1].application_id != cut.application_id:
+        raise ConfigError(
+            f"{to} has exports of {before[-1].application_id!r}: export {cut.application_id!r} to "
+            "another directory"
+        )
+
+
+def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
+    """Each topic with its ends, which are those of the cut where it tells them."""
+    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    changelogs = _changelogs(cut, wanted.stores)
+    inputs = [topic for topic in wanted.inputs if topic not in changelogs]
+    outputs = [topic for topic in wanted.outputs if topic not in changelogs]
+    names = list(dict.fromkeys([*changelogs, *inputs, *outputs]))
+    for name in names:
+        if name not in counts:
+            raise ConfigError(f"there is no topic {name!r} to export")
+    ids = _asked(f"ids of {', '.join(names)}", lambda: admin.topic_ids(names))
+    found = {}
+    for name in names:
+        ends, until = changelogs.get(name), Until.CUT
+        if ends is None:
+            ends = _ends(cut, name)
+        if ends is None:
+            ends, until = _stable(admin, cut, name, counts[name], wanted), Until.LAST_STABLE
+        role = Role.CHANGELOG if name in changelogs else Role.OUTPUT
+        stores = tuple(s for s, store in sorted(cut.stores.items()) if store.changelog == name)
+        found[name] = ExportedTopic(
+            role=Role.INPUT if name in inputs else role,
+            topic_id=ids[name],
+            until=until,
+            columns=COLUMNS,
+            ends=ends,
+            stores=stores if role is Role.CHANGELOG else (),
+        )
+    return found
+
+
+def _changelogs(cut: Cut, stores: Collection[str] | None) -> dict[str, dict[int, int]]:
+    for name in stores or ():
+        if name not in cut.stores:
+            raise ConfigError(
+                f"{cut.application_id!r} has no store {name!r} with a changelog; there are "
+                f"{', '.join(sorted(cut.stores)) or 'none'}"
+            )
+    found: dict[str, dict[int, int]] = {}
+    for name, store in sorted(cut.stores.items()):
+        if stores is None or name in stores:
+            ends = found.setdefault(store.changelog, {})
+            for number, at in store.positions.items():
+                ends[number] = max(at, ends.get(number, 0))
+    return found
+
+
+def _ends(cut: Cut, topic: str) -> dict[int, int] | None:
+    """Of what the application reads and writes, so far as the cut tells."""
+    for offsets in (cut.ends or {}, cut.offsets):
+        found = {p.number: at for p, at in offsets.items() if p.topic == topic}
+        if found:
+            return found
+    return None
+
+
+def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> dict[int, int]:
+    if not wanted.to_now:
+        why = (
+            f"{cut.application_id!r} has gone on while the cut was taken and keeps no ledger, or "
+            "the application is not at hand to say that it writes there"
+        )
+        raise ConfigError(
+            f"where {topic!r} ends at the cut can't be told: {why}. Run it with ledger=True, give "
+            "--app module:app while it is at the end of its inputs, or export with --to-now what "
+            "is committed by now, which may be more than the cut has"
+        )
+    partitions = [Partition(topic, number) for number in range(count)]
+    ends = _asked(f"ends of {topic}", lambda: admin.last_stable(partitions))
+    return {p.number: at for p, at in ends.items()}
+
+
+def _ranges(
+    admin: Admin, topics: Mapping[str, ExportedTopic], before: Iterable[Manifest]
+) -> list[OffsetRange]:
+    """What is new of each partition."""
+    done: dict[Partition, int] = {}
+    for manifest in before:
+        done |= manifest.ends()
+        for name in topics.keys() & manifest.topics.keys():
+            if topics[name].topic_id != manifest.topics[name].topic_id:
+                raise ConfigError(
+                    f"topic {name!r} was deleted and made again since export {manifest.number}: "
+                    "export to another directory"
+                )
+    partitions = [Partition(name, p) for name, topic in topics.items() for p in topic.ends]
+    begins = _asked("beginnings of topics", lambda: admin.earliest(partitions))
+    found = []
+    for partition in partitions:
+        until = topics[partition.topic].ends[partition.number]
+        first = done.get(partition, begins[partition])
+        if until < done.get(partition, 0):
+            raise ConfigError(
+                f"{partition} ends at offset {until} in the cut, and was exported up to {first}: "
+                "the cut is older than the last export, or the application was reset. Take a new "
+                "cut, or export to another directory"
+            )
+        if first < begins[partition] and first < until:
+            raise ConfigError(
+                f"{partition}: the last export ended at offset {first}, and what is below "
+                f"{begins[partition]} is gone (retention): what was between can't be exported any "
+                "more. Export to another directory, and more often than records are deleted"
+            )
+        if first < until:
+            found.append(OffsetRange(*partition, first, until))
+    return sorted(found)
+
+
+def _asked(what: str, ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"{what}: {unknown}") from None
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _VERSIONS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # shipped as a zip
+            found[package] = "unknown"
+    return found

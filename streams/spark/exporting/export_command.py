@@ -1,0 +1,183 @@
+"""`millrace export`: an application's changelogs and outputs as Parquet, and whether they hold."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from streams.app import App, report
+from streams.config import StreamsConfig, load_config
+from streams.embedded import bootstrap_address
+from streams.errors import ConfigError, UserError
+from streams.named import find_app, parse_settings
+from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
+from streams.spark.source.access import Access
+from streams.spark.source.options import RECORDS_PER_SPLIT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streams.spark.exporting.manifest import Manifest
+    from streams.spark.exporting.verify import Verdict
+
+
+class Format(StrEnum):
+    """What is written. There is one, which every reader of Spark's has."""
+
+    PARQUET = "parquet"
+
+
+def export(
+    application_id: Annotated[
+        str | None, typer.Argument(help="Whose changelogs; or give --app.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(help="The directory of the exports.")] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="Check this directory of exports, and beside the topics.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="Of the files.")] = Format.PARQUET,  # noqa: A002
+    app: Annotated[
+        str | None, typer.Option(help="module:variable: its outputs are exported too.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="An output to export, as often as needed.")
+    ] = None,
+    store: Annotated[
+        list[str] | None, typer.Option(help="Export the changelogs of these stores only.")
+    ] = None,
+    inputs: Annotated[
+        bool, typer.Option("--inputs", help="With --app: what it has read too.")
+    ] = False,
+    to_now: Annotated[
+        bool, typer.Option("--to-now", help="Outputs that the cut doesn't tell: as of now.")
+    ] = False,
+    no_topics: Annotated[
+        bool, typer.Option("--no-topics", help="With --verify: look at files and manifests only.")
+    ] = False,
+    records_per_file: Annotated[
+        int, typer.Option(min=1, help="Offsets of one file at most.")
+    ] = RECORDS_PER_SPLIT,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
+    ] = None,
+    master: Master = None,
+    spark: SparkSettings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write an application's changelogs and outputs up to one cut, on from the last export.
+
+    With --verify a directory is checked: status 1 if it is not what its manifests and the topics
+    say, and each finding is a line.
+    """
+    try:
+        if (to is None) == (verify is None):
+            raise ConfigError("export needs --to DIR to write to, or --verify DIR to check")
+        given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
+        given |= parse_settings(settings or [])
+        found = None if app is None else find_app(app)
+        if found is not None:
+            found.configure(config, **given)
+        chosen = load_config(config, **given) if found is None else found.config
+        application = _application(application_id, found) if to is not None else ""
+        if inputs and found is None:
+            raise ConfigError("--inputs needs --app module:app, which says what they are")
+        access = None if verify and no_topics else _access(chosen)
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    with spark_session("millrace export", master, spark, verbose=verbose) as session:
+        if to is not None and access is not None:
+            chosen_topics = _Chosen(store, topic or [], inputs, to_now)
+            _export(session, application, access, to, chosen_topics, records_per_file)
+            return
+        from streams.spark.exporting import verify as verifying
+
+        assert verify is not None
+        verdict = verifying.verify(session, verify, access)
+    _show(verdict)
+    raise typer.Exit(0 if verdict.holds else 1)
+
+
+class _Chosen(NamedTuple):
+    """What the command line says of stores and topics."""
+
+    stores: list[str] | None
+    topics: list[str]
+    inputs: bool
+    to_now: bool
+
+
+def _export(
+    session: SparkSession,
+    application: App | str,
+    access: Access,
+    to: Path,
+    chosen: _Chosen,
+    records_per_file: int,
+) -> None:
+    from streams.spark import read_cut
+    from streams.spark.exporting import export as exporting
+
+    outputs, read = exporting.topics_of(application) if isinstance(application, App) else ([], [])
+    wanted = exporting.Wanted(
+        stores=chosen.stores,
+        outputs=[*outputs, *chosen.topics],
+        inputs=read if chosen.inputs else (),
+        to_now=chosen.to_now,
+    )
+    cut = read_cut(application, bootstrap_servers=access.bootstrap_servers, kafka=access.kafka)
+    manifest = exporting.export(session, cut, access, to, wanted, records_per_file=records_per_file)
+    _tell(manifest, to)
+
+
+def _application(application_id: str | None, app: App | None) -> App | str:
+    if app is None:
+        if application_id is None:
+            raise ConfigError("export needs an application id, or --app module:app")
+        return application_id
+    if application_id not in (None, app.application_id):
+        raise ConfigError(f"--app is {app.application_id!r}, and not {application_id!r}")
+    return app
+
+
+def _access(config: StreamsConfig) -> Access:
+    kafka = {name: str(value) for name, value in config.consumer.items()}
+    return Access(bootstrap_address(config), kafka)
+
+
+def _tell(manifest: Manifest, to: Path) -> None:
+    """What was exported, a line for each topic."""
+    from streams.spark.exporting.export_directory import export_path
+    from streams.spark.exporting.manifest import Until
+
+    for name, topic in sorted(manifest.topics.items()):
+        files = [file for file in manifest.files if file.topic == name]
+        records, none = (sum(f.records for f in files), sum(f.no_records for f in files))
+        until = "" if topic.until is Until.CUT else ", to now and not to the cut"
+        typer.echo(
+            f"{name} ({topic.role.value}): {records:,} records and {none:,} offsets that are none, "
+            f"{len(files)} files{until}"
+        )
+    if not manifest.cut.exact:
+        typer.echo("the committed offsets name no positions: changelogs are as of their ends")
+    typer.echo(f"{export_path(to, manifest.number)}: {manifest.records:,} records")
+
+
+def _show(verdict: Verdict) -> None:
+    for line in verdict.wrong:
+        typer.echo(f"wrong: {line}")
+    for line in verdict.gone:
+        typer.echo(f"gone: {line}")
+    beside = "the manifests and the topics" if verdict.compared else "the manifests"
+    what = f"{verdict.exports} exports, {verdict.files} files, {verdict.records:,} records"
+    if verdict.holds:
+        typer.echo(f"{what}: as {beside} have them")
+    else:
+        typer.echo(f"{what}: {len(verdict.wrong)} findings beside {beside}")

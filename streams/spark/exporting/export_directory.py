@@ -1,0 +1,156 @@
+"""A directory of exports: one becomes part of it by one rename, whole or not at all.
+
+    DIR/export=00000001/_manifest.json
+    DIR/export=00000001/topic=T/partition=0/FIRST-UNTIL.parquet
+    DIR/_writing-00000002.SOME-ID/...       being written, or left by an export that was killed
+    DIR/_lock                               held by whoever is exporting
+
+Spark and Hive look into no directory whose name begins with `_` (Spark does where there is a `=` in
+it), so nobody takes what is being written for complete. A directory is renamed once all in it is on
+the disk, the manifest last.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.errors import ConfigError
+from streams.spark.exporting.manifest import MANIFEST, Manifest
+
+_LOCK = "_lock"
+_EXPORT = re.compile(r"export=(\d{8,})")
+_UNFINISHED = re.compile(r"_writing-\d{8,}\.[0-9a-f]+")
+
+
+def export_path(directory: Path, number: int) -> Path:
+    """Where export `number` is."""
+    return directory / f"export={number:08}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The exports that are complete, in order, and what is wrong with them: one line each."""
+
+    manifests: tuple[Manifest, ...]
+    wrong: tuple[str, ...]
+
+
+def read_chain(directory: Path) -> Chain:
+    """The manifests of a directory, each checked against itself and the one before. Raises
+    ConfigError if the directory can't be read."""
+    try:
+        names = sorted(path.name for path in directory.iterdir())
+    except OSError as error:
+        raise ConfigError(f"no export in {directory}: {error.strerror}") from error
+    numbers = sorted(int(found[1]) for name in names if (found := _EXPORT.fullmatch(name)))
+    manifests: list[Manifest] = []
+    wrong: list[str] = []
+    for missing in sorted(set(range(1, max(numbers, default=0) + 1)) - set(numbers)):
+        wrong.append(f"{export_path(directory, missing).name} is missing")
+    for number in numbers:
+        path = export_path(directory, number) / MANIFEST
+        try:
+            manifest = Manifest.from_json(path.read_bytes(), str(path))
+        except OSError as error:
+            wrong.append(f"{path} can't be read: {error.strerror}")
+            continue
+        except ConfigError as error:
+            wrong.append(str(error))
+            continue
+        if manifest.number != number:
+            wrong.append(f"{path} is the manifest of export {manifest.number}")
+            continue
+        before = manifests[-1] if manifests and manifests[-1].number == number - 1 else None
+        if (number == 1) != (manifest.previous is None) or (
+            before is not None and manifest.previous != before.sha256
+        ):
+            wrong.append(f"{path} does not go on from the export before it: the chain is broken")
+        manifests.append(manifest)
+    return Chain(tuple(manifests), tuple(wrong))
+
+
+def complete(directory: Path) -> tuple[Manifest, ...]:
+    """The same. Raises ConfigError where anything is wrong with the chain."""
+    chain = read_chain(directory)
+    if chain.wrong:
+        raise ConfigError(f"{chain.wrong[0]}; `millrace export --verify {directory}` tells all")
+    return chain.manifests
+
+
+def is_ours(name: str) -> bool:
+    """Whether something of this name beside the exports is what an export keeps or has left."""
+    return name == _LOCK or _UNFINISHED.fullmatch(name) is not None
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One export at a time. What killed ones have left is gone when the block begins, and what this
+    one has when it ends, also if the disk is full. Raises ConfigError while another holds the lock,
+    or where the directory can't be used."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        held = (directory / _LOCK).open("a+")
+    except OSError as error:
+        raise ConfigError(f"can't export to {directory}: {error.strerror}") from error
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.seek(0)
+            raise ConfigError(
+                f"process {held.read() or '?'} is exporting to {directory}: wait until it has "
+                "ended, or export to another directory"
+            ) from None
+        held.truncate(0)
+        held.write(str(os.getpid()))
+        held.flush()
+        _clean(directory)
+        try:
+            yield
+        finally:
+            _clean(directory)
+
+
+def _clean(directory: Path) -> None:
+    for path in directory.iterdir():
+        if _UNFINISHED.fullmatch(path.name):  # where a task may still write that was given up
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def begin(directory: Path, number: int) -> Path:
+    """A directory to write export `number` to. Its name is its own: a worker of an export that was
+    killed writes nothing to it."""
+    made = directory / f"_writing-{number:08}.{uuid.uuid4().hex}"
+    made.mkdir()
+    return made
+
+
+def commit(directory: Path, written: Path, manifest: Manifest) -> Path:
+    """Make what was written there the next export: all of it from this moment on, or, if the power
+    fails before, nothing. Returns where it is. Files of data must be on the disk already."""
+    with (written / MANIFEST).open("wb") as file:
+        file.write(manifest.to_json())
+        file.flush()
+        os.fsync(file.fileno())
+    for path, _, _ in os.walk(written):
+        _sync(Path(path))
+    done = export_path(directory, manifest.number)
+    written.rename(done)
+    _sync(directory)
+    return done
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

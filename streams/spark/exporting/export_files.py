@@ -1,0 +1,172 @@
+"""What a task of an export does: writes the records of one range of offsets to one file, or looks
+at such a file. Runs in Spark's workers, which share the directory with the driver."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+from pyspark.sql import functions
+
+from streams.errors import StreamsError
+from streams.spark.exporting.manifest import ExportedFile, file_name
+from streams.spark.serdes.columns import columns_of
+from streams.spark.source.access import Access
+from streams.spark.source.fetching import fetch
+from streams.spark.source.options import Isolation, Serdes
+from streams.spark.source.ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pyspark.sql import SparkSession
+
+COLUMNS = (
+    "key BINARY, value BINARY, offset BIGINT, timestamp TIMESTAMP, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+"""Of a file. Its topic and partition are in its path."""
+_NAMES = ["key", "value", "offset", "timestamp", "headers"]
+_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+_CODEC = "zstd"
+_AT_ONCE = 1 << 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file is: None where it can't be read as Parquet, for the reason `wrong`."""
+
+    bytes: int | None = None
+    sha256: str | None = None
+    records: int | None = None
+    first: int | None = None
+    last: int | None = None
+    wrong: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt at a file has written, under a name of its own: Spark may have given it up,
+    and taken another's."""
+
+    name: str
+    file: ExportedFile
+
+
+class Writing:
+    """Writes a range to a file in `directory`, which is on the disk when this returns."""
+
+    def __init__(self, access: Access, directory: Path) -> None:
+        self._access = access
+        self._directory = directory
+
+    def __call__(self, of: OffsetRange) -> Attempt:
+        """Raises StreamsError where the range can't be read, or the file not be written."""
+        try:
+            return self._write(of, self._directory / uuid.uuid4().hex)
+        except OSError as error:
+            raise StreamsError(f"{of} can't be written to {self._directory}: {error}") from error
+
+    def _write(self, of: OffsetRange, path: Path) -> Attempt:
+        columns = columns_of(Serdes(headers=True))
+        records = 0
+        with (
+            path.open("wb") as sink,
+            parquet.ParquetWriter(sink, _SCHEMA, compression=_CODEC) as writer,
+        ):
+            for raw in fetch(self._access, Isolation.READ_COMMITTED, of, headers=True):
+                batch = columns.decode(raw).select(_NAMES)
+                writer.write_batch(batch.cast(_SCHEMA))
+                records += len(raw)
+        _sync(path)
+        size, sha256 = _checksum(path)
+        file = ExportedFile(
+            path=file_name(of),
+            topic=of.topic,
+            partition=of.partition,
+            first=of.first,
+            until=of.until,
+            records=records,
+            no_records=of.until - of.first - records,
+            bytes=size,
+            sha256=sha256,
+        )
+        return Attempt(path.name, file)
+
+
+def look_at(path: Path) -> Found:
+    """What a file of an export is by now; a Found without anything if it isn't there."""
+    try:
+        size, sha256 = _checksum(path)
+    except FileNotFoundError:
+        return Found()
+    except OSError as error:
+        return Found(wrong=error.strerror)
+    try:
+        found = parquet.ParquetFile(path)
+        offsets = found.read(columns=["offset"])["offset"]
+    except Exception as error:  # whatever a damaged file makes pyarrow raise
+        return Found(size, sha256, wrong=str(error).splitlines()[0])
+    if not len(offsets):
+        return Found(size, sha256, 0)
+    ends = compute.min_max(offsets).as_py()
+    return Found(size, sha256, len(offsets), ends["min"], ends["max"])
+
+
+def in_tasks(
+    spark: SparkSession, work: Callable[[T], DataclassInstance], things: Sequence[T]
+) -> list[dict[str, Any]]:
+    """`work(thing)` in a task of Spark each; the fields of what it returns, in the same order."""
+    if not things:
+        return []
+    # A plain function of Python: those that take Arrow need pandas in Spark 4.3.
+    task = functions.udf(_Task(work, list(things)), "string", useArrow=False).asNondeterministic()
+    numbers = spark.range(0, len(things), 1, numPartitions=len(things))
+    done = numbers.select("id", task("id").alias("found")).collect()
+    found = {row["id"]: orjson.loads(row["found"]) for row in done}
+    return [found[number] for number in range(len(things))]
+
+
+class _Task:
+    def __init__(self, work: Callable[[Any], DataclassInstance], things: list[Any]) -> None:
+        self._work = work
+        self._things = things
+
+    def __call__(self, number: int) -> str:
+        return orjson.dumps(asdict(self._work(self._things[number]))).decode()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum(path: Path) -> tuple[int, str]:
+    """Size and SHA-256."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(_AT_ONCE):
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()

@@ -1,0 +1,180 @@
+"""The manifest: what one export has written, and which export it goes on from.
+
+A manifest names its files by size and checksum, itself by a checksum of its content, and the one
+before it by that one's: a chain, of which nothing can be changed or left out unnoticed, but for its
+end: without the newest export it is the chain that was there before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.errors import ConfigError
+from streams.positions import Partition
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.ranges import OffsetRange
+
+MANIFEST = "_manifest.json"
+"""Its file in the directory of the export. Spark reads no name that begins so."""
+_FORMAT = 1
+
+
+class Role(StrEnum):
+    """What a topic is to the application."""
+
+    CHANGELOG = "changelog"
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+class Until(StrEnum):
+    """How far a topic was exported: to the cut, or to what was stable at that moment."""
+
+    CUT = "cut"
+    LAST_STABLE = "last stable offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedTopic:
+    """`stores`: those of which it is the changelog. `topic_id` tells it from one of the same name
+    made later. `columns`: Spark's schema of its files. `ends`: of each partition, the first offset
+    that is not exported yet."""
+
+    role: Role
+    topic_id: str
+    until: Until
+    columns: str
+    ends: Mapping[int, int]
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """The records of one range of offsets. `path`: below the directory of its export."""
+
+    path: str
+    topic: str
+    partition: int
+    first: int
+    until: int
+    records: int
+    no_records: int
+    """Offsets of the range that hold none: markers, aborted records, what was compacted away."""
+    bytes: int
+    sha256: str
+
+    @property
+    def range(self) -> OffsetRange:
+        return OffsetRange(self.topic, self.partition, self.first, self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One export. Numbers begin with 1; `previous` is the checksum of the one before, None for the
+    first. `versions`: of what has written it."""
+
+    number: int
+    previous: str | None
+    created_ms: int
+    application_id: str
+    cut: Cut
+    topics: Mapping[str, ExportedTopic]
+    files: tuple[ExportedFile, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def sha256(self) -> str:
+        """Of its content, however it is laid out as text."""
+        return _checksum(self._content())
+
+    def ends(self) -> dict[Partition, int]:
+        """Of each partition, the first offset that is not exported yet."""
+        return {
+            Partition(name, number): end
+            for name, topic in self.topics.items()
+            for number, end in topic.ends.items()
+        }
+
+    def to_json(self) -> bytes:
+        """As text, which `from_json` reads back."""
+        whole = {"sha256": self.sha256, "manifest": self._content()}
+        return orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+
+    @classmethod
+    def from_json(cls, text: bytes, name: str) -> Manifest:
+        """What `to_json` wrote. Raises ConfigError, which calls it `name`, for anything else, and
+        where the content is not what the checksum is of."""
+        try:
+            whole = orjson.loads(text)
+            content = whole["manifest"]
+            if content["format"] != _FORMAT:
+                raise ConfigError(
+                    f"{name} has format {content['format']!r}: this version reads {_FORMAT}"
+                )
+            if _checksum(content) != whole["sha256"]:
+                raise ConfigError(f"{name} was changed: its content is not what its checksum is of")
+            return _manifest(content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{name} is no manifest of an export: {error!r}") from error
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "number": self.number,
+            "previous": self.previous,
+            "created_ms": self.created_ms,
+            "application_id": self.application_id,
+            "cut": orjson.loads(self.cut.to_json()),
+            "topics": {name: _topic_content(topic) for name, topic in self.topics.items()},
+            "files": [asdict(file) for file in self.files],
+            "versions": dict(self.versions),
+        }
+
+
+def file_name(of: OffsetRange) -> str:
+    """The path of a range's file below the directory of its export, as Hive lays out partitions."""
+    offsets = f"{of.first:020}-{of.until:020}.parquet"
+    return str(Path(f"topic={of.topic}", f"partition={of.partition}", offsets))
+
+
+def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
+    found = asdict(topic)
+    return found | {"ends": {str(p): at for p, at in sorted(topic.ends.items())}}
+
+
+def _manifest(content: dict[str, Any]) -> Manifest:
+    return Manifest(
+        number=int(content["number"]),
+        previous=content["previous"],
+        created_ms=int(content["created_ms"]),
+        application_id=str(content["application_id"]),
+        cut=Cut.from_json(orjson.dumps(content["cut"])),
+        topics={
+            name: ExportedTopic(
+                role=Role(topic["role"]),
+                topic_id=str(topic["topic_id"]),
+                until=Until(topic["until"]),
+                columns=str(topic["columns"]),
+                ends={int(p): int(at) for p, at in topic["ends"].items()},
+                stores=tuple(topic["stores"]),
+            )
+            for name, topic in content["topics"].items()
+        },
+        files=tuple(ExportedFile(**file) for file in content["files"]),
+        versions=dict(content["versions"]),
+    )
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

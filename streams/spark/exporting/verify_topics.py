@@ -1,0 +1,258 @@
+"""Exported rows beside those that the topics have still.
+
+By a digest of each run of offsets; where digests differ, row by row. What compaction or retention
+took since is no error: it is what exports are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pyspark.sql import functions
+
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.spark.books.inputs import FORMAT, connection
+from streams.spark.exporting.export import PARTITIONED
+from streams.spark.exporting.manifest import Manifest
+from streams.spark.source.access import START_TIMEOUT_S, Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_RUN = 10_000
+"""Offsets that share a digest."""
+_NAMED_MAX = 20
+"""Rows of a topic that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What was found; `is_gone`: records were exported, and their topic has them no longer."""
+
+    line: str
+    is_gone: bool = False
+
+
+def compared(
+    spark: SparkSession,
+    directory: Path,
+    manifests: Sequence[Manifest],
+    readable: Sequence[str],
+    access: Access,
+) -> Iterator[Line]:
+    """Each topic beside its rows in the files that can be read."""
+    admin = access.admin()
+    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    ids = {name: topic.topic_id for each in manifests for name, topic in each.topics.items()}
+    for topic, topic_id in sorted(ids.items()):
+        spans = _spans(topic, manifests)
+        if not spans:
+            continue
+        if topic not in counts:
+            yield Line(f"topic {topic} is gone", is_gone=True)
+            continue
+        try:
+            now = admin.topic_ids([topic])[topic]
+            begins, ends = admin.earliest(list(spans)), admin.last_stable(list(spans))
+            policy = admin.topic_settings([topic])[topic].get("cleanup.policy", "")
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"{topic} can't be asked for: {unknown}") from None
+        if now != topic_id:
+            yield Line(f"topic {topic} is gone: another of its name was made", is_gone=True)
+            continue
+        yield from _of_topic(
+            spark,
+            _files_of(spark, directory, topic, readable),
+            _Topic(topic, spans, begins, ends, compacted="compact" in policy),
+            access,
+        )
+
+
+def _spans(topic: str, manifests: Sequence[Manifest]) -> dict[Partition, tuple[int, int]]:
+    """The offsets that were exported of each partition: they have no gap."""
+    found: dict[Partition, tuple[int, int]] = {}
+    for manifest in manifests:
+        for file in manifest.files:
+            if file.topic == topic:
+                partition = Partition(topic, file.partition)
+                first, until = found.get(partition, (file.first, file.until))
+                found[partition] = min(first, file.first), max(until, file.until)
+    return found
+
+
+def _files_of(
+    spark: SparkSession, directory: Path, topic: str, readable: Sequence[str]
+) -> DataFrame:
+    paths = [path for path in readable if f"/topic={topic}/" in path]
+    if not paths:
+        return spark.createDataFrame([], PARTITIONED)
+    return spark.read.schema(PARTITIONED).option("basePath", str(directory)).parquet(*paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic as it is now, and what was exported of it."""
+
+    name: str
+    spans: Mapping[Partition, tuple[int, int]]
+    begins: Mapping[Partition, int]
+    ends: Mapping[Partition, int]
+    compacted: bool
+
+    def still(self) -> dict[Partition, tuple[int, int]]:
+        """What was exported and can be read still, if nothing is compacted."""
+        return {
+            p: (max(first, self.begins[p]), min(until, self.ends[p]))
+            for p, (first, until) in self.spans.items()
+            if max(first, self.begins[p]) < min(until, self.ends[p])
+        }
+
+
+def _of_topic(
+    spark: SparkSession, files: DataFrame, topic: _Topic, access: Access
+) -> Iterator[Line]:
+    for partition, (first, until) in sorted(topic.spans.items()):
+        if until > topic.ends[partition]:
+            yield Line(
+                f"{partition} ends at offset {topic.ends[partition]}, and was exported up to "
+                f"{until}"
+            )
+        if first < topic.begins[partition]:
+            last = min(until, topic.begins[partition]) - 1
+            yield Line(f"{partition} {first}..{last}: gone from the topic (deleted)", is_gone=True)
+    still = topic.still()
+    if not still:
+        return
+    ours = _hashed(files.where(_within(still)))
+    theirs = _hashed(_from_topic(spark, topic.name, still, access))
+    runs = (
+        _digests(ours, "ours")
+        .join(_digests(theirs, "theirs"), ["partition", "run"], "full_outer")
+        .where(~functions.col("ours").eqNullSafe(functions.col("theirs")))
+        .select("partition", "run")
+        .collect()
+    )
+    if not runs:
+        return
+    differing = spark.createDataFrame(runs, "partition INT, run BIGINT")
+    yield from _rows(ours, theirs, differing, topic)
+
+
+def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) -> Iterator[Line]:
+    """Row by row, in the runs whose digests differ."""
+    keys = ["partition", "run", "offset"]
+    rows = (
+        ours.join(functions.broadcast(runs), ["partition", "run"], "left_semi")
+        .groupBy(keys)
+        .agg(functions.min("hash").alias("ours"), functions.count("*").alias("times"))
+        .join(
+            theirs.join(
+                functions.broadcast(runs), ["partition", "run"], "left_semi"
+            ).withColumnRenamed("hash", "theirs"),
+            keys,
+            "full_outer",
+        )
+        .where(
+            ~functions.col("ours").eqNullSafe(functions.col("theirs"))
+            | (functions.col("times") > 1)
+        )
+        .withColumn(
+            "what",
+            functions.when(functions.col("times") > 1, "twice")
+            .when(functions.col("theirs").isNull(), "gone")
+            .when(functions.col("ours").isNull(), "not exported")
+            .otherwise("different"),
+        )
+        .persist()
+    )
+    try:
+        lost = (
+            rows.where("what = 'gone'")
+            .groupBy("partition")
+            .agg(
+                functions.count("*").alias("n"),
+                functions.min("offset").alias("a"),
+                functions.max("offset").alias("b"),
+            )
+        )
+        for row in lost.orderBy("partition").collect():
+            where = f"{topic.name}[{row['partition']}] {row['a']}..{row['b']}"
+            if topic.compacted:
+                line = f"{where}: {row['n']} records are gone from the topic (compacted)"
+                yield Line(line, is_gone=True)
+            else:
+                yield Line(
+                    f"{where}: {row['n']} records are in the export and not in the topic, which "
+                    "is not compacted"
+                )
+        off = rows.where("what <> 'gone'").orderBy("partition", "offset")
+        found = off.limit(_NAMED_MAX + 1).collect()
+        for row in found[:_NAMED_MAX]:
+            where = f"{topic.name}[{row['partition']}] offset {row['offset']}"
+            if row["what"] == "different":
+                yield Line(f"{where}: the exported row is not the topic's")
+            elif row["what"] == "twice":
+                yield Line(f"{where}: the export has it {row['times']} times")
+            else:
+                yield Line(f"{where}: the topic has a record that the export has not")
+        if len(found) > _NAMED_MAX:
+            yield Line(f"{topic.name}: and {off.count() - _NAMED_MAX} more rows are off")
+    finally:
+        rows.unpersist()
+
+
+def _from_topic(
+    spark: SparkSession, topic: str, still: Mapping[Partition, tuple[int, int]], access: Access
+) -> DataFrame:
+    numbers = ",".join(str(partition.number) for partition in still)
+    return (
+        spark.read.format(FORMAT)
+        .options(**connection(access))
+        .options(topic=topic, headers="true", partitions=numbers)
+        .options(
+            offsets_from=_json({p: first for p, (first, _) in still.items()}),
+            offsets_to=_json({p: until for p, (_, until) in still.items()}),
+        )
+        .load()
+    )
+
+
+def _json(offsets: Mapping[Partition, int]) -> str:
+    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()
+
+
+def _within(still: Mapping[Partition, tuple[int, int]]) -> Column:
+    found = functions.lit(False)
+    for partition, (first, until) in still.items():
+        here = functions.col("partition") == partition.number
+        found = found | (
+            here & (functions.col("offset") >= first) & (functions.col("offset") < until)
+        )
+    return found
+
+
+def _hashed(rows: DataFrame) -> DataFrame:
+    """A row's place and a hash of all that it is. Spark's hash passes over nulls, so that which
+    columns are null is hashed too."""
+    columns: list[Any] = ["key", "value", "timestamp", "headers"]
+    nulls = [functions.col(name).isNull() for name in columns]
+    run = functions.floor(functions.col("offset") / _RUN)
+    return rows.select(
+        "partition", run.alias("run"), "offset", functions.xxhash64(*columns, *nulls).alias("hash")
+    )
+
+
+def _digests(rows: DataFrame, name: str) -> DataFrame:
+    """Of each run of offsets: how many rows, and the sum and the parity of their hashes."""
+    offset_too = functions.xxhash64("offset", "hash")
+    digest = functions.struct(
+        functions.count("*").alias("n"),
+        functions.sum(offset_too.cast("decimal(38, 0)")).alias("sum"),
+        functions.bit_xor(offset_too).alias("parity"),
+    )
+    return rows.groupBy("partition", "run").agg(digest.alias(name))

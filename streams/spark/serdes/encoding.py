@@ -1,0 +1,120 @@
+"""From Arrow arrays to the bytes that an application reads: the other way round to `decoding`."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from streams.errors import ConfigError, UserError
+from streams.spark.serdes.arrow_numbers import to_big_endian
+from streams.spark.serdes.avro_values import avro_serde
+from streams.spark.serdes.decoding import ColumnSerde
+from streams.spark.source.options import Serde
+
+_NUMBERS = {Serde.INT32: pa.int32(), Serde.INT64: pa.int64(), Serde.FLOAT64: pa.float64()}
+
+
+def encode(column: Any, serde: ColumnSerde) -> list[bytes | None]:
+    """The bytes of each value of a pyarrow array; null is None.
+
+    JSON has every field of a struct, null where it is null; binary is base64, times are
+    ISO 8601. Raises ConfigError where the column's type is none
+    of the serde's, UserError where a value can't be written.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    kind = column.type
+    match serde.serde:
+        case Serde.BYTES:
+            _check(_is_text(kind) or _is_bytes(kind), column, serde)
+            return column.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+        case Serde.STRING:
+            _check(_is_text(kind), column, serde)
+            return column.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+        case Serde.JSON:
+            convert = _converter(kind)
+            values = column.to_pylist()
+            return [None if each is None else orjson.dumps(convert(each)) for each in values]
+        case Serde.AVRO:
+            return _avro(column, serde)
+    is_float = serde.serde is Serde.FLOAT64 and pa.types.is_floating(kind)
+    _check(pa.types.is_integer(kind) or is_float, column, serde)
+    try:
+        return to_big_endian(column.cast(_NUMBERS[serde.serde]))
+    except pa.ArrowInvalid as error:
+        raise UserError(
+            f"column {serde.field} can't be written as {serde.serde.value}: {error}"
+        ) from error
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
+    if not serde.registry:
+        raise ConfigError(f"option {serde.field}=avro needs schema_registry, the registry's URL")
+    serialize = avro_serde(serde.schema or "", serde.registry, serde.topic, serde.field).serialize
+    convert = _plain(column.type)
+    try:
+        return [None if each is None else serialize(convert(each)) for each in column.to_pylist()]
+    except ValueError as error:
+        raise UserError(f"column {serde.field} can't be written as avro: {error}") from error
+
+
+def _check(fits: bool, column: Any, serde: ColumnSerde) -> None:
+    if not fits:
+        raise ConfigError(
+            f"column {serde.field} is {column.type}, and option {serde.field}={serde.serde.value} "
+            "writes none of that: cast the column, or name another serde"
+        )
+
+
+def _converter(kind: Any) -> Callable[[Any], Any]:
+    """What makes of a value what orjson writes."""
+    if _is_bytes(kind):
+        return _unless_null(lambda value: base64.b64encode(value).decode())
+    if pa.types.is_decimal(kind):
+        return _unless_null(_digits)
+    return _nested(kind, _converter)
+
+
+def _plain(kind: Any) -> Callable[[Any], Any]:
+    """What makes of a value what fastavro writes."""
+    return _nested(kind, _plain)
+
+
+def _nested(kind: Any, converter: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Structs and lists, for what is in them; maps, which come as pairs, as dicts."""
+    if pa.types.is_struct(kind):
+        fields = [(each.name, converter(each.type)) for each in kind]
+        return _unless_null(lambda value: {name: of(value[name]) for name, of in fields})
+    if pa.types.is_map(kind):
+        of_value = converter(kind.item_type)
+        return _unless_null(lambda value: {name: of_value(each) for name, each in value})
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        of_element = converter(kind.value_type)
+        return _unless_null(lambda value: [of_element(each) for each in value])
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unless_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+def _digits(value: Decimal) -> orjson.Fragment:
+    """A number with all of its digits."""
+    return orjson.Fragment(format(value, "f"))

@@ -1,0 +1,89 @@
+"""What is done about a value that a serde can't read: the modes that Spark has.
+
+    PERMISSIVE       the column is null, and `_corrupt_record` says what was wrong
+    DROPMALFORMED    the row is left out
+    FAILFAST         the read fails, with the row and what to do
+
+Only a batch that has such a value is looked at row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streams.errors import UserError
+from streams.spark.serdes.decoding import Decoder
+from streams.spark.source.options import Mode
+
+_SHOWN_BYTES = 32
+
+Causes = dict[int, str]
+"""By the number of the row in its batch: what is wrong with it."""
+
+
+def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
+    """An array of the values, and for each that can't be read, which is null there, why."""
+    try:
+        return decoder.many(values), {}
+    except Exception:  # whatever a serde raises: each value is tried by itself
+        return _one_by_one(decoder, values)
+
+
+def _one_by_one(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
+    read: list[Any] = []
+    causes: dict[int, str] = {}
+    for row, value in enumerate(values):
+        found = None
+        if value is not None:
+            try:
+                found = decoder.one(value)
+                pa.array([found], decoder.arrow)
+            except Exception as error:
+                found, causes[row] = None, f"{type(error).__name__}: {error}"
+        read.append(found)
+    return pa.array(read, decoder.arrow), causes
+
+
+class Malformed:
+    """Collects what is wrong with the rows of one batch, and deals with it as the mode says."""
+
+    def __init__(self, mode: Mode, topic: str, partition: int, offsets: Sequence[int]) -> None:
+        self._mode = mode
+        self._topic = topic
+        self._partition = partition
+        self._offsets = offsets
+        self._texts: dict[int, list[str]] = {}
+
+    def add(
+        self, column: str, serde: str, causes: Mapping[int, str], values: Sequence[bytes | None]
+    ) -> None:
+        """Raises UserError where the read fails by it."""
+        for row, cause in causes.items():
+            value = values[row] or b""
+            text = (
+                f"{column} of {self._topic}[{self._partition}] offset {self._offsets[row]} is no "
+                f"{serde}: {cause}; its {len(value)} bytes begin {value[:_SHOWN_BYTES].hex(' ')}"
+            )
+            if self._mode is Mode.FAILFAST:
+                raise UserError(
+                    f"{text}. Give the serde that it was written with (options {column} and "
+                    f"{column}_schema), or mode=PERMISSIVE, which makes it null and tells it in "
+                    "_corrupt_record, or mode=DROPMALFORMED, which leaves it out"
+                )
+            self._texts.setdefault(row, []).append(text)
+
+    def column(self) -> Any:
+        """`_corrupt_record`."""
+        texts: list[str | None] = [None] * len(self._offsets)
+        for row, found in self._texts.items():
+            texts[row] = "; ".join(found)
+        return pa.array(texts, pa.string())
+
+    def kept(self) -> Any | None:
+        """Which rows stay, as an array of booleans; None if all do."""
+        if self._mode is not Mode.DROPMALFORMED or not self._texts:
+            return None
+        return pa.array([row not in self._texts for row in range(len(self._offsets))])

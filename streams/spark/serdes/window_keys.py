@@ -1,0 +1,101 @@
+"""Keys with a window in their bytes, as columns: the key, and where its window begins and ends.
+
+    TIME        key, start (int64)                             as a topic has them
+    SEQUENCED   key, start (int64), sequence number (int32)    as the changelog of a store has them
+    SESSION     key, end (int64), start (int64)                as both have them
+
+The end of a time window is not written: it is the start and the window's size. Times of no end, and
+what is later than a timestamp can be (the end of the year 9999), are null.
+Source: `streams.serdes.windows`, `state.keys`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams.spark.serdes.arrow_numbers import from_big_endian
+
+TIMESTAMP_MS_MAX = 253_402_300_799_999
+"""The last ms of the year 9999, which is the last that Python's datetime has."""
+_MS = pa.timestamp("ms", tz="UTC")
+_US = pa.timestamp("us", tz="UTC")
+# As scalars of a type: for Python's own pyarrow looks for dateutil, each time, on the whole path.
+_LAST = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
+_NULL = pa.scalar(None, pa.int64())
+
+
+class Layout(Enum):
+    """How the bytes of a window follow those of the key: as `struct` has it."""
+
+    TIME = ">q"
+    SEQUENCED = ">qi"
+    SESSION = ">qq"
+
+    @property
+    def size(self) -> int:
+        return struct.calcsize(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedKeys:
+    """A batch of keys taken apart. `starts` and `ends` are int64 arrays in ms; `causes` says of the
+    rows that have no window, which are null, why."""
+
+    keys: list[bytes | None]
+    starts: Any
+    ends: Any
+    causes: dict[int, str]
+
+
+def taken_apart(
+    keys: Sequence[bytes | None], layout: Layout, window_size_ms: int | None
+) -> WindowedKeys:
+    """Each key and its window; a null key has none."""
+    size = layout.size
+    causes = {
+        row: f"a key and {size} bytes of its window are needed"
+        for row, key in enumerate(keys)
+        if key is not None and len(key) < size
+    }
+    fine = [None if row in causes else key for row, key in enumerate(keys)] if causes else keys
+    first = _times(fine, -size, -size + 8 if size > 8 else None)
+    if layout is Layout.SESSION:
+        starts, ends = _times(fine, -8, None), first
+        wrong = pc.or_(pc.less(starts, 0), pc.less(ends, starts))
+    else:
+        starts, ends = first, _ends(first, window_size_ms)
+        wrong = pc.less(starts, 0)
+    wrong = pc.or_(wrong, pc.greater(starts, TIMESTAMP_MS_MAX))
+    if pc.any(wrong).as_py():
+        for row, is_wrong in enumerate(wrong.to_pylist()):
+            if is_wrong:
+                causes[row] = f"a window can't be from {starts[row]} to {ends[row]} ms"
+        starts, ends = (pc.if_else(wrong, None, each) for each in (starts, ends))
+    plain = [None if key is None else key[:-size] for key in fine]
+    for row in causes:
+        plain[row] = None
+    return WindowedKeys(plain, starts, ends, causes)
+
+
+def as_timestamps(times_ms: Any) -> Any:
+    """Spark's timestamps; what they can't say is null."""
+    said = pc.if_else(pc.greater(times_ms, _LAST), _NULL, times_ms)
+    return said.cast(_MS).cast(_US)
+
+
+def _ends(starts: Any, window_size_ms: int | None) -> Any:
+    if window_size_ms is None:
+        return pa.nulls(len(starts), pa.int64())
+    bounded = pc.min_element_wise(starts, pa.scalar(2**62), skip_nulls=False)
+    return pc.add(bounded, pa.scalar(min(window_size_ms, 2**62)))
+
+
+def _times(keys: Sequence[bytes | None], first: int, last: int | None) -> Any:
+    return from_big_endian([None if key is None else key[first:last] for key in keys], pa.int64())

@@ -1,0 +1,1 @@
+"""Writing topics, each epoch of a query and each named write once."""

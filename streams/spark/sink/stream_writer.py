@@ -1,0 +1,57 @@
+"""A streaming write: each epoch of a query, once. What is written where: `streams.spark.sink.epochs`.
+
+Which query and which epoch a task belongs to it learns from local properties, as Spark sets them
+for its own sinks (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id
+is kept in the checkpoint: a new checkpoint is a new query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from streams.errors import StreamsError
+from streams.spark.sink.epochs import Sink
+from streams.spark.sink.writing import (
+    PartitionWritten,
+    WriteOptions,
+    check_partitions,
+    spark_partition,
+    write_once,
+)
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes the epochs of the query whose task it is in."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
+        query, epoch = _property(QUERY_ID), int(_property(BATCH_ID))
+        sink = Sink(f"millrace-sink-{query}", self._options.topic)
+        return write_once(self._options, sink, spark_partition(), epoch, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        told = [each for each in messages if isinstance(each, PartitionWritten)]
+        if told:
+            check_partitions(self._options, told[0].sink, len(messages), batchId)
+
+
+def _property(name: str) -> str:
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(name)
+    if found is None:
+        raise StreamsError(
+            f"Spark does not say which epoch this is ({name}): streams are written in micro-batches"
+        )
+    return found

@@ -1,0 +1,277 @@
+"""Writing: columns become rows of a topic, and a task writes those of its Spark partition, once.
+
+Both writers, of a batch and of a stream, are this with a sink's name and an epoch's number.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError, UserError
+from streams.spark.serdes.decoding import of_column
+from streams.spark.serdes.encoding import encode
+from streams.spark.sink.epochs import Rows, Sink, Tally, attempt, beyond, written
+from streams.spark.source.access import Access
+from streams.spark.source.options import WRITE, Given, Serdes, serdes
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_KEPT = {
+    "transactional.id": "it is made of the query's id, or of write_id, and the Spark partition",
+    "enable.idempotence": "the guarantee needs it",
+    "acks": "the guarantee needs all",
+    "request.required.acks": "the guarantee needs all",
+    "partitioner": "records of a key must meet in one partition, by Kafka's own hash",
+}
+"""Settings of librdkafka that would break the guarantee, and why."""
+_PARTITIONS_END = 1 << 31
+_WRITTEN = ("key", "value", "partition", "timestamp", "headers")
+_LEFT_OUT = ("topic", "offset")
+"""Columns of a read that a write takes no notice of: the option topic says where to."""
+
+
+class ChangedRows(StrEnum):
+    """What is done where an epoch that was written comes again with other rows."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Of any write. `write_id`: of a batch alone."""
+
+    access: Access
+    topic: str
+    serdes: Serdes
+    write_id: str | None
+    on_changed_rows: ChangedRows
+
+
+@dataclass(frozen=True)
+class PartitionWritten(WriterCommitMessage):
+    """What a task tells the driver. `before`: an earlier attempt had written it."""
+
+    sink: Sink
+    partition: int
+    rows: int
+    before: bool
+
+
+def write_options(given: Mapping[str, str], *, stream: bool) -> WriteOptions:
+    """Raises ConfigError."""
+    doing = "a streaming write" if stream else "a write"
+    options = Given(given, WRITE - {"write_id"} if stream else WRITE, doing)
+    access = options.access()
+    for name in access.kafka:
+        if name in _KEPT:
+            raise ConfigError(f"option kafka.{name} can't be set: {_KEPT[name]}")
+    return WriteOptions(
+        access=access,
+        topic=options.needed("topic"),
+        serdes=serdes(options, writes=True),
+        write_id=options.text("write_id"),
+        on_changed_rows=options.choice("on_changed_rows", ChangedRows) or ChangedRows.FAIL,
+    )
+
+
+def check(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+    """Raises ConfigError for what can't be written, as far as can be told before there are rows."""
+    if overwrite:
+        raise ConfigError("a topic can't be overwritten: use mode('append')")
+    names = schema.fieldNames()
+    for name in names:
+        if name not in _WRITTEN + _LEFT_OUT:
+            raise ConfigError(
+                f"column {name!r} can't be written: a record has {', '.join(_WRITTEN)}. Put it "
+                "into value, as with to_json(struct(...)) or value=json, or drop it"
+            )
+    if "value" not in names:
+        raise ConfigError(f"there is no column value to write: there are {', '.join(names)}")
+    if options.serdes.headers and "headers" not in names:
+        raise ConfigError("option headers is true, and there is no column headers to write")
+    rows_of(options, _no_rows(schema))
+
+
+def rows_of(options: WriteOptions, batch: RecordBatch) -> Rows:
+    """The records that a batch is. Raises ConfigError for a column of another type than is
+    written, UserError for a value that can't be."""
+    column = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+    none: list[Any] = [None] * batch.num_rows
+    return Rows(
+        keys=_encoded(options, "key", column["key"]) if "key" in column else none,
+        values=_encoded(options, "value", column["value"]),
+        partitions=_partitions(column["partition"]) if "partition" in column else None,
+        timestamps=_timestamps(column["timestamp"]) if "timestamp" in column else None,
+        headers=_headers(column["headers"]) if "headers" in column else None,
+    )
+
+
+def write_once(
+    options: WriteOptions,
+    sink: Sink,
+    partition: int,
+    epoch: int,
+    batches: Iterator[RecordBatch],
+) -> PartitionWritten:
+    """Write a task's rows as its part of an epoch, unless an attempt before has: then compare.
+
+    Raises StreamsError where that can't be, with what to do.
+    """
+    try:
+        _check_topic(options)
+        return _write(options, sink, partition, epoch, batches)
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"{sink.topic}: {unknown}") from unknown
+
+
+def check_partitions(options: WriteOptions, sink: Sink, partitions: int, epoch: int) -> None:
+    """That nobody else has written a part of the epoch, now that all tasks have. Raises
+    StreamsError."""
+    try:
+        strange = beyond(options.access, sink, partitions, epoch)
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"{sink.topic}: {unknown}") from unknown
+    if strange and options.on_changed_rows is ChangedRows.FAIL:
+        raise StreamsError(
+            f"epoch {epoch} was written into {sink.topic!r} by {partitions} Spark partitions, and "
+            f"an attempt before had more: what partitions {_some(strange)} wrote then may be there "
+            "twice. An epoch that is repeated must have the same partitions: don't change "
+            "spark.sql.shuffle.partitions, or what else plans them, between the two"
+        )
+
+
+def spark_partition() -> int:
+    """That of the task which this is."""
+    context = TaskContext.get()
+    assert context is not None, "writes are tasks of Spark"
+    return context.partitionId()
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes a DataFrame: one epoch, of the number 0. Without a `write_id` its name is new.
+
+    Its groups stay until the broker forgets them, with the transactional ids: a task that Spark has
+    given up may only begin when the write is done, and must find that it is.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._sink = Sink(f"millrace-write-{options.write_id or uuid.uuid4()}", options.topic)
+
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
+        return write_once(self._options, self._sink, spark_partition(), 0, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self._options.write_id is not None:
+            check_partitions(self._options, self._sink, len(messages), 0)
+
+
+def _write(
+    options: WriteOptions,
+    sink: Sink,
+    partition: int,
+    epoch: int,
+    batches: Iterator[RecordBatch],
+) -> PartitionWritten:
+    rows = (rows_of(options, batch) for batch in batches if batch.num_rows)
+    first = next(rows, None)
+    if first is None:
+        # No transaction for nothing; only a look whether there was something before.
+        _compare(options, Tally(), written(options.access, sink, partition, epoch), partition)
+        return PartitionWritten(sink, partition, 0, False)
+    with attempt(options.access, sink, partition, epoch) as each:
+        before = written(options.access, sink, partition, epoch)
+        if before is None:
+            each.produce(first)
+            for more in rows:
+                each.produce(more)
+            return PartitionWritten(sink, partition, each.commit().rows, False)
+        again = Tally()
+        again.add(first)
+        for more in rows:
+            again.add(more)
+        _compare(options, again, before, partition)
+        return PartitionWritten(sink, partition, before.rows, True)
+
+
+def _compare(options: WriteOptions, again: Tally, before: Tally | None, partition: int) -> None:
+    if before in (None, again) or options.on_changed_rows is ChangedRows.SKIP:
+        return
+    raise StreamsError(
+        f"Spark partition {partition} was written into {options.topic!r} by an attempt before with "
+        f"{before}, and comes again with {again}: which of its rows are there can't be told. What "
+        "is repeated must have the same rows in the same partitions (the same input, no rand() or "
+        "uuid(), the same number of shuffle partitions). If the rows are the same and only values "
+        "differ, as sums of floats do, set option on_changed_rows=skip: what was written stays"
+    )
+
+
+def _check_topic(options: WriteOptions) -> None:
+    counts = options.access.admin().partition_counts()
+    if options.topic not in counts:
+        raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
+
+
+def _no_rows(schema: StructType) -> RecordBatch:
+    columns = {
+        each.name: pa.array([], to_arrow_type(each.dataType, timezone="UTC")) for each in schema
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _encoded(options: WriteOptions, name: Any, column: Any) -> list[bytes | None]:
+    if pa.types.is_null(column.type):
+        return [None] * len(column)
+    return encode(column, of_column(options.serdes, name, options.topic))
+
+
+def _partitions(column: Any) -> list[int | None]:
+    _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
+    for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
+        if strange is not None and not 0 <= strange < _PARTITIONS_END:
+            raise UserError(f"column partition names partition {strange}: there can't be one")
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _timestamps(column: Any) -> list[int | None]:
+    _check_type("timestamp", column, pa.types.is_timestamp(column.type), "a timestamp")
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
+    found = pc.divide(micros, 1000)
+    if len(found) and (least := pc.min(found).as_py()) is not None and least < 1:
+        raise UserError(
+            f"column timestamp has {least} ms since 1970: Kafka's clients write from 1 on"
+        )
+    return found.to_pylist()  # type: ignore[no-any-return]
+
+
+def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
+    kind = column.type
+    fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+    fits = fits and [each.name for each in kind.value_type] == ["key", "value"]
+    _check_type("headers", column, fits, "an array of struct<key: string, value: binary>")
+    rows = column.to_pylist()
+    if any(each is None or each["key"] is None for row in rows for each in row or ()):
+        raise UserError("column headers has a header that is null, or has no key")
+    return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]
+
+
+def _check_type(name: str, column: Any, fits: bool, what: str) -> None:
+    if not fits:
+        raise ConfigError(f"column {name} is {column.type}: it must be {what}")
+
+
+def _some(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")

@@ -1,0 +1,1 @@
+"""Reading topics: options, limits, splits, batches and streams."""

@@ -1,0 +1,49 @@
+"""Coverage: how many offsets of a split are records and how many are none, by reading them all.
+
+Markers, aborted records and what compaction took away are no records. Together with the records
+they must make up the split, which proves that a read was complete.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from streams.errors import StreamsError
+from streams.spark.source.access import Access
+from streams.spark.source.fetching import fetch
+from streams.spark.source.options import Isolation
+from streams.spark.source.ranges import OffsetRange
+
+SCHEMA = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("first", LongType()),
+        StructField("until", LongType()),
+        StructField("records", LongType()),
+        StructField("no_records", LongType()),
+    ]
+)
+_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64())
+
+
+def coverage(access: Access, isolation: Isolation, of: OffsetRange) -> Any:
+    """A pyarrow.RecordBatch of one row, columns as in SCHEMA.
+
+    Raises StreamsError where the split can't be read, or an offset came twice or out of order.
+    """
+    records, no_records, after = 0, 0, of.first
+    for batch in fetch(access, isolation, of):
+        for offset in batch.offsets:
+            if offset < after:
+                raise StreamsError(f"{of}: offset {offset} came after {after - 1}")
+            no_records += offset - after
+            after = offset + 1
+        records += len(batch)
+    no_records += of.until - after
+    row = (of.topic, of.partition, of.first, of.until, records, no_records)
+    arrays = [pa.array([each], kind) for each, kind in zip(row, _TYPES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=SCHEMA.names)

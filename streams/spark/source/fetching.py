@@ -1,0 +1,62 @@
+"""The records of one range of offsets as batches of plain lists, as they come from the client."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import compress
+
+from streams.positions import Partition
+from streams.runtime.clients import Header, RangeReader
+from streams.spark.source.access import Access
+from streams.spark.source.options import Isolation
+from streams.spark.source.ranges import OffsetRange
+
+_RECORDS_MAX = 4_000
+"""Of a batch: with these in the processor's cache a record costs a third less than with 10 000."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """Records of one partition in their order, a list for each column. Timestamps in ms since 1970;
+    `headers` is None unless they were asked for."""
+
+    topic: str
+    partition: int
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+    timestamps: list[int]
+    headers: list[list[Header]] | None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def only(self, wanted: Sequence[bool]) -> RawBatch:
+        """The records that are wanted; this batch itself if all are."""
+        if all(wanted):
+            return self
+        return RawBatch(
+            self.topic,
+            self.partition,
+            list(compress(self.keys, wanted)),
+            list(compress(self.values, wanted)),
+            list(compress(self.offsets, wanted)),
+            list(compress(self.timestamps, wanted)),
+            None if self.headers is None else list(compress(self.headers, wanted)),
+        )
+
+
+def fetch(
+    access: Access, isolation: Isolation, of: OffsetRange, *, headers: bool = False
+) -> Generator[RawBatch, None, None]:
+    """Each record of the range once. Raises StreamsError where they can't all be read."""
+    with closing(access.reader(isolation)) as reader:
+        yield from _batches(reader, of, headers)
+
+
+def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
+    where = Partition(of.topic, of.partition)
+    for lists in reader.read(where, of.first, of.until, _RECORDS_MAX, headers=headers):
+        yield RawBatch(of.topic, of.partition, *lists)

@@ -1,0 +1,134 @@
+"""Filters on partition, offset and timestamp that Spark pushes down narrow what is read.
+
+Spark refuses to start a reader that takes filters while `spark.sql.python.filterPushdown.enabled`
+is off, as it is by default, and tells a data source nothing of its session's conf. What can be told
+is which of its planners asks: the one that hands filters on runs as a process of its own, and only
+where they are on.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from streams.positions import Partition
+from streams.runtime.clients import Admin
+from streams.spark.source.limits import since
+from streams.spark.source.ranges import OffsetRange
+
+_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
+    EqualTo: operator.eq,
+    EqualNullSafe: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
+
+
+def are_pushed() -> bool:
+    """Whether Spark asks this process for a reader that takes filters."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PLANNER in sys.modules or (spec is not None and spec.name == _PLANNER)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What filters leave of the ranges of a topic. `until` None is no bound; `since_ms` in ms."""
+
+    partitions: tuple[Filter, ...] = ()
+    first: int = 0
+    until: int | None = None
+    since_ms: int | None = None
+
+    def ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+        """The parts of these ranges in which there can be a row."""
+        left = [
+            each
+            for each in ranges
+            if all(_holds(condition, each.partition) for condition in self.partitions)
+        ]
+        places = [Partition(each.topic, each.partition) for each in left]
+        not_before = since(admin, places, self.since_ms)
+        for each, place in zip(left, places, strict=True):
+            first = max(each.first, self.first, not_before.get(place, 0))
+            until = each.until if self.until is None else min(each.until, self.until)
+            if first < until:
+                yield replace(each, first=first, until=until)
+
+    def with_filter(self, condition: Filter) -> tuple[Pruning, bool]:
+        """Narrowed by one more; and whether Spark must still look at each row for it."""
+        match condition:
+            case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):
+                return self, False
+            case Not(EqualTo(("partition",), int())):
+                return replace(self, partitions=(*self.partitions, condition)), False
+            # With a null among the values what is not one of them is null, and no row.
+            case In(("partition",), values) | Not(In(("partition",), values)) if all(
+                isinstance(each, int) for each in values
+            ):
+                return replace(self, partitions=(*self.partitions, condition)), False
+        if type(condition) not in _COMPARISONS:
+            return self, True
+        attribute, value = condition.attribute, condition.value  # type: ignore[attr-defined]
+        match attribute, value:
+            case ("partition",), int():
+                return replace(self, partitions=(*self.partitions, condition)), False
+            case ("offset",), int():
+                return self._with_offset(condition, value), False
+            case ("timestamp",), datetime():
+                return self._with_time(condition, value), True
+        return self, True
+
+    def _with_offset(self, condition: Filter, value: int) -> Pruning:
+        first, until = self.first, sys.maxsize if self.until is None else self.until
+        match condition:
+            case EqualTo() | EqualNullSafe():
+                first, until = max(first, value), min(until, value + 1)
+            case GreaterThan():
+                first = max(first, value + 1)
+            case GreaterThanOrEqual():
+                first = max(first, value)
+            case LessThan():
+                until = min(until, value)
+            case LessThanOrEqual():
+                until = min(until, value + 1)
+        return replace(self, first=first, until=until)
+
+    def _with_time(self, condition: Filter, value: datetime) -> Pruning:
+        """Only a lower bound: records are in no order of time, so that behind one which is too late
+        there may be one which is not."""
+        if isinstance(condition, LessThan | LessThanOrEqual):
+            return self
+        at = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        since_ms = max((at - _EPOCH) // timedelta(milliseconds=1), 0)
+        return replace(self, since_ms=max(self.since_ms or 0, since_ms))
+
+
+def _holds(condition: Filter, number: int) -> bool:
+    match condition:
+        case Not(child):
+            return not _holds(child, number)
+        case In(_, values):
+            return number in values
+        case _:
+            return _COMPARISONS[type(condition)](number, condition.value)  # type: ignore[attr-defined]

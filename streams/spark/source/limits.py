@@ -1,0 +1,158 @@
+"""What is to be read of a topic: of which partitions, which offsets. Asks, and reads nothing.
+
+The end is the last stable offset, below which no transaction is open; with `read_uncommitted` the
+high watermark. All limits hold together. Offsets that were asked for and are gone, or are not there
+yet, are an error: as Spark's own connector has it with `failOnDataLoss`, there is never silently
+less.
+
+Times are told from each record (`timed`); of the offsets they narrow the beginning alone, by the
+broker's index. Not the end: behind a record, or a marker, that is too late there may be one that is
+not (what is read is in no order of time, and markers carry the broker's).
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Mapping
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.runtime.clients import Admin
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.members import less
+from streams.spark.source.access import START_TIMEOUT_S
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.options import At, Isolation, Limits
+from streams.spark.source.ranges import OffsetRange
+
+
+def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) -> list[OffsetRange]:
+    """The offsets to be read of each partition, with a cut less the runs below its ends that are
+    not in it; a partition of which there are none is there too.
+
+    Raises ConfigError for a topic, a partition or offsets that aren't there, StreamsError while no
+    broker answers.
+    """
+    partitions = _partitions(admin, topic, limits)
+    try:
+        return _ranges(admin, partitions, limits, isolation)
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
+
+
+def _partitions(admin: Admin, topic: str, limits: Limits) -> list[Partition]:
+    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    if topic not in counts:
+        close = difflib.get_close_matches(topic, counts, n=3)
+        similar = f"; similar ones are {', '.join(close)}" if close else ""
+        raise ConfigError(f"there is no topic {topic!r}{similar}")
+    count = counts[topic]
+    numbers = range(count) if limits.partitions is None else limits.partitions
+    _check_numbers(topic, count, "partitions", numbers)
+    for name in ("offsets_from", "offsets_to", "timestamps_from", "timestamps_to"):
+        given = getattr(limits, name)
+        if isinstance(given, Mapping):
+            _check_numbers(topic, count, name, given)
+    return [Partition(topic, number) for number in numbers]
+
+
+def _check_numbers(topic: str, count: int, name: str, numbers: Iterable[int]) -> None:
+    strange = [number for number in numbers if number >= count]
+    if strange:
+        raise ConfigError(
+            f"option {name} names partition {strange[0]}: {topic} has {count}, from 0 on"
+        )
+
+
+def _ranges(
+    admin: Admin, partitions: list[Partition], limits: Limits, isolation: Isolation
+) -> list[OffsetRange]:
+    starts = admin.earliest(partitions)
+    committed = isolation is Isolation.READ_COMMITTED
+    ends = admin.last_stable(partitions) if committed else admin.latest(partitions)
+    not_before = since(admin, partitions, limits.timestamps_from)
+    beyond = {} if limits.cut is None else limits.cut.beyond
+    found: list[OffsetRange] = []
+    for partition in partitions:
+        start, end = starts[partition], ends[partition]
+        first = _offset(limits.offsets_from, partition.number, start, end, start)
+        until = _offset(limits.offsets_to, partition.number, start, end, end)
+        if limits.cut is not None:
+            cut_at = offset_at(limits.cut, partition)
+            if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
+                raise ConfigError(
+                    f"the cut names {partition} up to offset {cut_at}, and there are "
+                    f"{_span(start, end)}: it is of another topic of this name, or too old"
+                )
+            until = min(until, cut_at or start)
+        if first < start or until > end or first > end or until < start:
+            raise ConfigError(
+                f"{partition}: offsets {_span(first, until)} are asked for, and there are "
+                f"{_span(start, end)}"
+            )
+        first = max(first, not_before.get(partition, first))
+        found += less(OffsetRange(*partition, first, max(until, first)), beyond.get(partition, ()))
+    return found
+
+
+def since(
+    admin: Admin, partitions: Iterable[Partition], given: int | Mapping[int, int] | None
+) -> dict[Partition, int]:
+    """The first offset of each partition whose record is not older than the time given of it, in
+    ms since 1970; the end where all are older. Partitions of which none was given are left out."""
+    by_time: dict[int, list[Partition]] = {}
+    for partition in partitions:
+        at_ms = _of(given, partition.number)
+        if at_ms is not None:
+            by_time.setdefault(at_ms, []).append(partition)
+    found: dict[Partition, int] = {}
+    for at_ms, those in by_time.items():
+        found |= admin.since(those, at_ms)
+    return found
+
+
+def timed(limits: Limits, raw: RawBatch) -> RawBatch:
+    """The records of a batch that are in the limits' times."""
+    begin_ms = _of(limits.timestamps_from, raw.partition)
+    end_ms = _of(limits.timestamps_to, raw.partition)
+    if begin_ms is None and end_ms is None:
+        return raw
+    begin_ms = -sys.maxsize if begin_ms is None else begin_ms
+    end_ms = sys.maxsize if end_ms is None else end_ms
+    return raw.only([begin_ms <= each < end_ms for each in raw.timestamps])
+
+
+def offset_at(cut: Cut, partition: Partition) -> int:
+    """Where a partition ends at a cut: one that was read, one that was written, a changelog's.
+
+    Raises ConfigError where the cut doesn't say.
+    """
+    if partition in cut.offsets:
+        return cut.offsets[partition]
+    for store in cut.stores.values():
+        if store.changelog == partition.topic and partition.number in store.positions:
+            return store.positions[partition.number]
+    ends = cut.ends or {}
+    if partition in ends:
+        return ends[partition]
+    names = {topic for topic, _ in (*cut.offsets, *ends)}
+    names |= {store.changelog for store in cut.stores.values()}
+    unsaid = "" if cut.ends is not None else "; where its outputs ended it can't tell"
+    raise ConfigError(
+        f"the cut of {cut.application_id!r} says nothing of {partition}: it knows "
+        f"{', '.join(sorted(names)) or 'no topics'}{unsaid}"
+    )
+
+
+def _offset(given: At | Mapping[int, At], number: int, start: int, end: int, default: int) -> int:
+    at = given.get(number, default) if isinstance(given, Mapping) else given
+    return start if at == "earliest" else end if at == "latest" else int(at)
+
+
+def _of(given: int | Mapping[int, int] | None, number: int) -> int | None:
+    return given.get(number) if isinstance(given, Mapping) else given
+
+
+def _span(first: int, until: int) -> str:
+    return f"{first} to {until - 1}" if first < until else f"none (the next is {until})"

@@ -1,0 +1,162 @@
+"""Where a stream of a topic stands, as Spark keeps it in a checkpoint; and how far a trigger goes.
+
+All that an epoch's splits depend on is in its two offsets, options too: an epoch that is repeated
+after a restart, be it with other options, is cut as before, and a sink that skips what it has
+written by task (`streams.spark.sink.epochs`) sees the same tasks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.errors import StreamsError
+from streams.spark.source.ranges import OffsetRange, split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOffset:
+    """The first offset of each partition that has not been read.
+
+    topic_id: tells the topic from one of the same name that is made later
+    begun: where partitions begin that the offset before doesn't name: they came meanwhile
+    records_per_split: of the epoch that ends here
+    """
+
+    topic: str
+    topic_id: str
+    offsets: Mapping[int, int]
+    begun: Mapping[int, int] = field(default_factory=dict)
+    records_per_split: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark takes it. Spark compares the text: what is equal looks equal."""
+        return {
+            "topic": self.topic,
+            "topic_id": self.topic_id,
+            "offsets": _texts(self.offsets),
+            "begun": _texts(self.begun),
+            "records_per_split": self.records_per_split,
+        }
+
+    @classmethod
+    def from_json(cls, found: Any) -> StreamOffset:
+        """What `to_json` made. Raises StreamsError for anything else."""
+        try:
+            return cls(
+                topic=str(found["topic"]),
+                topic_id=str(found["topic_id"]),
+                offsets=_numbers(found["offsets"]),
+                begun=_numbers(found["begun"]),
+                records_per_split=int(found["records_per_split"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StreamsError(
+                f"the checkpoint holds an offset that this source did not write: {found!r}"
+            ) from error
+
+
+def splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
+    """What the tasks of the epoch between two offsets read."""
+    ranges = (
+        OffsetRange(end.topic, number, start.offsets.get(number, end.begun.get(number, 0)), until)
+        for number, until in sorted(end.offsets.items())
+    )
+    return split(ranges, end.records_per_split)
+
+
+def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]]) -> str | None:
+    """What of the records behind `start` can't be read any more, or None if all can.
+
+    topic_id, log: the topic's as it is: for each partition its first offset, and the one behind its
+    last record. One that `start` doesn't name came later, and begins at 0. Source of the rule:
+    failOnDataLoss of Spark's connector.
+    """
+    if start.topic_id != topic_id:
+        return (
+            f"{start.topic} is another topic than the one that was read so far (of id "
+            f"{start.topic_id}, now {topic_id}): it was deleted and made again"
+        )
+    found = []
+    for number, at in sorted(start.offsets.items()):
+        if number not in log:
+            found.append(f"{start.topic}[{number}] is not there any more")
+            continue
+        first, end = log[number]
+        if at < first:
+            found.append(
+                f"{start.topic}[{number}]: offsets {at} to {first - 1} were deleted before they "
+                f"were read (the log now begins at {first})"
+            )
+        elif at > end:
+            found.append(
+                f"{start.topic}[{number}]: offsets below {at} were read, and the log now ends at "
+                f"{end}: records were lost"
+            )
+    for number in sorted(log.keys() - start.offsets.keys()):
+        first, _ = log[number]
+        if first > 0:
+            found.append(
+                f"{start.topic}[{number}], which is new: offsets 0 to {first - 1} were deleted "
+                "before they were read"
+            )
+    return "; ".join(found) or None
+
+
+def advance(
+    start: StreamOffset,
+    log: Mapping[int, tuple[int, int]],
+    records_max: int | None,
+    records_per_split: int,
+) -> StreamOffset:
+    """How far the next epoch goes: at most `records_max` offsets, shared fairly.
+
+    log: of each partition the first offset, and the end to which it may be read. Returns `start`
+    itself where there is nothing to read. A partition that `start` doesn't name is read from its
+    beginning, once there is something in it.
+    """
+    firsts = {
+        number: start.offsets.get(number, first)
+        for number, (first, end) in log.items()
+        if number in start.offsets or end > first
+    }
+    backlog = {number: max(log[number][1] - at, 0) for number, at in firsts.items()}
+    taken = backlog
+    if records_max is not None:
+        taken = share(backlog, records_max, turn=sum(start.offsets.values()))
+    new = {n: firsts[n] for n in sorted(firsts) if n not in start.offsets and taken[n]}
+    if not any(taken.values()):
+        return start
+    return StreamOffset(
+        topic=start.topic,
+        topic_id=start.topic_id,
+        offsets=dict(start.offsets) | {n: firsts[n] + taken[n] for n in firsts if taken[n]},
+        begun=new,
+        records_per_split=records_per_split,
+    )
+
+
+def share(backlog: Mapping[int, int], total: int, turn: int = 0) -> dict[int, int]:
+    """`total` records over partitions: the same number for each, and what some don't need goes to
+    the others. `turn`: who comes first where it doesn't come out even; it changes from one time to
+    the next, so that none waits for ever."""
+    found = dict.fromkeys(backlog, 0)
+    left = min(total, sum(backlog.values()))
+    while left:
+        open_ones = sorted(number for number in backlog if found[number] < backlog[number])
+        each, over = divmod(left, len(open_ones))
+        for at in range(len(open_ones)):
+            number = open_ones[(at + turn) % len(open_ones)]
+            more = min(each + (at < over), backlog[number] - found[number])
+            found[number] += more
+            left -= more
+    return found
+
+
+def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): at for number, at in sorted(offsets.items())}
+
+
+def _numbers(found: Mapping[str, Any]) -> dict[int, int]:
+    return {int(number): int(at) for number, at in found.items()}

@@ -1,0 +1,1 @@
+"""Stores as tables, as of a cut, from their changelogs."""

@@ -1,0 +1,176 @@
+"""Whether compaction has taken something that a cut needs: never a guess.
+
+What is read is a changelog from its start up to the cut's position P, and the last record of each
+key below P is the row. Call it L. The cleaner removes a record only if a later one of its key lies
+in what it cleans, and it cleans from the log's start on, the older segments first. So where a
+record of a key is left below P it is L: what took L would have taken it too. A key of which none is
+left below P is the question. It never was there; or L was a tombstone that has had its time, and
+there is no row; or L went because of a record of its key at P or above.
+
+It can't be the last in any of these cases.
+
+    none removed     each offset below P, from the log's start on, is still there: as a record, or
+                     as what only the log's batches show (`raw_batches`), a marker or a record of an
+                     aborted transaction
+    never cleaned    all from P on lies in the log's last segment, of which nothing is ever cleaned
+    nothing newer    there is nothing from P on but one marker; or the first record there is fresh,
+                     and it is at P, or behind a marker, or the cut is young
+    new keys fresh   each key from P on of which none is left below has a fresh record first, and
+                     the cut is young
+
+A record is fresh that is younger than the topic's `min.compaction.lag.ms`, or lies in the last
+segment: its segment has never been cleaned, nor has any behind it. A cut is young that is younger
+than `delete.retention.ms`: a deletion that was written since is still there. If L went because of
+records of its key, the last of those that the cleaner has seen is still there and isn't fresh,
+unless it was a deletion that has had its time.
+
+In every other case the read fails: a marker that has had its time can't be told from a record that
+is gone, and a new key may be new. Where the batches can't be looked at (the connection for that is
+plaintext only), every offset that is no record may be one that is gone.
+
+Age is what a record's timestamp says, as to the cleaner, which goes by timestamps too (the largest
+of a segment). A margin of a tenth is for clocks that differ.
+Source: LogCleaner, Cleaner.buildOffsetMap, cleanInto and shouldRetainRecord of Kafka 4;
+LogCleanerManager.cleanableOffsets; `coordinator/log/cleaner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from streams.errors import UserError
+from streams.runtime.changelog import is_over, tombstones_ms
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.ranges import OffsetRange
+
+_MARGIN = 0.1
+_SHOWN_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """How a topic is compacted. `lag_ms`: for how long no record is; `tombstones_ms`: how long one
+    is kept that is a deletion; None where the topic is not compacted."""
+
+    lag_ms: int
+    tombstones_ms: int | None
+
+    @classmethod
+    def by(cls, settings: Mapping[str, str]) -> Compaction:
+        """As the topic's settings say."""
+        return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstones_ms(settings))
+
+    def is_fresh(self, timestamp_ms: int, now_ms: int) -> bool:
+        """Whether the record, and all behind it, have never been looked at by the cleaner. Without
+        a lag it asks for no time: a record of a time to come may be gone all the same."""
+        return self.lag_ms > 0 and now_ms - timestamp_ms < self.lag_ms * (1 - _MARGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read below the cut. `store` is a name for messages; `end`: the partition's last
+    stable offset, asked for after the read; `records`: how many there were; `keys`: of them."""
+
+    store: str
+    below: OffsetRange
+    end: int
+    records: int
+    keys: Container[bytes | None]
+    cut_taken_ms: int
+
+
+class Batches(Protocol):
+    """What the batches of the log say, which costs a read of them."""
+
+    def removed(self) -> int:
+        """Of how many offsets below the position nothing is left."""
+
+    def unbroken_from(self) -> int:
+        """From where on, at the position or above, all lies in the log's last segment."""
+
+
+def check(
+    reading: Reading,
+    compaction: Compaction,
+    batches: Batches,
+    above: Iterator[RawBatch],
+    now_ms: int,
+) -> None:
+    """`above`: the records from the position up to `end`; as few are taken as answer the question.
+    Raises UserError where a row may be missing."""
+    position = reading.below.until
+    if compaction.tombstones_ms is None or reading.records == position - reading.below.first:
+        return
+    unbroken_from = batches.unbroken_from()
+    if unbroken_from <= position:
+        return
+    removed = batches.removed()
+    if not removed:
+        return
+    doubt = _Doubt(reading, compaction, removed, unbroken_from, now_ms)
+    age_ms = now_ms - reading.cut_taken_ms
+    has_deletions = not is_over(age_ms, compaction.tombstones_ms, _MARGIN)
+    first = next(above, None)
+    if first is None:
+        if reading.end - position <= 1:
+            return
+    else:
+        is_fresh = doubt.is_fresh(first.offsets[0], first.timestamps[0])
+        if is_fresh and (has_deletions or doubt.is_next(first)):
+            return
+        doubt.check_keys(chain([first], above))
+    if not has_deletions:
+        raise doubt.compacted(
+            f"the cut is {age_ms // 1000} s old, and a deletion that was written since is kept for "
+            f"{compaction.tombstones_ms // 1000} s (delete.retention.ms): what it took "
+            "can't be told any more",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """Some of what was below the position is gone: it may have been the last record of a key."""
+
+    reading: Reading
+    compaction: Compaction
+    removed: int
+    unbroken_from: int
+    now_ms: int
+
+    def is_fresh(self, offset: int, timestamp_ms: int) -> bool:
+        return offset >= self.unbroken_from or self.compaction.is_fresh(timestamp_ms, self.now_ms)
+
+    def is_next(self, first: RawBatch) -> bool:
+        """Whether there can have been no deletion before the first record from the position on."""
+        behind = first.offsets[0] - self.reading.below.until
+        is_young = self.compaction.is_fresh(self.reading.cut_taken_ms, self.now_ms)
+        return behind == 0 or (behind == 1 and is_young)
+
+    def check_keys(self, above: Iterable[RawBatch]) -> None:
+        """Each key that is only there above the cut has a fresh record first."""
+        seen: set[bytes | None] = set()
+        for batch in above:
+            for key, offset, timestamp_ms in zip(
+                batch.keys, batch.offsets, batch.timestamps, strict=True
+            ):
+                if key is None or key in self.reading.keys or key in seen:
+                    continue
+                seen.add(key)
+                if not self.is_fresh(offset, timestamp_ms):
+                    raise self.compacted(
+                        f"the key {key[:_SHOWN_BYTES].hex(' ')} (hex) is there from offset "
+                        f"{offset} on only: what it had at the cut may be gone",
+                    )
+
+    def compacted(self, why: str) -> UserError:
+        below = self.reading.below
+        return UserError(
+            f"store {self.reading.store!r} can't be read as of the cut: "
+            f"{below.topic}[{below.partition}] was perhaps compacted since. Of the offsets "
+            f"{below.first} to {below.until - 1} {self.removed} are gone, and {why}. Take a newer "
+            "cut; have cuts readable for longer with the setting cut_retention_ms (of the "
+            "changelog: min.compaction.lag.ms); or export what has to stay"
+        )
