@@ -1,4 +1,4 @@
-"""A streaming write: each epoch of a query, once. What is written where: `streams.spark.sink.epochs`.
+"""A streaming write: each epoch of a query, once. What is where: `streams.spark.sink.epochs`.
 
 Which query and which epoch a task belongs to it learns from local properties, as Spark sets them
 for its own sinks (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id
