@@ -107,9 +107,7 @@ bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, comm
 bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
 
-bench-# What asks a broker for something of its own; the rest is the same on any.
-SPARK_ON_KAFKA := read read_gone beside_the_connector stores stream_reader writing cuts_taken reconcile
-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
+bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.spark_read $(OPTIONS)
 
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
