@@ -23,11 +23,15 @@ Fed = list[tuple[str, str | None, int]]
 
 
 class One:
-    """An application that reads one topic of one partition."""
+    """An application that reads one topic of one partition. Times of records are from `begun_ms`
+    on."""
 
-    def __init__(self, broker: Broker, name: str, state: Path, **settings: Any) -> None:
+    def __init__(
+        self, broker: Broker, name: str, state: Path, *, begun_ms: int = START_MS, **settings: Any
+    ) -> None:
         self.topic = f"{name}-in"
         self.servers = broker.bootstrap_servers
+        self._begun_ms = begun_ms
         with Client(self.servers) as client:
             create_topic(client, self.topic, partitions=1)
         self.app = App(
@@ -42,7 +46,7 @@ class One:
         """Key, value and time of each; a cut when all are processed."""
         producer = Producer({"bootstrap.servers": self.servers})
         for key, value, at_ms in records:
-            producer.produce(self.topic, value, key, timestamp=START_MS + at_ms)
+            producer.produce(self.topic, value, key, timestamp=self._begun_ms + at_ms)
         assert producer.flush(WAIT_S) == 0
         where = Partition(self.topic, 0)
         end = Access(self.servers).admin().latest([where])[where]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +44,11 @@ batch."""
 
 @pytest.fixture
 def made(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Callable[..., One]:
-    return lambda **settings: One(broker, unique("compact"), tmp_path / "state", **settings)
+    # The broker compares times with those of its markers: they are of the test, not of the session.
+    begun_ms = time.time_ns() // 1_000_000 - 120_000
+    return lambda **settings: One(
+        broker, unique("compact"), tmp_path / "state", begun_ms=begun_ms, **settings
+    )
 
 
 @contextmanager
