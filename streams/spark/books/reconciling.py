@@ -24,6 +24,7 @@ from streams.spark.books.inputs import Inputs, Records, untold
 from streams.spark.books.ledgers import Written, entries_in_cut
 from streams.spark.books.report import Checked, Refused, Report
 from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import read_cut
 from streams.spark.source.access import Access
 from streams.topology.build import Topology
@@ -139,28 +140,28 @@ class _Books:
     def _decided(
         self,
         pairs: list[tuple[Place, Account]],
-        in_flight: int | None,
+        between: int | None,
         refused: list[Refused],
     ) -> list[tuple[Place, Account]]:
         """Those accounts that an answer from the inputs alone can be compared with."""
         decided = []
         for place, account in pairs:
-            why = self._undecided(place, in_flight)
+            why = self._undecided(place, between)
             if why is None:
                 decided.append((place, account))
             else:
                 refused.append(Refused(place.name, place.subtopology, why))
         return decided
 
-    def _undecided(self, place: Place, in_flight: int | None) -> str | None:
+    def _undecided(self, place: Place, between: int | None) -> str | None:
         sub = self.topology.subtopologies[place.subtopology]
         behind = sorted(self.topology.repartition_topics & sub.sources.keys())
-        if not behind or in_flight == 0:
+        if not behind or between == 0:
             return None
-        if in_flight is None:
+        if between is None:
             return untold(behind[0], self.cut)
         return (
-            f"{in_flight} records were on their way through repartition topics at the cut, which "
+            f"{between} records were on their way through repartition topics at the cut, which "
             "the answer from the inputs has and the state has not yet: let the application come "
             "to the end of its inputs, or leave expected out, and they are taken off"
         )
@@ -210,13 +211,11 @@ class _Books:
     def _in_flight(self) -> DataFrame | None:
         """What was between sub-topologies at the cut; None where that can't be told."""
         cut = self.cut
-        topics = sorted(
-            {p.topic for p, at in (cut.ends or {}).items() if at > cut.offsets.get(p, at)}
-        )
-        if not self.topology.repartition_topics or (cut.ends is not None and not topics):
-            return self.spark.createDataFrame([], _POSITIONS)
-        if cut.ends is None:
+        if self.topology.repartition_topics and cut.ends is None:
             return None
+        topics = sorted({each.topic for each in in_flight(cut)}) if cut.ends else []
+        if not topics:
+            return self.spark.createDataFrame([], _POSITIONS)
         parts = [
             self.records.written(topic, cut.offsets, cut).select(
                 "topic", "partition", "offset", "key"
