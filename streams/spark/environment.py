@@ -135,15 +135,3 @@ def _asked() -> Any:
         return {"executable": sys.executable, "missing": missing, "error": said}
 
     return ask
-
-
-def check_worker() -> None:
-    """For the worker's side: raises ConfigError, which names its interpreter, if Kafka's client is
-    not installed there."""
-    try:
-        import streams.runtime.clients  # noqa: F401  confluent_kafka is imported there
-    except ImportError as error:
-        raise ConfigError(
-            f"this worker of Spark runs {sys.executable!r}, where {error.name!r} can't be "
-            f"imported: install millrace there, or let {_PYTHON} name the interpreter that has it"
-        ) from error

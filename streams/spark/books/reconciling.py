@@ -26,6 +26,7 @@ from streams.spark.books.report import Checked, Refused, Report
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import read_cut
+from streams.spark.environment import check_environment
 from streams.spark.source.access import Access
 from streams.topology.build import Topology
 
@@ -57,8 +58,10 @@ def reconcile(
     `accounts`: names of the stores and topics to be checked; by default all. `tolerance`: by how
     much floats of tables may differ.
 
-    Raises ConfigError where nothing of what was asked for could be checked.
+    Raises ConfigError where nothing of what was asked for could be checked, and for workers of
+    Spark that lack what they need.
     """
+    check_environment(spark)
     topology = app.topology()
     servers = bootstrap_address(app.config) if bootstrap_servers is None else bootstrap_servers
     if cut is None:
