@@ -39,6 +39,7 @@ from streams.membership.connection import (
     coordinator_of,
     schema,
 )
+from streams.membership.group_requests import confirm_membership, send_heartbeat, send_sync
 from streams.membership.offsets import AWAY, LOST, commit_offsets, fetch_offsets
 from streams.membership.protocol import (
     Assigned,
@@ -56,7 +57,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
+_JOIN, _LEAVE = 11, 13
 _BACK_OFF_S = 0.1
 _LAPSE_S = 5.0
 """Join and sync are answered within the rebalance time-out: so much later nobody answers any more
@@ -173,10 +174,12 @@ class ClassicMember:
     def is_current(self) -> bool:
         """Ask the coordinator whether the group still has this member, in its generation.
 
-        Raises ConnectionLost where that can't be known.
+        Raises ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
         with self._reconnecting():
-            return self._heartbeat(self._current) not in LOST
+            return confirm_membership(
+                self._connected(), self._group, self.instance_id, self._current
+            )
 
     def committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
         """The group's stable offsets. Raises ConnectionLost: ask again."""
@@ -258,31 +261,23 @@ class ClassicMember:
         raise self._refused("join", code)
 
     def _sync(self, joined: Any) -> Assigned:
-        connection = self._connected()
-        module = schema(connection, _SYNC, 5)
-        assignments: tuple[Any, ...] = ()
+        assignments: dict[str, bytes] = {}
         # A static leader that comes back to a stable group gets the members but must not assign.
         if joined.leader == joined.member_id and not getattr(joined, "skip_assignment", False):
             members = {
                 each.member_id: self._ours(decode_subscription, each.metadata)
                 for each in joined.members
             }
-            entity = module["SyncGroupRequestAssignment"]
-            assignments = tuple(
-                build(entity, member_id=member_id, assignment=encode_assignment(assigned))
+            assignments = {
+                member_id: encode_assignment(assigned)
                 for member_id, assigned in self._plan(members).items()
-            )
-        answer = connection.request(
-            build(
-                module["SyncGroupRequest"],
-                group_id=self._group,
-                generation_id=joined.generation_id,
-                member_id=joined.member_id,
-                group_instance_id=self.instance_id,
-                protocol_type="consumer",
-                protocol_name="stream",
-                assignments=assignments,
-            ),
+            }
+        answer = send_sync(
+            self._connected(),
+            self._group,
+            self.instance_id,
+            Membership(joined.generation_id, joined.member_id),
+            assignments,
             timeout_s=self._timeouts.rebalance_ms / 1000 + _LAPSE_S,
             given_up=self._stopping,
         )
@@ -359,17 +354,7 @@ class ClassicMember:
         self._disconnect()
 
     def _heartbeat(self, current: Membership) -> ErrorCode:
-        connection = self._connected()
-        module = schema(connection, _HEARTBEAT, 4)
-        request = build(
-            module["HeartbeatRequest"],
-            group_id=self._group,
-            generation_id=current.generation,
-            member_id=current.member_id,
-            group_instance_id=self.instance_id,
-        )
-        code: ErrorCode = connection.request(request).error_code
-        return code
+        return send_heartbeat(self._connected(), self._group, self.instance_id, current)
 
     def _connected(self) -> Connection:
         """The connection to the coordinator; found and made if there is none."""

@@ -176,24 +176,6 @@ def test_a_join_that_took_long_is_a_turn(beating: Worker) -> None:
     assert beating.member.signal() is Signal.NOTHING
 
 
-@pytest.mark.parametrize(
-    ("code", "current"),
-    [
-        (ErrorCode.none, True),
-        (ErrorCode.rebalance_in_progress, True),
-        (ErrorCode.unknown_member_id, False),
-        (ErrorCode.illegal_generation, False),
-        (ErrorCode.fenced_instance_id, False),
-    ],
-)
-def test_the_group_is_asked_whether_it_still_has_the_member(
-    worker: Worker, code: ErrorCode, current: bool
-) -> None:
-    worker.join()
-    worker.coordinator.answer(HEARTBEAT, {"error_code": code})
-    assert worker.member.is_current() == current
-
-
 def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
     beating: Worker,
 ) -> None:

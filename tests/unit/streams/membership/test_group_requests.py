@@ -1,0 +1,109 @@
+"""Asking the coordinator for one's membership: yes, no, or not to be known now."""
+
+from __future__ import annotations
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.connection import ConnectionLost
+from tests.unit.streams.membership.fakes import (
+    FIND,
+    HEARTBEAT,
+    JOIN,
+    NOTHING,
+    SYNC,
+    Worker,
+    assigned,
+    joined,
+)
+
+UNKNOWN = (
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.coordinator_not_available,
+    ErrorCode.not_coordinator,
+)
+GONE = (
+    ErrorCode.unknown_member_id,
+    ErrorCode.illegal_generation,
+    ErrorCode.fenced_instance_id,
+)
+
+
+def refuse_sync(worker: Worker, code: ErrorCode) -> None:
+    worker.coordinator.answer(SYNC, {**assigned(NOTHING), "error_code": code})
+
+
+def test_a_stable_group_confirms_its_member_by_its_assignment(worker: Worker) -> None:
+    worker.coordinator.answer(JOIN, joined(3, "member-7"))
+    worker.join()
+    assert worker.member.is_current()
+    asked = worker.coordinator.sent(SYNC)[-1]
+    assert (asked.generation_id, asked.member_id) == (3, "member-7")
+    assert (asked.group_id, asked.group_instance_id) == ("a", "worker-0")
+    assert asked.assignments == ()
+    assert worker.coordinator.sent(HEARTBEAT) == []
+
+
+@pytest.mark.parametrize("code", GONE)
+def test_a_group_that_does_not_know_the_member_denies_it(worker: Worker, code: ErrorCode) -> None:
+    worker.join()
+    refuse_sync(worker, code)
+    assert not worker.member.is_current()
+
+
+@pytest.mark.parametrize("code", UNKNOWN)
+def test_a_coordinator_that_can_not_tell_neither_confirms_nor_denies(
+    worker: Worker, code: ErrorCode
+) -> None:
+    worker.join()
+    refuse_sync(worker, code)
+    with pytest.raises(ConnectionLost, match=code.name):
+        worker.member.is_current()
+    # And it is looked for again.
+    found = len(worker.coordinator.sent(FIND))
+    assert worker.member.is_current()
+    assert len(worker.coordinator.sent(FIND)) == found + 1
+
+
+def test_a_member_stays_one_while_its_group_rebalances(worker: Worker) -> None:
+    worker.join()
+    refuse_sync(worker, ErrorCode.rebalance_in_progress)
+    worker.coordinator.refuse(HEARTBEAT, ErrorCode.rebalance_in_progress)
+    assert worker.member.is_current()
+
+
+def test_a_rebalance_that_no_heartbeat_repeats_is_a_group_being_loaded(worker: Worker) -> None:
+    """Brokers before 4.0 answer so to SyncGroup while they load, and NONE to any heartbeat."""
+    worker.join()
+    refuse_sync(worker, ErrorCode.rebalance_in_progress)
+    with pytest.raises(ConnectionLost, match="is being loaded"):
+        worker.member.is_current()
+
+
+@pytest.mark.parametrize("code", UNKNOWN)
+def test_a_coordinator_that_moves_during_a_rebalance_neither_confirms_nor_denies(
+    worker: Worker, code: ErrorCode
+) -> None:
+    worker.join()
+    refuse_sync(worker, ErrorCode.rebalance_in_progress)
+    worker.coordinator.refuse(HEARTBEAT, code)
+    with pytest.raises(ConnectionLost, match=code.name):
+        worker.member.is_current()
+
+
+@pytest.mark.parametrize("code", GONE)
+def test_a_member_that_is_replaced_during_a_rebalance_is_denied(
+    worker: Worker, code: ErrorCode
+) -> None:
+    worker.join()
+    refuse_sync(worker, ErrorCode.rebalance_in_progress)
+    worker.coordinator.refuse(HEARTBEAT, code)
+    assert not worker.member.is_current()
+
+
+def test_any_other_refusal_is_told_with_its_name(worker: Worker) -> None:
+    worker.join()
+    refuse_sync(worker, ErrorCode.group_authorization_failed)
+    with pytest.raises(StreamsError, match=r"'worker-0': group_authorization_failed"):
+        worker.member.is_current()
