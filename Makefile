@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential spark books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,10 +30,8 @@ $(VENV)/installed-spark: $(VENV)/installed
 demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(SPARK),--spark)
 
-# Two at a time: most of what the tests with brokers do is wait. Each tells how it went when it is done.
-test: $(VENV)/installed gates  ## gates, unit, simulation, conformance, integration: under 10 minutes
-	@echo 'unit tests and simulation beside conformance and integration: some minutes without a word'
-	@$(MAKE) --no-print-directory -j2 -Otarget conformance unit integration simulation
+test: $(VENV)/installed-spark  ## gates, unit, simulation, conformance, integration: under 8 minutes
+	$(BIN)/python -m tests.ci test
 
 gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
 	$(BIN)/ruff check .
@@ -42,7 +40,7 @@ gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
-	$(BIN)/pytest -q tests/unit tests/fuzz $(OPTIONS)
+	$(BIN)/pytest -q tests/unit tests/fuzz tests/ci $(OPTIONS)
 
 simulation: $(VENV)/installed  ## histories of broker, groups and runtime under faults, from a few seeds; bugs planted
 	$(BIN)/pytest -q tests/simulation
@@ -69,7 +67,7 @@ fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--se
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)
 
 clients: $(VENV)/installed  ## clients in other languages at work, the broker killed under them
-	$(BIN)/pytest -q tests/clients
+	$(BIN)/pytest -q tests/clients $(OPTIONS)
 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 	$(BIN)/pytest -q tests/tools
@@ -83,10 +81,17 @@ containers: $(VENV)/installed  ## the word count on Kafka in a container, killed
 differential: $(VENV)/installed  ## random topologies here and in Kafka Streams: CASES=10000, SEED=7
 	$(BIN)/python -m tests.differential --cases $(CASES) --seed $(SEED) $(OPTIONS)
 
+differential-tests: $(VENV)/installed  ## kept and sampled cases of these, on a broker too, and planted bugs
+	$(BIN)/pytest -q -s tests/differential
+
 # What asks a broker for something of its own; the rest is the same on any.
 SPARK_ON_KAFKA := read read_gone beside_the_connector stores stream_reader writing cuts_taken reconcile
-spark: $(VENV)/installed-spark  ## Spark checks the books: needs Java 17
+spark: spark-embedded spark-kafka  ## Spark checks the books: needs Java 17
+
+spark-embedded: $(VENV)/installed-spark  ## the same, on the embedded broker only
 	$(BIN)/pytest -q tests/spark --broker embedded
+
+spark-kafka: $(VENV)/installed-spark  ## what asks a broker for something of its own, on real Kafka
 	$(BIN)/pytest -q $(SPARK_ON_KAFKA:%=tests/spark/test_%.py) --broker kafka
 
 books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
@@ -113,8 +118,11 @@ bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
 
-ci: $(VENV)/installed  ## everything that CI runs, with the time of each part
-	$(BIN)/python -m tests.ci
+ci: $(VENV)/installed-spark  ## everything that CI runs, large matrices sampled: 45 minutes
+	$(BIN)/python -m tests.ci ci
+
+ci-full: $(VENV)/installed-spark  ## the same with all of each matrix and every seed: hours
+	$(BIN)/python -m tests.ci ci-full
 
 clean:  ## remove what the commands created
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from tests import brokers
+from tests import brokers, sampling
 from tests.brokers import Broker
 
 _NUMBERS = itertools.count(1)
@@ -43,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "sampled(count): so many of the test's cases are run where a sample is taken"
+    )
     option = config.getoption("--broker")
     try:
         chosen = brokers.choices(option or "both")
@@ -52,6 +55,18 @@ def pytest_configure(config: pytest.Config) -> None:
         reason = brokers.reason_to_skip(choice)
         if reason and option == "kafka":
             raise pytest.UsageError(reason)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    dropped = sampling.drop_unsampled(items)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    sample = sampling.chosen_sample()
+    if sample is not None:
+        terminalreporter.write_line(f"sample: {sampling.VARIABLE}={sample} takes the same")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -16,6 +16,7 @@ from streams.topology.changes import Change
 from tests import brokers
 from tests.differential.peer import JARS
 from tests.kafka.server import JVM_FLAGS
+from tests.sampling import draw_seed
 from tests.unit.streams.serdes import kafka_bytes as held
 
 SOURCE = Path(__file__).with_name("SerdeBytes.java")
@@ -78,7 +79,7 @@ def test_kafka_streams_writes_the_same_bytes_and_reads_ours() -> None:
     if reason:
         assert not brokers.in_ci(), reason
         pytest.skip(reason)
-    seed = random.randrange(2**32)
+    seed = draw_seed("bytes of serdes")
     questions = [*held_cases(), *random_cases(random.Random(seed))]
     done = subprocess.run(
         ["java", *JVM_FLAGS, "-cp", JARS.class_path(), str(SOURCE)],

@@ -19,6 +19,7 @@ from itertools import count
 
 from tests.fuzz.live import attack
 from tests.fuzz.targets import TARGETS
+from tests.sampling import draw_seed
 
 STEPS_A_ROUND = 2_000
 GROWTH_MB_MAX = 200
@@ -45,7 +46,7 @@ def run_round(target: str, seed: int) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.fuzz")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--seed", type=int, default=draw_seed("fuzzing"))
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     print(f"--seed {options.seed}", flush=True)

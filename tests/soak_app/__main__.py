@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -27,6 +27,7 @@ from tests import brokers
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess
 from tests.processes import wait_until
 from tests.reading import records
+from tests.sampling import draw_seed
 from tests.soak_app import verdict
 from tests.soak_app.load import Load
 from tests.soak_app.topology import COPIED, COUNTS, DIGESTS, LINES, REGROUPED
@@ -156,7 +157,7 @@ def main() -> int:
     parser.add_argument("--logs", type=Path, help="keep the workers' logs in this directory")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
-    seed = SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    seed = draw_seed("an application") if options.seed is None else options.seed
     print(f"seed {seed}, {options.minutes:g} minutes of trouble on {options.broker}", flush=True)
     with ExitStack() as stack:
         wrong = Soak(stack, options, seed).run()

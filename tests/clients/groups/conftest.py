@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 from tests import brokers
 from tests.brokers import Broker
 from tests.clients.groups.history import History
-
-SEED_BYTES = 4
+from tests.sampling import draw_seed
 
 
 @pytest.fixture(scope="package")
@@ -52,7 +50,7 @@ def history(
     }
     seed = request.config.getoption("--seed")
     if seed is None:
-        seed = int.from_bytes(os.urandom(SEED_BYTES))
+        seed = draw_seed("groups of clients")
     programs = {"java": [*java, "Member"], "go": go_member}
     directory = tmp_path_factory.mktemp("groups")
     history = History(steady, programs, unique("groups"), names, seed, directory)

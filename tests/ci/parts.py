@@ -1,0 +1,100 @@
+"""The parts of `make test`, `make ci` and `make ci-full`: a command each, and how it is scheduled.
+
+A part is a make target wherever a person would run it by hand too. Parts that only wait for brokers
+most of the time run two at a time; benchmarks run alone, because anything beside them would be in
+their figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.sampling import SEEDS
+
+MAKE = ("make", "--no-print-directory")
+TEST, CI, FULL = "test", "ci", "ci-full"
+LEVELS = (TEST, CI, FULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One command. `good`: the exit statuses with which it has passed. `alone`: nothing runs
+    beside it."""
+
+    name: str
+    command: Sequence[str]
+    good: Sequence[int] = (0,)
+    alone: bool = False
+
+
+def _make(name: str, *arguments: str, alone: bool = False) -> Part:
+    return Part(name, (*MAKE, *arguments), alone=alone)
+
+
+_EVERY_TIME = (
+    _make("integration", "integration"),
+    _make("conformance", "conformance"),
+    _make("unit tests", "unit"),
+    _make("simulation", "simulation"),
+    _make("gates", "gates"),
+)
+_DEMO_AT_LEAST_ONCE = Part(
+    "demo, at least once",
+    (sys.executable, "-m", "examples.demo", "--guarantee", "at_least_once", "--spark"),
+    # Counts that are off (status 1) are what at least once shows; make would call it an error.
+    good=(0, 1),
+)
+_CI = (
+    _make("Spark", "spark-embedded"),
+    _make("crash matrix", "crashes"),
+    *_EVERY_TIME,
+    _make("Spark on Kafka", "spark-kafka"),
+    _make("clients", "clients"),
+    _make("beside Kafka Streams", "differential-tests"),
+    _make("an application under trouble", "soak-app", "MINUTES=1.3"),
+    _make("the same on real Kafka", "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka"),
+    _make("demo with its books", "demo", "SPARK=1"),
+    _DEMO_AT_LEAST_ONCE,
+    _make("fuzzing", "fuzz", "SECONDS=60"),
+    _make("liveness", "liveness"),
+    _make("tools", "tools"),
+    _make("containers", "containers"),
+    _make("simulation, more seeds", "soak", "SEEDS=50"),
+    _make("upgrade", "upgrade"),
+    _make("benchmark", "bench", "OPTIONS=--quick --rounds 1", alone=True),
+    _make("benchmark of the broker", "bench-broker", "OPTIONS=--quick", alone=True),
+    _make("benchmark of groups", "bench-groups", "OPTIONS=--quick", alone=True),
+    _make("benchmark of operators", "bench-dsl", "OPTIONS=--records 20000 --rounds 1", alone=True),
+)
+_ONLY_FULL = (
+    *(_make(f"clients, seed {n}", "clients", f"OPTIONS=--seed {n}") for n in SEEDS),
+    *(_make(f"fuzzing, seed {n}", "fuzz", f"OPTIONS=--seed {n}") for n in SEEDS),
+    *(
+        _make(
+            f"trouble on {broker}, seed {n}",
+            "soak-app",
+            "MINUTES=1.3",
+            f"OPTIONS=--seed {n} --broker {broker}",
+        )
+        for broker in ("embedded", "kafka")
+        for n in SEEDS
+    ),
+    _make("10 000 cases beside Kafka Streams", "differential", "CASES=10000"),
+    _make("1 000 histories", "soak", "SEEDS=1000"),
+    _make("an application under long trouble", "soak-app", "MINUTES=10"),
+    _make("long fuzzing", "fuzz", "SECONDS=600"),
+)
+
+
+def parts_of(level: str) -> Sequence[Part]:
+    """Return the parts of a level, the longest first. Raises ValueError for an unknown level."""
+    match level:
+        case "test":
+            return _EVERY_TIME
+        case "ci":
+            return _CI
+        case "ci-full":
+            return (*_ONLY_FULL, *_CI)
+    raise ValueError(f"{level!r} is no level: give one of {', '.join(LEVELS)}")

@@ -1,0 +1,84 @@
+"""Samples: repeatable, of the size asked for, whole where none is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests import sampling
+
+
+@dataclass(frozen=True)
+class Case:
+    """What sampling asks of a pytest item."""
+
+    nodeid: str
+    count: int | None = None
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return None if self.count is None else pytest.Mark(name, (self.count,), {}, _ispytest=True)
+
+
+CASES = [
+    *(Case(f"test_a.py::test_of_many[{number}]", 3) for number in range(20)),
+    *(Case(f"test_a.py::test_of_few[{number}]") for number in range(4)),
+]
+
+
+@pytest.fixture
+def take(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], list[str]]:
+    """Return the names of the cases that are left by a sample."""
+
+    def drop(sample: str | None) -> list[str]:
+        monkeypatch.delenv(sampling.VARIABLE, raising=False)
+        if sample is not None:
+            monkeypatch.setenv(sampling.VARIABLE, sample)
+        items: list[Any] = list(CASES)
+        gone = sampling.drop_unsampled(items)
+        assert {*items, *gone} == set(CASES)
+        return [item.nodeid for item in items]
+
+    return drop
+
+
+def of_many(names: list[str]) -> list[str]:
+    return [name for name in names if "test_of_many" in name]
+
+
+def test_a_sample_leaves_as_many_cases_as_the_mark_says(
+    take: Callable[[str | None], list[str]],
+) -> None:
+    names = take("7")
+    assert len(of_many(names)) == 3
+    assert len(names) == 3 + 4
+
+
+def test_a_sample_is_the_same_each_time_and_another_is_different(
+    take: Callable[[str | None], list[str]],
+) -> None:
+    assert take("7") == take("7")
+    assert len({tuple(of_many(take(str(sample)))) for sample in range(5)}) > 1
+
+
+def test_without_a_sample_every_case_runs(take: Callable[[str | None], list[str]]) -> None:
+    assert len(of_many(take(None))) == 20
+
+
+def test_seeds_come_from_their_pool_and_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sampling.VARIABLE, "7")
+    seeds = [sampling.draw_seed(name) for name in "abcdefgh"]
+    assert seeds == [sampling.draw_seed(name) for name in "abcdefgh"]
+    assert set(seeds) <= set(sampling.SEEDS)
+    assert len(set(seeds)) > 1
+
+
+def test_without_a_sample_seeds_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(sampling.VARIABLE, raising=False)
+    assert sampling.draw_seed("a") != sampling.draw_seed("a")
+
+
+def test_the_sample_of_a_commit_does_not_change() -> None:
+    assert sampling.sample_of_commit() == sampling.sample_of_commit()

@@ -1,0 +1,84 @@
+"""Samples of large matrices: which cases a run in CI takes, the same ones for the same commit.
+
+`make ci` sets the variable `TEST_SAMPLE` to a number that it derives from the commit and prints.
+Then a test marked `sampled(count)` runs that many of its parametrized cases, and what draws a seed
+draws it from a pool; without the variable everything runs, and seeds are new ones. `make ci-full`
+runs every case and every seed of a pool, so that a sample never has a case that nobody has seen.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+VARIABLE = "TEST_SAMPLE"
+SEEDS = range(4)
+"""The pool of seeds: `make ci-full` runs each of them."""
+_ROOT = Path(__file__).parents[1]
+_DIGITS = 8
+
+
+def sample_of_commit() -> int:
+    """Return the number of the sample that belongs to the commit at hand; 0 outside a checkout."""
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    return int(found.stdout[:_DIGITS], 16) if found.returncode == 0 else 0
+
+
+def chosen_sample() -> int | None:
+    """Return the number of the sample that this run takes; None if it takes no sample."""
+    given = os.environ.get(VARIABLE, "")
+    return int(given) if given else None
+
+
+def choose(name: str, pool: Sequence[T], count: int = 1) -> list[T] | None:
+    """Return `count` members of the pool for the use of that name; None if no sample is taken.
+
+    Two uses of one sample choose independently of each other.
+    """
+    sample = chosen_sample()
+    if sample is None:
+        return None
+    return random.Random(f"{sample} {name}").sample(pool, min(count, len(pool)))
+
+
+def draw_seed(name: str) -> int:
+    """Return a seed for the use of that name: one of `SEEDS` for a sample, else a new one."""
+    chosen = choose(name, SEEDS)
+    return random.SystemRandom().randrange(2**32) if chosen is None else chosen[0]
+
+
+def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Leave of each test marked `sampled(count)` that many cases in `items`; return the others.
+
+    Cases on different brokers are counted apart: `sampled(2)` leaves two on each.
+    """
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") is not None:
+            families.setdefault(_family(item), []).append(item)
+    dropped: set[pytest.Item] = set()
+    for family, cases in families.items():
+        marker = cases[0].get_closest_marker("sampled")
+        assert marker is not None
+        kept = choose(family, sorted(case.nodeid for case in cases), *marker.args)
+        if kept is not None:
+            dropped |= {case for case in cases if case.nodeid not in kept}
+    gone = [item for item in items if item in dropped]
+    items[:] = [item for item in items if item not in dropped]
+    return gone
+
+
+def _family(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    broker = "" if callspec is None else callspec.params.get("broker", "")
+    return f"{item.nodeid.partition('[')[0]} {broker}"
