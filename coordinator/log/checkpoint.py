@@ -5,7 +5,9 @@ producers. So a start reads the log from there on only, whether the broker was s
 lost its power. Kafka keeps an offset for each partition and believes what index files lie there;
 here a file in the partition's directory says of each segment how much of which file is good, with a
 checksum of it, and has one itself. Whatever isn't as it says counts for nothing: then the whole log
-is read (see `recovery`). The file is replaced after all that it speaks of was flushed.
+is read (see `recovery`). The file is replaced after all that it speaks of was flushed. It also says
+how far the cleaner has cleaned this log: what outlives the log, or stays when other files are put
+in its place, can't be believed about that.
 
     checkpoint      what this file says (see `sealed`)
     start-offset    only if records were deleted by request: that can't wait for the
@@ -39,6 +41,7 @@ class Checkpoint:
     start_offset: int
     recovery_point: int
     has_gaps: bool  # a compaction has taken batches away
+    first_dirty_offset: int = 0  # the log has been cleaned up to here
     segments: Sequence[Saved]  # oldest first; those that the recovery point is behind
     snapshot_crc: int = 0  # worked out by the thread that writes it
 
@@ -53,6 +56,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         start_offset=checkpoint.start_offset,
         recovery_point=checkpoint.recovery_point,
         has_gaps=checkpoint.has_gaps,
+        first_dirty_offset=checkpoint.first_dirty_offset,
         snapshot_crc=checkpoint.snapshot_crc,
         segments=checkpoint.segments,
     )
@@ -70,6 +74,7 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
             start_offset=found["start_offset"],
             recovery_point=found["recovery_point"],
             has_gaps=found["has_gaps"],
+            first_dirty_offset=found.get("first_dirty_offset", 0),  # earlier ones don't say
             snapshot_crc=found["snapshot_crc"],
             segments=[
                 Saved(*numbers, *(SavedFile(*file) for file in files))

@@ -322,18 +322,28 @@ class Partition:
         """Close and remove one that `cleaned` gave: it won't replace anything."""
         self._segments.discard_cleaned(segment)
 
+    @property
+    def first_dirty_offset(self) -> int:
+        """Up to where the cleaner has cleaned this log; 0 if it hasn't, or nobody knows."""
+        return self._segments.first_dirty_offset
+
     def replace(
-        self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
+        self,
+        run: list[Segment],
+        cleaned: Segment,
+        first_dirty_offset: int,
+        done: Callable[[Exception | None], None],
     ) -> None:
         """Put `cleaned` in the place of neighbouring closed segments, whole or not at all, and call
-        `done` then, or with what came between."""
+        `done` then, or with what came between. `first_dirty_offset`: up to where the log is clean
+        with that; the checkpoint that has the new segment says so, too."""
 
         def replaced(error: Exception | None) -> None:
             if error is None:
                 self.save()
             done(error)
 
-        self._segments.replace(run, cleaned, replaced)
+        self._segments.replace(run, cleaned, first_dirty_offset, replaced)
 
     # Opening and closing
 

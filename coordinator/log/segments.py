@@ -60,6 +60,7 @@ class Segments:
         self.flushing = Flushing(directory, self.all, settings, machine)
         self.removal = Removal(machine)
         self.has_gaps = False  # a compaction has taken offsets away
+        self.first_dirty_offset = 0  # the log has been cleaned up to here
         self.is_replacing = False  # until a checkpoint has the outcome
         self._newly_cleaned: Segment | None = None
         self.recovery_point = 0
@@ -209,6 +210,7 @@ class Segments:
             start_offset=start_offset,
             recovery_point=end_offset,
             has_gaps=self.has_gaps,
+            first_dirty_offset=self.first_dirty_offset,
             segments=[state for _, state in states],
         )
         flushes = [segment.file for segment in self.all if not segment.is_saved]
@@ -274,6 +276,7 @@ class Segments:
     def restored(self, checkpoint: Checkpoint) -> None:
         """The segments are as this checkpoint has them."""
         self.recovery_point = checkpoint.recovery_point
+        self.first_dirty_offset = checkpoint.first_dirty_offset
         self.flushing.is_flushed_to(checkpoint.recovery_point)
         self._snapshot = self.directory / checkpoint.snapshot_name
 
@@ -296,11 +299,15 @@ class Segments:
             logger.warning("%s stays: %s", segment.path, error)
 
     def replace(
-        self, run: list[Segment], cleaned: Segment, done: Callable[[Exception | None], None]
+        self,
+        run: list[Segment],
+        cleaned: Segment,
+        first_dirty_offset: int,
+        done: Callable[[Exception | None], None],
     ) -> None:
         """Put `cleaned` in the place of a run of closed segments (see `replacing`), and call `done`
         when that is so, or with what came between: the log is as it was then, and `cleaned` is
-        gone. One at a time."""
+        gone. One at a time. `first_dirty_offset`: up to where the log is clean with that."""
         if self.is_replacing:
             raise ValueError(f"{self.directory}: another run is being replaced")
         self.is_replacing = True
@@ -318,7 +325,7 @@ class Segments:
                 done(error or OSError(f"{self.directory}: the log is closed"))
                 return
             if error is None:
-                error = self._swap(run, cleaned)
+                error = self._swap(run, cleaned, first_dirty_offset)
             # Never without its file: what a journal names is taken for put in place then. If the
             # journal stays, so does the file, and the next start puts it in place.
             if error is not None and self._drop_journal():
@@ -327,7 +334,9 @@ class Segments:
 
         self.machine.background.run(decide, swap)
 
-    def _swap(self, run: list[Segment], cleaned: Segment) -> Exception | None:
+    def _swap(
+        self, run: list[Segment], cleaned: Segment, first_dirty_offset: int
+    ) -> Exception | None:
         try:
             cleaned.put_in_place()
         except OSError as error:
@@ -335,6 +344,7 @@ class Segments:
         at = self.all.index(run[0])
         self.all[at : at + len(run)] = [cleaned]
         self.is_replaced_by(cleaned)
+        self.first_dirty_offset = first_dirty_offset
         self._removed += run
         return None
 

@@ -21,7 +21,8 @@ _KEPT = "partition.metadata"
 
 
 def move_internal_topics(source: Path, target: Path, suffixes: Iterable[str] | None = None) -> None:
-    """`suffixes`: only files that end so, as one who takes segments alone does; None: all."""
+    """Replace the target's files of the internal topics as docs/broker.md says. `suffixes`: take
+    only files that end so, as one who takes segments alone does; None: all."""
     for name in DIRECTORIES:
         directory = target / name
         directory.mkdir(exist_ok=True)
@@ -32,6 +33,7 @@ def move_internal_topics(source: Path, target: Path, suffixes: Iterable[str] | N
             wanted = suffixes is None or each.suffix in suffixes
             if each.name != _KEPT and wanted:
                 shutil.copy(each, directory)
+    (target / "cleaner-offset-checkpoint").unlink(missing_ok=True)
 
 
 def topic_ids(data: Path, names: Iterable[str]) -> dict[str, UUID]:

@@ -1,8 +1,11 @@
-"""Up to which offset each log is clean: `cleaner-offset-checkpoint` in the data directory.
+"""Tell other people's tools up to which offset each log is clean: `cleaner-offset-checkpoint`.
 
-Kafka's format: a version, 0; how many lines follow; for each partition its topic, its number and
-the first offset that is dirty. It may be behind: what was cleaned is then cleaned again. A file
-that can't be read counts for nothing.
+Kafka's file in Kafka's format: a version, 0; how many lines follow; for each partition its topic,
+its number and the first offset that is dirty. The broker itself never goes by it. A line carries no
+topic id, and outlives its log if the broker is killed, or a write fails, before the file without it
+is there; and the log's files may have been replaced by another broker's. What is below the offset
+of another log would count as clean: older values would be kept, and the tombstones behind them go.
+What the cleaner goes by stands in each partition's own checkpoint (`log.checkpoint`).
 Source: CheckpointFile, OffsetCheckpointFile.
 """
 
@@ -20,7 +23,8 @@ TopicPartition = tuple[str, int]
 
 
 def read_cleaned(disk: Disk, directory: Path) -> dict[TopicPartition, int]:
-    """The first dirty offset of each partition that was ever cleaned."""
+    """Read the first dirty offset of each partition that has a line; a file that can't be read has
+    none."""
     try:
         version, count, *lines = (disk.read(directory / FILE_NAME) or b"").decode().splitlines()
         if version != _VERSION or int(count) != len(lines):

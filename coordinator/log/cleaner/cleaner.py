@@ -22,10 +22,15 @@ from pathlib import Path
 
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
-from coordinator.log.cleaner.checkpoint import TopicPartition, read_cleaned, write_cleaned
+from coordinator.log.cleaner.checkpoint import (
+    FILE_NAME,
+    TopicPartition,
+    read_cleaned,
+    write_cleaned,
+)
 from coordinator.log.cleaner.cleaning import NotNow, cleaned
 from coordinator.log.cleaner.section import Section, section_of
-from coordinator.log.cleaner.steps import Aside, Started, Steps, aside, done_at_once
+from coordinator.log.cleaner.steps import Aside, Started, Steps, done_at_once
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
 from coordinator.log.topics import Topic, Topics
@@ -50,7 +55,6 @@ class Cleaner:
         self._directory = directory
         self._machine = machine
         self._config = config
-        self._cleaned = read_cleaned(machine.disk, directory)
         self._uncleanable: set[Partition] = set()
         self._put_off: set[Partition] = set()  # until there is nothing else to clean
         self._current: Partition | None = None
@@ -59,6 +63,8 @@ class Cleaner:
         topics.when_deleted.append(self._forget)
 
     def start(self) -> None:
+        if read_cleaned(self._machine.disk, self._directory) != self._first_dirty_offsets():
+            self._write_checkpoint()
         self._later(self._backoff_ms, self._begin)
 
     def close(self) -> None:
@@ -123,20 +129,16 @@ class Cleaner:
         return partition.settings.is_compacted and partition not in self._uncleanable
 
     def _section(self, partition: Partition) -> Section:
-        cleaned_offset = self._cleaned.get((partition.topic, partition.index))
-        return section_of(partition, cleaned_offset, self._machine.clock.now_ms())
+        return section_of(partition, self._machine.clock.now_ms())
 
     def _clean(self, partition: Partition, section: Section) -> Steps[bool]:
         """Whether it went well."""
-        name: TopicPartition = (partition.topic, partition.index)
+        name = (partition.topic, partition.index)
         map_bytes = self._config().log_cleaner_dedupe_buffer_size
         before = sum(segment.size for segment in section.segments)
         try:
             now_ms = self._machine.clock.now_ms()
             end_offset = yield from cleaned(partition, section, map_bytes, now_ms)
-            self._cleaned[name] = end_offset
-            content = dict(self._cleaned)
-            yield from aside(lambda: write_cleaned(self._machine.disk, self._directory, content))
         except (NotNow, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             self._put_off.add(partition)
@@ -148,20 +150,31 @@ class Cleaner:
         after = sum(segment.size for segment in partition.closed_segments())
         dirty = (section.first_dirty_offset, end_offset)
         logger.info("%s-%d, dirty from %d to %d: %d bytes, now %d", *name, *dirty, before, after)
+        self._write_checkpoint()
         return True
 
     def _forget(self, topic: Topic) -> None:
-        """It was deleted: stop cleaning it, and let one of the same name begin anew."""
+        """Stop cleaning a topic that was deleted, and drop what is known of its logs."""
         if self._current in topic.partitions:
             self._drop_steps()
             self._later(0, self._begin)
         self._uncleanable.difference_update(topic.partitions)
         self._put_off.difference_update(topic.partitions)
-        names = {(topic.name, each.index) for each in topic.partitions}
-        if names.isdisjoint(self._cleaned):
-            return
-        self._cleaned = {name: at for name, at in self._cleaned.items() if name not in names}
-        content = dict(self._cleaned)
+        if any(each.first_dirty_offset for each in topic.partitions):
+            self._write_checkpoint()
+
+    def _first_dirty_offsets(self) -> dict[TopicPartition, int]:
+        """Collect the first dirty offset of each partition that was ever cleaned."""
+        return {
+            (each.topic, each.index): each.first_dirty_offset
+            for each in self._topics.partitions()
+            if each.first_dirty_offset
+        }
+
+    def _write_checkpoint(self) -> None:
+        """Write the file for others, on another thread. If that fails it is an old one, until the
+        next log is cleaned or the broker starts again."""
+        content = self._first_dirty_offsets()
         self._machine.background.run(
             lambda: write_cleaned(self._machine.disk, self._directory, content), _log_if_failed
         )
@@ -216,4 +229,4 @@ class Cleaner:
 
 def _log_if_failed(error: Exception | None) -> None:
     if error is not None:
-        logger.warning("the cleaner's checkpoint is an old one: %s", error)
+        logger.warning("%s is an old one: %s", FILE_NAME, error)

@@ -54,7 +54,8 @@ def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int)
     chosen = [each for each in section.segments if each.base_offset < offsets.end_offset]
     end = ends[len(chosen) - 1]
     transactions = CleanedTransactions(partition.aborted_in(chosen[0].base_offset, end))
-    for run in runs(chosen, end, settings):
+    all_runs = runs(chosen, end, settings)
+    for run in all_runs:
         cleaning = Cleaning(
             offsets=offsets,
             now_ms=now_ms,
@@ -62,7 +63,9 @@ def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int)
             max_message_bytes=settings.max_message_bytes,
             producers=_last_of_producers(partition),
         )
-        yield from _replace(partition, run, cleaning, transactions)
+        is_last = run is all_runs[-1]
+        clean_to = offsets.end_offset if is_last else section.first_dirty_offset
+        yield from _replace(partition, run, cleaning, transactions, clean_to)
     yield from offsets.emptied()
     return offsets.end_offset
 
@@ -117,8 +120,10 @@ def _replace(
     run: list[Segment],
     cleaning: Cleaning,
     transactions: CleanedTransactions,
+    first_dirty_offset: int,
 ) -> Steps[None]:
-    """Copy what survives of a run, and put it in the run's place."""
+    """Copy what survives of a run, and put it in the run's place: the log is clean up to
+    `first_dirty_offset` then."""
     for _ in range(_CHECKPOINT_STEPS):  # the one before waits for a checkpoint of the log
         if not partition.is_replacing:
             break
@@ -134,7 +139,7 @@ def _replace(
         _check_in_log(partition, run)
 
         def start(done: Callable[[Exception | None], None]) -> None:
-            partition.replace(run, new, done)
+            partition.replace(run, new, first_dirty_offset, done)
 
         # From here on a journal may name it: dropping these steps must not remove it.
         is_handed_over = True

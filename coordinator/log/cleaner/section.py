@@ -4,8 +4,8 @@
     |--------------------|------------------------------|------------------------->
     start                first dirty offset             end of the section
 
-The first dirty offset is where the last cleaning came to (`checkpoint`). The section ends with the
-last closed segment that is stable altogether and whose records are older than
+The first dirty offset is where the last cleaning came to (`Partition.first_dirty_offset`). The
+section ends with the last closed segment that is stable altogether and whose records are older than
 `min.compaction.lag.ms`. It is cleaned if its dirty part is more than `min.cleanable.dirty.ratio` of
 it, or older than `max.compaction.lag.ms`.
 Source: LogCleanerManager.{cleanableOffsets, calculateCleanableBytes, maxCompactionDelay},
@@ -41,10 +41,10 @@ class Section:
         )
 
 
-def section_of(partition: Partition, cleaned_offset: int | None, now_ms: int) -> Section:
-    """`cleaned_offset`: where the last cleaning came to, None if there was none."""
+def section_of(partition: Partition, now_ms: int) -> Section:
+    """Find what may be cleaned of a partition's log, and how dirty that is."""
     start = partition.start_offset
-    first_dirty = start if cleaned_offset is None else cleaned_offset
+    first_dirty = partition.first_dirty_offset
     if not start <= first_dirty <= partition.end_offset:
         first_dirty = start
     settings = partition.settings

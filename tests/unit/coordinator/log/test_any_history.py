@@ -164,7 +164,7 @@ class History:
             assert error is None
             self.model = [each for each in self.model if each.base_offset not in gone]
 
-        self.log.replace(run, cleaned, done)
+        self.log.replace(run, cleaned, 0, done)
 
     def stop(self) -> None:
         while self.background.waiting or self.background.done:

@@ -59,7 +59,7 @@ def replace(log: Partition, kept: set[int]) -> None:
     """The second and third of the closed segments become one."""
     run = log.closed_segments()[1:3]
     outcomes: list[Exception | None] = []
-    log.replace(run, cleaned(log, run, kept), outcomes.append)
+    log.replace(run, cleaned(log, run, kept), 0, outcomes.append)
     if outcomes[0]:
         raise outcomes[0]
 
@@ -195,10 +195,10 @@ def test_only_one_replacement_goes_on() -> None:
     log = filled(disk)
     run = log.closed_segments()[1:3]
     disk.calls = 3  # enough for the decision, not for the checkpoint
-    log.replace(run, cleaned(log, run, {5}), lambda error: None)
+    log.replace(run, cleaned(log, run, {5}), 0, lambda error: None)
     assert log.is_replacing
     with pytest.raises(ValueError, match="another run"):
-        log.replace(log.closed_segments()[:1], log.cleaned(0), lambda error: None)
+        log.replace(log.closed_segments()[:1], log.cleaned(0), 0, lambda error: None)
 
 
 def test_an_empty_batch_keeps_a_producers_last_sequence() -> None:
@@ -225,7 +225,7 @@ def test_an_empty_batch_keeps_a_producers_last_sequence() -> None:
     rest = run[0].read(len(data), 1 << 20)
     for batch in batches(rest):
         segment.append(bytes(batch.data), batch.last_offset, batch.max_timestamp_ms)
-    log.replace(run, segment, lambda error: None)
+    log.replace(run, segment, 0, lambda error: None)
     for name in [path for path in disk.files if path.name.endswith(("checkpoint", "snapshot"))]:
         del disk.files[name]  # so that everything is read again
     again = opened(disk.kill())

@@ -174,7 +174,7 @@ def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() ->
     for before in range(1_000):
         world = World(MemoryDisk())
         log = filled(world, count=30, keys=30, **configs)
-        steps = cleaned(log, section_of(log, None, world.clock.now_ms()), 10_000, 0)
+        steps = cleaned(log, section_of(log, world.clock.now_ms()), 10_000, 0)
         if not taken(steps, before):
             break
         log.delete_records_before(20)
@@ -262,6 +262,11 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_it_is_tried_again() -> None:
     assert len(list(records(log))) < len(before)
 
 
+def has_each_key_once_where_it_is_clean(log: Partition) -> bool:
+    keys = [key for offset, key, _ in records(log) if offset < log.first_dirty_offset]
+    return len(keys) == len(set(keys))
+
+
 def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
     outcomes = set()
     for calls in range(45):
@@ -277,6 +282,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         after = disk.kill()
         again = World(after)
         assert list(records(again.log)) == live, f"{calls=}"
+        assert has_each_key_once_where_it_is_clean(again.log), f"{calls=}"
         again.cleaner.clean_now()
         assert values(again.log) == expected, f"{calls=}"
         assert not [path for path in after.files if path.suffix in (".cleaned", ".swap")]
@@ -370,6 +376,7 @@ def test_a_log_that_is_cleaned_and_crashes_has_the_same_last_values(
                         del disk.files[path]
                 world = World(disk)
         assert seen(world.log) == model.last_values()
+        assert has_each_key_once_where_it_is_clean(world.log)
         assert world.log.last_stable_offset == model.stable_offset
     for pid, sequence in sequences.items():
         if sequence:

@@ -22,8 +22,9 @@ def log_of(ages_min: list[int], **configs: str) -> Partition:
     return log
 
 
-def section(log: Partition, cleaned_offset: int | None = None) -> Section:
-    return section_of(log, cleaned_offset, NOW_MS)
+def section(log: Partition, first_dirty_offset: int = 0) -> Section:
+    log._segments.first_dirty_offset = first_dirty_offset
+    return section_of(log, NOW_MS)
 
 
 def test_the_active_segment_is_never_in_the_section() -> None:
@@ -36,16 +37,16 @@ def test_the_active_segment_is_never_in_the_section() -> None:
 
 def test_what_was_cleaned_before_is_clean_and_counts_for_the_ratio() -> None:
     log = log_of([5, 4, 3, 2, 1])
-    found = section(log, cleaned_offset=3)
+    found = section(log, first_dirty_offset=3)
     assert (found.first_dirty_offset, found.end_offset) == (3, 4)
     assert found.ratio == 0.25
     assert not found.is_worth_it(LogSettings(min_cleanable_dirty_ratio=0.25))
     assert found.is_worth_it(LogSettings(min_cleanable_dirty_ratio=0.24))
-    assert section(log, cleaned_offset=4).dirty_bytes == 0
+    assert section(log, first_dirty_offset=4).dirty_bytes == 0
 
 
-def test_a_checkpoint_that_is_not_of_this_log_counts_for_nothing() -> None:
-    assert section(log_of([5, 4, 3]), cleaned_offset=99).first_dirty_offset == 0
+def test_an_offset_beyond_the_log_counts_for_nothing() -> None:
+    assert section(log_of([5, 4, 3]), first_dirty_offset=99).first_dirty_offset == 0
 
 
 def test_records_younger_than_the_minimal_lag_and_what_follows_are_left() -> None:

@@ -1,0 +1,208 @@
+"""The cleaner goes by an offset of this very log, not by that of one that had its name or place.
+
+Below the offset of another log it would keep the older value of a key, while the tombstone behind
+it goes at its delete horizon: a deleted key would come back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned, write_cleaned
+from coordinator.log.cleaner.section import section_of
+from coordinator.log.partition import Partition
+from tests.unit.coordinator.disks import MemoryDisk
+from tests.unit.coordinator.fakes import FakeClock
+from tests.unit.coordinator.log.cleaner.worlds import DATA, World, filled, values, write
+
+RETENTION_MS = 1_000
+CONFIGS = {"delete.retention.ms": str(RETENTION_MS)}
+
+
+class WithoutCheckpoint(MemoryDisk):
+    """A disk that can't replace the cleaner's checkpoint while `is_failing`."""
+
+    is_failing = False
+
+    def replace(self, path: Path, content: bytes) -> None:
+        if self.is_failing and path.name == FILE_NAME:
+            raise OSError(28, "No space left on device")
+        super().replace(path, content)
+
+
+def write_history_with_a_deleted_key(log: Partition) -> dict[bytes | None, bytes | None]:
+    """Set and delete a key in the first 20 offsets, and go on to 100; what is alive then."""
+    write(log, b"deleted", b"old")
+    for i in range(100):
+        key = b"key-%d" % (i % 10)
+        if i == 10:
+            write(log, b"deleted", None)
+        write(log, key, b"%d" % i)
+    return {b"key-%d" % i: b"%d" % (90 + i) for i in range(10)}
+
+
+def clean_past_the_delete_horizon(world: World) -> None:
+    """Clean, let the tombstones become old, and clean again what was written meanwhile."""
+    for _ in range(3):
+        world.cleaner.clean_now()
+        world.clock.advance(2 * RETENTION_MS)
+        for i in range(20):
+            write(world.log, b"later", b"%d" % i)
+
+
+def alive(log: Partition) -> dict[bytes | None, bytes | None]:
+    return {
+        key: value for key, value in values(log).items() if value is not None and key != b"later"
+    }
+
+
+def delete_topic(world: World) -> None:
+    topic = world.topics.get("t")
+    assert topic is not None
+    world.topics.delete(topic)
+
+
+def restarted(disk: MemoryDisk) -> World:
+    return World(disk.kill())
+
+
+@pytest.mark.parametrize("is_made_again_before_the_kill", [False, True])
+def test_a_deleted_key_stays_deleted_in_a_topic_of_an_older_ones_name(
+    is_made_again_before_the_kill: bool,
+) -> None:
+    disk = WithoutCheckpoint()
+    world = World(disk)
+    filled(world, count=90)
+    world.cleaner.clean_now()
+    disk.is_failing = True  # or the broker is killed before the file without the topic is there
+    delete_topic(world)
+    if is_made_again_before_the_kill:
+        world.create(configs=CONFIGS)
+        again = restarted(disk)
+    else:
+        again = restarted(disk)
+        again.create(configs=CONFIGS)
+    expected = write_history_with_a_deleted_key(again.log)
+    clean_past_the_delete_horizon(again)
+    assert alive(again.log) == expected
+
+
+def test_a_deleted_key_stays_deleted_if_a_namesake_is_cleaned_after_its_deletion() -> None:
+    world = World(MemoryDisk())
+    filled(world, count=90)
+    world.cleaner.clean_now()
+    delete_topic(world)
+    world.create(configs=CONFIGS)
+    expected = write_history_with_a_deleted_key(world.log)
+    clean_past_the_delete_horizon(world)
+    assert alive(world.log) == expected
+
+
+def test_a_deleted_key_stays_deleted_in_files_that_take_the_place_of_others() -> None:
+    """The procedure of docs/broker.md: the topic id stays, all else is another broker's."""
+    source = World(MemoryDisk())
+    source.create(configs=CONFIGS)
+    expected = write_history_with_a_deleted_key(source.log)
+    source.topics.close()
+    disk = MemoryDisk()
+    world = World(disk)
+    filled(world, 90, 5, **CONFIGS)
+    world.cleaner.clean_now()
+    world.topics.close()
+    target = disk.kill()
+    directory = DATA / "t-0"
+    for name in target.names(directory):
+        if name != "partition.metadata":
+            target.remove(directory / name)
+    assert isinstance(source.disk, MemoryDisk)
+    for path, inode in source.disk.files.items():
+        if path.parent == directory and path.name != "partition.metadata":
+            target.files[path] = inode
+    again = World(target)
+    assert again.log.end_offset == 102
+    clean_past_the_delete_horizon(again)
+    assert alive(again.log) == expected
+
+
+def test_a_deleted_key_stays_deleted_where_a_log_was_cut_and_grew_again() -> None:
+    """Whoever restores a log in part leaves the checkpoint of a longer one."""
+    disk = MemoryDisk()
+    world = World(disk)
+    filled(world, 90, 5, **CONFIGS)
+    world.cleaner.clean_now()
+    world.topics.close()
+    target = disk.kill()
+    for path in [each for each in target.files if each.suffix in (".log", ".index", ".timeindex")]:
+        if path.parent == DATA / "t-0":
+            target.remove(path)
+    again = World(target)
+    assert again.log.end_offset == 0
+    expected = write_history_with_a_deleted_key(again.log)
+    clean_past_the_delete_horizon(again)
+    assert alive(again.log) == expected
+
+
+def test_a_line_of_another_broker_is_not_believed() -> None:
+    disk = MemoryDisk()
+    disk.make_directory(DATA)
+    write_cleaned(disk, DATA, {("t", 0): 60})
+    world = World(disk)
+    world.create(configs=CONFIGS)
+    expected = write_history_with_a_deleted_key(world.log)
+    clean_past_the_delete_horizon(world)
+    assert alive(world.log) == expected
+
+
+def test_a_log_is_not_cleaned_again_after_a_restart() -> None:
+    for restart in (MemoryDisk.kill, MemoryDisk.lose_power):
+        disk = MemoryDisk()
+        world = World(disk)
+        filled(world)
+        assert world.cleaner.clean_now() == 1
+        cleaned_to = world.log.active_offset
+        again = World(restart(disk))
+        section = section_of(again.log, FakeClock().now_ms())
+        assert section.first_dirty_offset == cleaned_to
+        assert section.dirty_bytes == 0
+        assert again.cleaner.clean_now() == 0
+
+
+def test_a_log_without_a_checkpoint_that_can_be_believed_is_cleaned_from_its_start() -> None:
+    disk = MemoryDisk()
+    world = World(disk)
+    filled(world)
+    assert world.cleaner.clean_now() == 1
+    after = disk.kill()
+    after.remove(DATA / "t-0" / "checkpoint")
+    again = World(after)
+    assert section_of(again.log, FakeClock().now_ms()).first_dirty_offset == 0
+
+
+def test_the_file_for_others_names_no_topic_that_has_gone() -> None:
+    disk = WithoutCheckpoint()
+    world = World(disk)
+    filled(world)
+    other = world.create("other")
+    for i in range(50):
+        write(other, b"key", b"%d" % i)
+    assert world.cleaner.clean_now() == 2
+    disk.is_failing = True
+    delete_topic(world)
+    after = disk.kill()
+    assert read_cleaned(after, DATA).keys() == {("t", 0), ("other", 0)}
+    again = World(after)
+    again.cleaner.start()
+    assert read_cleaned(after, DATA) == {("other", 0): other.active_offset}
+
+
+def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -> None:
+    disk = WithoutCheckpoint()
+    world = World(disk)
+    filled(world)
+    disk.is_failing = True
+    assert world.cleaner.clean_now() == 1
+    assert world.cleaner.clean_now() == 0
+    assert read_cleaned(disk, DATA) == {}
+    assert World(disk.kill()).cleaner.clean_now() == 0
