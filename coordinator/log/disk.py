@@ -18,7 +18,8 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """A file that grows at its end. Every call may raise OSError."""
+    """A file that grows at its end. Every call may raise OSError. One that nothing refers to any
+    more is closed; it can be referred to weakly."""
 
     def write(self, data: bytes | bytearray, at: int) -> None:
         """All of `data`, at this position."""
@@ -99,7 +100,10 @@ class Disk(Protocol):
 
 
 class SystemFile:
-    """A file of the operating system, read and written at positions."""
+    """A file of the operating system, read and written at positions. Closed at the latest when
+    nothing refers to it any more."""
+
+    _fd = -1  # of one that could not be opened
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -122,9 +126,11 @@ class SystemFile:
         os.fsync(self._fd)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    __del__ = close
 
 
 class SystemLock:

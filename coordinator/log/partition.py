@@ -392,11 +392,13 @@ class Partition:
                 self._segments.save_now(self.start_offset, self.end_offset, self.producers)
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
-        self.discard()
+        self._segments.close()
+        self.watchers.wake()
 
     def discard(self) -> None:
-        """Close without bringing anything to disk: the topic is deleted."""
-        self._segments.close()
+        """Close without bringing anything to disk: the topic is deleted. Answers that are being
+        sent from its files have `file.delete.delay.ms` to be sent."""
+        self._segments.discard()
         self.watchers.wake()
 
     def segments(self) -> Iterator[tuple[Path, int]]:

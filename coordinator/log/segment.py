@@ -358,6 +358,12 @@ class Segment:
         return index
 
     def close(self) -> None:
-        if "file" in self.__dict__:
-            self.file.close()
-            del self.file
+        file = self.release()
+        if file is not None:
+            file.close()
+
+    def release(self) -> File | None:
+        """Give up the file, if it is open, without closing it: whoever still has it, such as an
+        answer that is being sent, can go on reading."""
+        file: File | None = self.__dict__.pop("file", None)
+        return file

@@ -376,12 +376,23 @@ class Segments:
 
     def close(self) -> None:
         """Nothing more is done to the files."""
-        self._is_closed = True
-        self.removal.close()
-        self.flushing.close()
+        self._stop()
         for segment in (*self.all, *self._removed):
             segment.close()
         self.all.clear()
+
+    def discard(self) -> None:
+        """Do nothing more to the files, which are going to be removed. Answers that are being sent
+        from them have `file.delete.delay.ms` to be sent."""
+        self._stop()
+        delay_ms = self.settings.file_delete_delay_ms
+        self.removal.close_files((*self.all, *self._removed), delay_ms)
+        self.all.clear()
+
+    def _stop(self) -> None:
+        self._is_closed = True
+        self.removal.close()
+        self.flushing.close()
 
 
 def _nothing() -> None:

@@ -2,8 +2,9 @@
 
 A Fetch may answer with 50 MB, and a client may take its time to read them. What is found is only a
 place in a file; `wire/outgoing` reads a piece when the last one has gone out. Batches never
-change once they are in a log, so it doesn't matter when that is. If the file is closed meanwhile
-(its segment was deleted), reading is an OSError, and the client asks again.
+change once they are in a log, so it doesn't matter when that is. A slice keeps its file open when
+its segment or its topic is removed, for at most `file.delete.delay.ms` (see `removal`); after that
+reading is an OSError, the connection is closed, and the client asks again.
 """
 
 from __future__ import annotations

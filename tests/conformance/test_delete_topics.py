@@ -9,10 +9,13 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from tests.conformance.calls import create_topic, eventually, metadata, topic_id
+from tests.conformance import batches
+from tests.conformance.calls import create_topic, eventually, metadata, produce, topic_id
 from tests.conformance.wire import Api, Client, plain
 
 NO_ID = UUID(int=77)
+# More than the sockets of both ends take while the client doesn't read.
+BATCHES, BATCH_BYTES = 20, 900_000
 
 
 def delete(client: Client, *names: str, version: int = 5) -> list[dict[str, Any]]:
@@ -103,3 +106,48 @@ def test_a_topic_of_the_same_name_is_another_topic(
 
 def test_no_topics_are_deleted_with_an_empty_answer(client: Client) -> None:
     assert delete(client) == []
+
+
+def post_fetch_of_all(client: Client, *topics: str) -> int:
+    return client.post(
+        Api.FETCH,
+        12,
+        replica_id=-1,
+        max_wait=0,
+        min_bytes=0,
+        max_bytes=100_000_000,
+        session_epoch=-1,
+        topics=[
+            {
+                "topic": topic,
+                "partitions": [
+                    {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 50_000_000}
+                ],
+            }
+            for topic in topics
+        ],
+    )
+
+
+def test_a_client_that_reads_slowly_gets_all_that_was_found_before_its_topic_was_deleted(
+    connect: Callable[[], Client], client: Client, topic: str, other_topic: str
+) -> None:
+    """The size of the answer, and of each topic's part, has been told by then: it is kept to."""
+    sizes = {topic: BATCHES, other_topic: 1}
+    for name, count in sizes.items():
+        for _ in range(count):
+            written = produce(client, name, batches.encode(b"x" * BATCH_BYTES))
+            assert written.error_code == Code.NONE
+    reader = connect()
+    reader.advertised()
+    fetching = post_fetch_of_all(reader, topic, other_topic)
+    reader.peek()
+    assert delete(client, topic)[0]["error_code"] == Code.NONE
+    gone = Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert eventually(lambda: metadata(client, topic).topics[0].error_code, gone) == gone
+    found = reader.receive(fetching)
+    for part in found.responses:
+        (records,) = part.partitions
+        assert records.error_code == Code.NONE
+        count = sum(len(batch.records) for batch in batches.decode(records.records))
+        assert count == sizes[part.topic]

@@ -254,6 +254,10 @@ class Client:
         assert size + read == len(frame), f"{len(frame) - size - read} bytes left over"
         return response
 
+    def peek(self) -> None:
+        """Wait until an answer begins to come, and read nothing of it."""
+        assert self._socket.recv(1, socket.MSG_PEEK), "an answer comes"
+
     def forget(self, correlation_id: int) -> None:
         """That request has no answer: Produce with acks=0."""
         del self._expected[correlation_id]

@@ -284,6 +284,45 @@ def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_a_deletion_that_ends_a_wait_brings_what_the_other_topics_have(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        topics = ["deleted", "kept"]
+        for name in topics:
+            client.create(name)
+            client.produce(name, batch(name.encode()))
+        asked = [{"topic": name, "partitions": [wanted(0)]} for name in topics]
+        waiting = await poll(client, topics=asked, min_bytes=10_000)
+        deleted = client.broker.topics.get("deleted")
+        assert deleted is not None
+        client.broker.topics.delete(deleted)
+        answer = await waiting
+        parts = {topic.topic: topic.partitions[0] for topic in answer.responses}
+        assert parts["deleted"].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+        assert not parts["deleted"].records
+        assert b"kept" in parts["kept"].records
+
+    run(scenario())
+
+
+def test_what_a_wait_has_found_is_sent_whole_though_its_topic_is_deleted_then(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        client.create("t")
+        waiting = await poll(client, wanted(0))
+        client.produce("t", batch(b"found"))
+        await asyncio.sleep(0)  # the wait has found it; the answer isn't made yet
+        topic = client.broker.topics.get("t")
+        assert topic is not None
+        client.broker.topics.delete(topic)
+        assert not waiting.done()
+        assert values(await waiting) == [[b"found"]]
+
+    run(scenario())
+
+
 def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
