@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -64,23 +64,46 @@ def records() -> Iterator[Step]:
 
 @contextmanager
 def frames() -> Iterator[Step]:
-    """Frames, broken ones among them, that arrive in pieces: the parser holds no more than one."""
+    """Frames, broken ones among them, that arrive in pieces come out as they went in, and the
+    parser holds no more than one."""
 
     def step(random: Random) -> None:
         sizes = [random.choice((0, 1, 10, 900)) for _ in range(random.randint(1, 5))]
-        sound = b"".join(size.to_bytes(4, "big") + bytes(size) for size in sizes)
+        sound = b"".join(size.to_bytes(4, "big") + random.randbytes(size) for size in sizes)
         data = mutated(sound, [sound], random) if random.random() < 0.8 else sound
+        expected, is_malformed = cut_frames(data)
         reader = FrameReader(_FRAME_BYTES_MAX)
-        with suppress(MalformedFrame):
+        read: list[bytes] = []
+        refused = False
+        try:
             while data:
                 piece = random.randint(1, 1_000)
-                for frame in reader.feed(data[:piece]):
-                    assert len(frame) <= _FRAME_BYTES_MAX
+                read += reader.feed(data[:piece])
                 data = data[piece:]
                 if reader.held_bytes > _FRAME_BYTES_MAX:
                     raise Found(f"{reader.held_bytes} bytes held for frames of {sizes}")
+        except MalformedFrame:
+            refused = True
+        if read != expected:
+            raise Found(f"frames of {sizes} came out as {[len(frame) for frame in read]}")
+        if refused != is_malformed:
+            raise Found(f"frames of {sizes}: {refused=}, {is_malformed=}")
 
     yield step
+
+
+def cut_frames(data: bytes) -> tuple[list[bytes], bool]:
+    """Return the whole frames in `data`, and whether a malformed length comes behind them."""
+    found, at = list[bytes](), 0
+    while len(data) - at >= 4:
+        size = int.from_bytes(data[at : at + 4], "big", signed=True)
+        if not 0 <= size <= _FRAME_BYTES_MAX:
+            return found, True
+        if at + 4 + size > len(data):
+            break
+        found.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return found, False
 
 
 TARGETS = {"requests": requests, "batches": batches, "records": records, "frames": frames}

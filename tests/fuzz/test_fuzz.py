@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.wire.frames import FrameReader
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.victim import Found
 
 STEPS = {"requests": 6_000, "batches": 1_000, "records": 4_000, "frames": 2_000}
 
@@ -41,3 +43,19 @@ def test_what_hypothesis_finds_is_as_short_as_can_be(target: str) -> None:
             step(random)
 
         steps()
+
+
+@pytest.mark.parametrize("lost", ["a byte of a piece", "a frame"])
+def test_frames_that_come_out_wrong_are_found(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = FrameReader.feed
+
+    def feed(self: FrameReader, data: bytes) -> Iterator[bytes]:
+        frames = list(original(self, data))
+        if lost == "a frame":
+            yield from frames[:-1]
+        else:
+            yield from (frame[:-1] + b"?" for frame in frames)
+
+    monkeypatch.setattr(FrameReader, "feed", feed)
+    with TARGETS["frames"]() as step, pytest.raises(Found, match="came out as"):
+        all(step(Random(seed)) is None for seed in range(100))
