@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many random histories of transactions and of groups are compared",
     )
     parser.addoption(
+        "--keep-histories",
+        action="store_true",
+        help="write down what real Kafka answers to random histories",
+    )
+    parser.addoption(
         "--seed",
         default=None,
         type=int,

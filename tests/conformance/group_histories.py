@@ -105,10 +105,3 @@ class GroupHistory:
 
     def named(self, partitions: Iterable[tuple[str, Any]]) -> str:
         return str(sorted((self.names.index(name), found) for name, found in partitions))
-
-
-def compare(told: list[str], lines: list[str], what: str) -> None:
-    """Fails at the first line in which two brokers differ."""
-    for step, (one, other) in enumerate(zip(told, lines, strict=True)):
-        before = "\n".join(lines[:step])
-        assert other == one, f"{what} {step=}, after:\n{before}"

@@ -22,12 +22,12 @@ from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance.commits import commit
 from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, given
-from tests.conformance.group_histories import GroupHistory, compare
+from tests.conformance.group_histories import GroupHistory
+from tests.conformance.kept_histories import judge_history
 from tests.conformance.wire import Client
 
 STEPS = 80
 INSTANCES = (None, None, None, "i3", "i4")
-_TOLD: dict[int, list[str]] = {}  # by seed, what the first broker answered
 
 
 class History(GroupHistory):
@@ -146,6 +146,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_random_history_has_the_same_answers_from_each_broker(
+    request: pytest.FixtureRequest,
     broker: Broker,
     connect: Callable[[], Client],
     unique: Callable[[str], str],
@@ -154,4 +155,4 @@ def test_a_random_history_has_the_same_answers_from_each_broker(
 ) -> None:
     history = History(connect(), seed, group, (unique("a"), unique("b"), unique("c")))
     history.run()
-    compare(_TOLD.setdefault(seed, history.lines), history.lines, f"{seed=} of {broker.kind}")
+    judge_history(request.config, broker, "consumer-groups", seed, history.lines)

@@ -16,13 +16,13 @@ import pytest
 from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, given, partitions_of
-from tests.conformance.group_histories import GroupHistory, compare
+from tests.conformance.group_histories import GroupHistory
+from tests.conformance.kept_histories import judge_history
 from tests.conformance.migrants import Migrant, Partitions, assigned
 from tests.conformance.wire import Client
 
 STEPS = 80
 STATIC = ("s0", "s1", "s2")
-_TOLD: dict[int, list[str]] = {}  # by seed, what the first broker answered
 
 
 class History(GroupHistory):
@@ -190,6 +190,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_random_history_of_both_protocols_has_the_same_answers_from_each_broker(
+    request: pytest.FixtureRequest,
     broker: Broker,
     connect: Callable[[], Client],
     unique: Callable[[str], str],
@@ -198,4 +199,4 @@ def test_a_random_history_of_both_protocols_has_the_same_answers_from_each_broke
 ) -> None:
     history = History(connect(), seed, group, (unique("a"), unique("b"), unique("c")))
     history.run()
-    compare(_TOLD.setdefault(seed, history.lines), history.lines, f"{seed=} of {broker.kind}")
+    judge_history(request.config, broker, "mixed-groups", seed, history.lines)

@@ -17,13 +17,13 @@ import pytest
 from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
+from tests.conformance.kept_histories import judge_history
 from tests.conformance.producers import Producer, init_producer_id
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Client
 from tests.processes import wait_until
 
 STEPS = 60
-_TOLD: dict[int, list[str]] = {}  # by seed, what the first broker answered
 
 
 class History:
@@ -117,14 +117,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_random_history_has_the_same_answers_from_each_broker(
-    broker: Broker, connect: Callable[[], Client], unique: Callable[[str], str], seed: int
+    request: pytest.FixtureRequest,
+    broker: Broker,
+    connect: Callable[[], Client],
+    unique: Callable[[str], str],
+    seed: int,
 ) -> None:
     client = connect()
     topic = unique("topic")
     create_topic(client, topic)
     history = History(client, seed, (unique("txn"), unique("txn")), topic)
     history.run()
-    told = _TOLD.setdefault(seed, history.lines)
-    for step, (one, other) in enumerate(zip(told, history.lines, strict=True)):
-        before = "\n".join(history.lines[:step])
-        assert other == one, f"{seed=} {step=} of {broker.kind}, after:\n{before}"
+    judge_history(request.config, broker, "transactions", seed, history.lines)
