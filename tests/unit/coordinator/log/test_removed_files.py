@@ -66,7 +66,7 @@ def compact(log: Partition) -> None:
     last = run[1].read(SIZE, SIZE)
     cleaned.append(last, 3, 0)
     errors: list[Exception | None] = []
-    log.replace(run, cleaned, errors.append)
+    log.replace(run, cleaned, log.first_dirty_offset, errors.append)
     assert errors == [None]
 
 
