@@ -10,6 +10,7 @@ Source: kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
@@ -192,12 +193,15 @@ def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
 
 
 def forget_expired(
-    state: TransactionState, expiration_ms: int, now_ms: int
-) -> Decision[Record, None]:
-    """Ids that nobody has used for `expiration_ms` and that have no transaction."""
-    expired = tuple(
+    state: TransactionState, transactional_ids: Iterable[str], expiration_ms: int, now_ms: int
+) -> list[TransactionForgotten]:
+    """Give a tombstone for each of these ids that nobody has used for `expiration_ms` and that has
+    no transaction. One that isn't known is fine."""
+    found = map(state.transactions.get, transactional_ids)
+    return [
         TransactionForgotten(known.transactional_id)
-        for known in state.transactions.values()
-        if known.status in AT_REST and known.update_ms + expiration_ms <= now_ms
-    )
-    return Decision(expired, None)
+        for known in found
+        if known is not None
+        and known.status in AT_REST
+        and known.update_ms + expiration_ms <= now_ms
+    ]

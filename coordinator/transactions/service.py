@@ -36,11 +36,11 @@ from coordinator.transactions.end_transaction import (
     EndTransaction,
     complete,
     fence_and_abort,
-    forget_expired,
     judge_end,
     prepare,
     takes_producer_id,
 )
+from coordinator.transactions.expiry import TransactionalIdExpiry
 from coordinator.transactions.init_producer_id import (
     First,
     InitProducerId,
@@ -93,7 +93,6 @@ class TransactionCounters:
 class Due(Enum):
     ABORT = auto()
     COMPLETE = auto()
-    EXPIRE = auto()
 
 
 class TransactionShard:
@@ -132,6 +131,13 @@ class TransactionService:
         self._config = config
         self._clock = clock
         self._timers: Timers[tuple[Due, str]] = Timers(clock, scheduler, self._fire)
+        self._expiry = TransactionalIdExpiry(
+            self.shards,
+            config.transactional_id_expiration_ms,
+            config.expiry_check_ms,
+            clock,
+            scheduler,
+        )
 
     # The life of a shard
 
@@ -143,7 +149,7 @@ class TransactionService:
 
     def loading(self) -> list[LoadSlice]:
         """What loads the shards, slice by slice."""
-        self._timers.set((Due.EXPIRE, ""), self._config.expiry_check_ms)
+        self._expiry.start()
         return [partial(self._load_slice, shard) for shard in self.shards]
 
     def resign(self, index: int) -> None:
@@ -178,6 +184,7 @@ class TransactionService:
 
     def close(self) -> None:
         self._timers.close()
+        self._expiry.close()
         self.markers.close()
 
     # Requests
@@ -343,18 +350,3 @@ class TransactionService:
                     self._timers.set(key, self._config.abort_retry_ms)
             case Due.COMPLETE if known is not None and known.status in PREPARED:
                 self._complete(transactional_id)
-            case Due.EXPIRE:
-                self._forget_expired()
-                self._timers.set(key, self._config.expiry_check_ms)
-
-    def _forget_expired(self) -> None:
-        for shard in self.shards:
-            if shard.log.life is not Life.ACTIVE:
-                continue
-            decision = forget_expired(
-                shard.state, self._config.transactional_id_expiration_ms, self._clock.now_ms()
-            )
-            try:
-                shard.execute(decision)
-            except Refused as refused:
-                logger.warning("expired transactional ids are kept for now: %s", refused)

@@ -1,0 +1,100 @@
+"""The timer by which transactional ids expire that nobody uses.
+
+All shards are looked through every
+`transaction.remove.expired.transaction.cleanup.interval.ms`, in slices: so many ids at a time, then
+whoever waits, then the next. What has expired is decided anew in each slice, by the state and the
+time there. Each tombstone is true for itself: if an append fails, or the broker is killed between
+two, the ids that are left go with the next check.
+Source: TransactionStateManager.removeExpiredTransactionalIds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.errors import Refused
+from coordinator.shard.life import Life
+from coordinator.shard.timers import Timers
+from coordinator.transactions.end_transaction import forget_expired
+
+if TYPE_CHECKING:
+    from coordinator.transactions.service import TransactionShard
+
+logger = logging.getLogger(__name__)
+
+# About a millisecond each.
+LOOKED_AT_PER_SLICE = 2_000
+TOMBSTONES_PER_SLICE = 250
+
+
+class _Due(Enum):
+    CHECK = auto()
+    NEXT_SLICE = auto()
+
+
+class TransactionalIdExpiry:
+    """Looks through the shards that are active, one slice after the other."""
+
+    def __init__(
+        self,
+        shards: Sequence[TransactionShard],
+        expiration_ms: int,
+        check_ms: int,
+        clock: Clock,
+        scheduler: Scheduler,
+    ) -> None:
+        self._shards = shards
+        self._expiration_ms = expiration_ms
+        self._check_ms = check_ms
+        self._clock = clock
+        self._timers: Timers[_Due] = Timers(clock, scheduler, self._fire)
+        self._waiting: deque[TransactionShard] = deque()
+        self._ids: deque[str] = deque()  # of the first shard that waits, still to be looked at
+
+    def start(self) -> None:
+        """Check from now on, for the first time when the interval has passed."""
+        self._timers.set(_Due.CHECK, self._check_ms)
+
+    def close(self) -> None:
+        self._timers.close()
+
+    def _fire(self, due: _Due) -> None:
+        if due is _Due.CHECK:
+            self._timers.set(_Due.CHECK, self._check_ms)
+            if not self._waiting:
+                self._waiting.extend(self._shards)
+                self._ids.extend(self._waiting[0].state.transactions)
+        else:
+            self._forget_slice()
+        if self._waiting:
+            self._timers.set(_Due.NEXT_SLICE, 0)
+
+    def _forget_slice(self) -> None:
+        """Look at the next ids, and append tombstones for those that have expired."""
+        shard = self._waiting[0]
+        looked_at = [self._ids.popleft() for _ in range(min(LOOKED_AT_PER_SLICE, len(self._ids)))]
+        if shard.log.life is Life.ACTIVE:
+            self._forget_expired(shard, looked_at)
+        else:
+            self._ids.clear()
+        if not self._ids:
+            self._waiting.popleft()
+            if self._waiting:
+                self._ids.extend(self._waiting[0].state.transactions)
+
+    def _forget_expired(self, shard: TransactionShard, looked_at: list[str]) -> None:
+        now_ms = self._clock.now_ms()
+        expired = forget_expired(shard.state, looked_at, self._expiration_ms, now_ms)
+        # Those that are too many for this slice are the first ones of the next.
+        later = expired[TOMBSTONES_PER_SLICE:]
+        self._ids.extendleft(record.transactional_id for record in reversed(later))
+        try:
+            shard.log.append_all(expired[:TOMBSTONES_PER_SLICE])
+        except Refused as refused:
+            logger.warning("expired transactional ids are kept for now: %s", refused)
+            self._ids.clear()
