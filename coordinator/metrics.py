@@ -5,6 +5,7 @@ the integers that are counted anyway. The endpoint is an HTTP server of its own,
 only. It reads on a thread of its own: whole values, copied before they are looked at.
 
     millrace_shard_active                    1 or 0, of each shard of both coordinators
+    millrace_shard_failed                    1 or 0: its log is damaged (docs/broker.md, "Repair")
     millrace_shard_load_seconds              how long its log took to replay
     millrace_shard_events_queued             records of its log that aren't replayed yet
     millrace_shard_events_processed_total    records and markers replayed or appended
@@ -70,6 +71,9 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     )
 
     active = GaugeMetricFamily("millrace_shard_active", "Whether it answers.", labels=["shard"])
+    failed = GaugeMetricFamily(
+        "millrace_shard_failed", "Whether its log is damaged.", labels=["shard"]
+    )
     load = GaugeMetricFamily(
         "millrace_shard_load_seconds", "Time that its log took to replay.", labels=["shard"]
     )
@@ -91,13 +95,14 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     for shard in shards:
         labels, counters = [shard.name], shard.counters
         active.add_metric(labels, float(shard.life is Life.ACTIVE))
+        failed.add_metric(labels, float(shard.life is Life.FAILED))
         load.add_metric(labels, counters.load_ms / 1_000)
         queued.add_metric(labels, shard.records_left)
         processed.add_metric(labels, counters.loaded + counters.appended)
         unknown.add_metric(labels, counters.unknown)
         append.add_metric(labels, counters.appends, counters.append_ms / 1_000)
         append_max.add_metric(labels, counters.append_ms_max / 1_000)
-    yield from (active, load, queued, processed, unknown, append, append_max)
+    yield from (active, failed, load, queued, processed, unknown, append, append_max)
 
 
 def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:

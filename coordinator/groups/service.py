@@ -102,6 +102,8 @@ class GroupService:
         shard = self.shards[index]
         if not shard.load_slice():
             return False
+        if shard.log.life is not Life.ACTIVE:
+            return True
         self.classic.loaded(shard)
         self.offsets.loaded(shard)
         self._expiry.loaded(index)
@@ -126,7 +128,8 @@ class GroupService:
         return found
 
     def list_groups(self) -> list[ListedGroup]:
-        """The groups of all shards. 14 while one is being loaded."""
+        """The groups of all shards but those that have failed or resigned. Refused:
+        COORDINATOR_LOAD_IN_PROGRESS while one is being loaded."""
         for shard in self.shards:
             if shard.log.life is Life.LOADING:
                 shard.log.check_active()

@@ -13,6 +13,7 @@ from coordinator.groups.consumer.state import CONSUMER
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.offsets.counters import OffsetCounters
+from coordinator.shard.life import Life
 from coordinator.shard.placement import shard_of
 from coordinator.shard.shard import Log, Shard
 
@@ -43,9 +44,13 @@ class GroupShard:
             yield ListedGroup(group.group_id, CONSUMER, PROTOCOL_TYPE, group.phase.value)
 
     def load_slice(self) -> bool:
-        """True: all is loaded, and the groups are made of it."""
+        """True: all is loaded, and the groups are made of it; or the shard has failed, and nothing
+        is left of what was replayed."""
         if not self.log.load_slice():
             return False
+        if self.log.life is not Life.ACTIVE:
+            self.forget()
+            return True
         self.groups = {
             name: Group.of(saved)
             for name, saved in self.state.groups.items()
@@ -64,7 +69,7 @@ class GroupShard:
         self.seen.pop(group_id, None)
 
     def forget(self) -> None:
-        """The shard has resigned."""
+        """The shard has resigned, or has failed."""
         self.groups = {}
         self.seen.clear()
         self.state.forget()

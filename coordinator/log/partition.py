@@ -24,10 +24,11 @@ from coordinator.log import lookup
 from coordinator.log.aborted import AbortedTransaction
 from coordinator.log.batch import Batch, encode_marker, parse_header, rewritten
 from coordinator.log.checkpoint import write_start_offset
+from coordinator.log.damage import damage_with
 from coordinator.log.machine import Machine
 from coordinator.log.producers import Producers
 from coordinator.log.reading import Fetched, aborted_from, fetch, read
-from coordinator.log.recovery import CorruptLog, open_saved, scan_on
+from coordinator.log.recovery import open_saved, scan_on
 from coordinator.log.retention import expired
 from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
@@ -73,11 +74,32 @@ class Partition:
         self._segments = Segments(directory, topic_id, settings, machine)
         self._segments.when_wanted = self.save
         self._tell_again_ms = -inf
+        self.damage: str | None = None
+        self.is_open = True
 
     def reconfigure(self, settings: LogSettings) -> None:
         """These hold from now on."""
         self.settings = settings
         self._segments.reconfigure(settings)
+
+    # Damage
+
+    def protect(self, damage: str) -> None:
+        """Take no append from now on, compact and remove nothing: a person is to repair the log,
+        and needs all that is in it."""
+        self.damage = damage
+
+    def damage_with(self, offset: int) -> str:
+        """Say in which bytes of which file the damaged batch is that has this offset."""
+        try:
+            return str(damage_with(self._segments, offset))
+        except OSError as error:
+            return str(error)
+
+    def check_undamaged(self) -> None:
+        """Raises Refused(KAFKA_STORAGE_ERROR) if nothing may be written."""
+        if self.damage is not None:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory} is damaged: {self.damage}")
 
     # Writing
 
@@ -134,6 +156,8 @@ class Partition:
         return self._append(parse_header(marker), -1)
 
     def _append(self, batch: Batch, log_append_time_ms: int) -> int:
+        if self.damage is not None:
+            self.check_undamaged()
         base_offset = self.end_offset
         data = rewritten(
             batch.data, base_offset, log_append_time_ms if log_append_time_ms >= 0 else None
@@ -200,11 +224,8 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one with `offset` on, or from the next one that there is, at least
-        one; b"" at the end. CorruptLog."""
-        try:
-            return read(self._segments, self.end_offset, offset, max_bytes)
-        except Damaged as error:
-            raise CorruptLog(error.path, error.position) from error
+        one; b"" at the end. Damaged."""
+        return read(self._segments, self.end_offset, offset, max_bytes)
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
         """What a consumer may see from `offset` on. Refused: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE
@@ -257,6 +278,7 @@ class Partition:
         """Let the log start at `offset`, -1 for its end; durable when this returns. The start
         offset, which stays where it is if it is higher. Refused: OFFSET_OUT_OF_RANGE beyond the
         high watermark, POLICY_VIOLATION for a topic that is only compacted, KAFKA_STORAGE_ERROR."""
+        self.check_undamaged()
         if self.settings.is_compacted and not self.settings.is_deleted:
             raise Refused(Code.POLICY_VIOLATION, f"{self.topic} is compacted: its records stay")
         if offset == -1:
@@ -280,7 +302,7 @@ class Partition:
     def remove_expired(self) -> None:
         """Take away the oldest segments as far as the topic's configuration says so."""
         segments = self._segments
-        if segments.is_replacing:
+        if segments.is_replacing or self.damage is not None:
             return
         count = expired(segments.all, self.settings, self.start_offset, self._clock.now_ms())
         if not count:

@@ -14,15 +14,15 @@ therefore met by the fetch that comes to it (`Segment.intact_end`).
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, Batch, parse_header, size_at
+from coordinator.log.batch import PREFIX_BYTES, Batch, parse_header, size_at
 from coordinator.log.checkpoint import Checkpoint, read_checkpoint, read_start_offset
+from coordinator.log.damage import find_batch, is_whole
 from coordinator.log.disk import Disk
 from coordinator.log.producers import Producers
 from coordinator.log.replacing import finish
@@ -33,9 +33,6 @@ from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
 logger = logging.getLogger(__name__)
 
 _WINDOW_BYTES = 1 << 20
-# What stands at byte 12 of every batch: the leader epoch (0 in ours; Kafka's are small), magic 2.
-_LANDMARK = re.compile(rb"(?=\x00\x00..\x02)", re.DOTALL)
-_LANDMARK_AT = 12
 # Kafka keeps it in the directory of every partition, and this broker in none.
 _KAFKAS = "leader-epoch-checkpoint"
 
@@ -205,9 +202,9 @@ def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -
     while True:
         position = segment.size
         at = position - start
-        if not _is_whole(window, at) and position < end:
+        if not is_whole(window, at) and position < end:
             window, start, at = _window(segment, position, end), position, 0
-        if not _is_whole(window, at):
+        if not is_whole(window, at):
             break
         batch = parse_header(memoryview(window), at)
         is_next = batch.base_offset == next_offset or (may_miss and batch.base_offset > next_offset)
@@ -232,19 +229,7 @@ def _window(segment: Segment, position: int, end: int) -> bytes:
     return window
 
 
-def _is_whole(window: bytes, at: int) -> bool:
-    return at + HEADER_BYTES <= len(window) and HEADER_BYTES <= size_at(window, at) <= (
-        len(window) - at
-    )
-
-
 def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
     """Whether a valid batch of this log stands anywhere behind the damage at `position`."""
     rest = segment.file.read(segment.file.size() - position, position)
-    for found in _LANDMARK.finditer(rest, _LANDMARK_AT + 1):
-        at = found.start() - _LANDMARK_AT
-        if _is_whole(rest, at):
-            batch = parse_header(memoryview(rest), at)
-            if batch.base_offset > next_offset and batch.is_intact():
-                return True
-    return False
+    return find_batch(rest, next_offset) is not None

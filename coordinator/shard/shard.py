@@ -7,13 +7,17 @@ makes them true, then the answer goes out. Loading is replaying the same log thr
 - A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
 - A shard that is being loaded, or has resigned, refuses (see `life`).
 - A record of a newer broker, or of a kind that this one lacks, is kept and reported: see `unknown`.
-- An exception of `apply`, or a damaged record, is a broken invariant: the log and the state have
-  parted. The shard raises `BrokenInvariant` for that and for every later call, so that
-  no further record is appended on top of a state that is not the log's.
+- A log that can't be replayed whole, because a batch or a record of it is damaged, fails this shard
+  alone: it refuses with NOT_COORDINATOR, and nothing is written to its log or compacted in it until
+  a person has repaired it. Every other shard goes on, as in Kafka.
+- An exception of `apply` after an append is a broken invariant: the log and the state have parted.
+  The shard raises `BrokenInvariant` for that and for every later call, so that no further record is
+  appended on top of a state that is not the log's.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -25,6 +29,8 @@ from coordinator.shard.decision import Decision, Origin, Producer, TransactionEn
 from coordinator.shard.life import FOLLOWS, REFUSALS, Life
 from coordinator.shard.records import UnknownVersion
 from coordinator.shard.unknown import UnknownRecords
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 A = TypeVar("A")
@@ -39,6 +45,10 @@ class BrokenInvariant(Exception):
     """State and log disagree. Not an answer for a client: the broker has to stop."""
 
 
+class UnreadableRecord(Exception):
+    """A record of the log can't be decoded or applied while the log is replayed."""
+
+
 class Log(Protocol):
     """What a shard needs of a partition."""
 
@@ -48,6 +58,10 @@ class Log(Protocol):
     def end_offset(self) -> int: ...
     @property
     def batch_bytes_max(self) -> int: ...
+    @property
+    def damage(self) -> str | None: ...
+    def protect(self, damage: str) -> None: ...
+    def damage_with(self, offset: int) -> str: ...
     def append_internal(self, batch: bytes) -> int: ...
     def append_marker(
         self,
@@ -113,6 +127,8 @@ class Shard(Generic[R]):
         self.coordinator_epoch = 0  # one up with each election
         self.counters = ShardCounters()
         self.unknown = UnknownRecords(name)
+        if log.damage is not None:
+            self._fail(log.damage)
 
     def execute(self, decision: Decision[R, A]) -> A:
         """Make a decision durable, make it true, then hand out its answer.
@@ -186,7 +202,8 @@ class Shard(Generic[R]):
     # Life
 
     def check_active(self) -> None:
-        """Refused with 14 while the shard is being loaded, with 16 once it has resigned."""
+        """Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while the shard is being loaded,
+        NOT_COORDINATOR if it has failed or resigned."""
         if self.life is not Life.ACTIVE:
             raise Refused(REFUSALS[self.life], f"{self.name} is {self.life.name}")
 
@@ -197,26 +214,48 @@ class Shard(Generic[R]):
         return self.counters.loaded
 
     def load_slice(self, max_bytes: int = SLICE_BYTES) -> bool:
-        """Replay the next so many bytes of the log. True: it is at its end, and active."""
+        """Replay the next so many bytes of the log. True if nothing is left to replay: the shard is
+        active then, or has failed, or has resigned while its next slice was waiting."""
         if self.life is not Life.LOADING:
-            return True  # active already, or resigned while its next slice was waiting
+            return True
         begin_ms = self._clock.monotonic_ms()
-        offset = self._load_offset
-        if offset < self._log.end_offset:
-            data = self._log.read(offset, max_bytes)
-            for batch in batches(data):
-                self._replay(batch)
-                self._load_offset = batch.last_offset + 1
-            if data and self._load_offset <= offset:
-                raise self._break(f"nothing readable at offset {offset}, before the end of the log")
-            if not data:  # what was there has been compacted away
-                self._load_offset = self._log.end_offset
+        try:
+            self._replay_slice(max_bytes)
+        except Exception as error:  # whatever it is: the state is not the log's
+            self._fail(f"{self._log.damage_with(self._load_offset)}: {error}")
+            return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
         if self._load_offset < self._log.end_offset:
             return False
         self._live(Life.ACTIVE)
         self.unknown.report()
         return True
+
+    def _replay_slice(self, max_bytes: int) -> None:
+        """Replay so many bytes, or whatever is left. Raises what is wrong with the batch that has
+        `_load_offset`, or comes next after it."""
+        offset = self._load_offset
+        if offset >= self._log.end_offset:
+            return
+        data = self._log.read(offset, max_bytes)
+        for batch in batches(data):
+            self._replay(batch)
+            self._load_offset = batch.last_offset + 1
+        if data and self._load_offset <= offset:
+            raise UnreadableRecord(f"nothing readable at offset {offset}, before the log's end")
+        if not data:  # what was there has been compacted away
+            self._load_offset = self._log.end_offset
+
+    def _fail(self, damage: str) -> None:
+        """Serve nothing of this shard any more: its log can't be replayed whole."""
+        self.life = Life.FAILED
+        self.unknown.forget()
+        self._log.protect(damage)
+        logger.error(
+            "%s can't be loaded. It answers NOT_COORDINATOR and is not written to until its log is"
+            " repaired ('Repair' in docs/broker.md): %s",
+            *(self.name, damage),
+        )
 
     @property
     def records_left(self) -> int:
@@ -234,6 +273,8 @@ class Shard(Generic[R]):
         self._load_offset = self._log.start_offset
         self.counters.loaded = self.counters.load_ms = self.counters.unknown = 0
         self.unknown.forget()
+        if self._log.damage is not None:
+            self._fail(self._log.damage)
 
     def _live(self, life: Life) -> None:
         if self.life not in FOLLOWS[life]:
@@ -266,7 +307,7 @@ class Shard(Generic[R]):
                 version = unknown.version
                 record = self._codec.decode(key, None)
         except (ValueError, IndexError) as error:
-            raise self._break(f"the record at offset {offset} is damaged: {error}") from error
+            raise UnreadableRecord(f"the record at offset {offset} is damaged: {error}") from error
         if key is None:
             return record
         if version is not None or (record is None and value is not None):
@@ -285,18 +326,15 @@ class Shard(Generic[R]):
             try:
                 apply(record, origin_of((offset, producer_id, False)))
             except Exception as error:
-                raise self._break_at(offset, record, error) from error
+                raise self._break(_inapplicable(offset, record, error)) from error
             offset += 1
 
     def _replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
         try:
             self._apply(record, origin_of((offset, producer_id, True)))
         except Exception as error:
-            raise self._break_at(offset, record, error) from error
+            raise UnreadableRecord(_inapplicable(offset, record, error)) from error
         self.counters.loaded += 1
-
-    def _break_at(self, offset: int, record: object, error: Exception) -> BrokenInvariant:
-        return self._break(f"applying {record!r} from offset {offset}: {error!r}")
 
     def _break(self, what: str) -> BrokenInvariant:
         self._broken = f"{self.name}: {what}"
@@ -305,3 +343,7 @@ class Shard(Generic[R]):
     def _refuse_if_broken(self) -> None:
         if self._broken is not None:
             raise BrokenInvariant(self._broken)
+
+
+def _inapplicable(offset: int, record: object, error: Exception) -> str:
+    return f"applying {record!r} from offset {offset}: {error!r}"

@@ -7,7 +7,10 @@ producer's next transaction never meets a CONCURRENT_TRANSACTIONS (51). If a mar
 just then, EndTxn is answered all the same, the id stays in Prepare* (51 for what comes next), and
 the channel tries again as often as it takes.
 
-A shard is loaded, active, or has resigned (`shard.life`); only an active one decides anything.
+A shard is loaded, active, has failed, or has resigned (`shard.life`); only an active one decides
+anything. If the log of a shard is damaged, Kafka serves what it has read up to the damage: it
+forgets transactional ids, so that their producers aren't fenced, and takes a decided transaction
+for one that is open. Here the shard fails, as one of `__consumer_offsets` does in both.
 
 A request finds: api file -> this service -> a decision -> shard -> apply.
 """
@@ -176,7 +179,12 @@ class TransactionService:
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
             self._producer_ids.spoken_for(max(known.producer_id, known.next_producer_id))
-            if known.status in PREPARED:
+            if shard.log.life is not Life.ACTIVE:
+                # What was replayed before the damage is not how the transaction stands: whether it
+                # is open, or was committed, only the repaired log can say. So nothing is done to
+                # it. Where it has written, it stays open.
+                del shard.state.transactions[known.transactional_id]
+            elif known.status in PREPARED:
                 self._carry_out(known.transactional_id)
             elif known.status is Status.ONGOING:
                 self._timers.set((Due.ABORT, known.transactional_id), known.deadline_ms - now_ms)
@@ -190,7 +198,8 @@ class TransactionService:
     # Requests
 
     def list_transactions(self, filters: Filters) -> list[Transaction]:
-        """The transactions of all shards that the filters let through. 14 while one is loading."""
+        """The transactions that the filters let through, of all shards but those that have failed
+        or resigned. Refused: COORDINATOR_LOAD_IN_PROGRESS while one is being loaded."""
         for shard in self.shards:
             if shard.log.life is Life.LOADING:
                 shard.log.check_active()
@@ -288,8 +297,8 @@ class TransactionService:
         check_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
     def _shard(self, transactional_id: str) -> TransactionShard:
-        """Refuses with 14 and 16 unless the shard is active; with 15 if some of what it says of the
-        id is of a newer broker."""
+        """Raises Refused: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR unless the shard is active;
+        COORDINATOR_NOT_AVAILABLE if some of what it says of the id is of a newer broker."""
         shard = self.shards[shard_of(transactional_id, len(self.shards))]
         shard.log.check_active()
         shard.log.unknown.check_readable(transactional_id)

@@ -126,7 +126,11 @@ class Cleaner:
             self._current = None
 
     def _is_compacted(self, partition: Partition) -> bool:
-        return partition.settings.is_compacted and partition not in self._uncleanable
+        return (
+            partition.settings.is_compacted
+            and partition.damage is None
+            and partition not in self._uncleanable
+        )
 
     def _section(self, partition: Partition) -> Section:
         return section_of(partition, self._machine.clock.now_ms())

@@ -26,9 +26,18 @@ class FakeLog:
         self.end_offset = 0
         self.batch_bytes_max = 1_048_588
         self.fail_after: int | None = None
+        self.damage: str | None = None
         self._batches: list[tuple[int, bytes]] = []
 
+    def protect(self, damage: str) -> None:
+        self.damage = damage
+
+    def damage_with(self, offset: int) -> str:
+        return f"the batch with offset {offset}"
+
     def append_internal(self, batch: bytes) -> int:
+        if self.damage is not None:
+            raise Refused(Code.KAFKA_STORAGE_ERROR, self.damage)
         if self.fail_after is not None:
             if self.fail_after == 0:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, "the disk is full")

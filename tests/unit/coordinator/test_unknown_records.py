@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
 from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
-from coordinator.shard.shard import BrokenInvariant
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
 from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
@@ -216,22 +213,3 @@ def test_an_election_reads_the_log_anew(world: World) -> None:
         pass
     assert world.offset() == -1
     assert world.groups.shards[index].log.counters.unknown == 1
-
-
-@pytest.mark.parametrize("value", [b"", b"\0", struct.pack(">h", 4), struct.pack(">hq", 4, 1)])
-def test_damage_is_another_thing_and_stops_the_broker(world: World, value: bytes) -> None:
-    append(group_log(world), OFFSET_KEY, value)
-    with pytest.raises(BrokenInvariant, match="the record at offset 0 is damaged"):
-        world.restart()
-
-
-def test_producer_ids_in_a_newer_version_stop_the_broker(world: World) -> None:
-    """Passed over, they would be given a second time."""
-    world.init()
-    [batch] = world.metadata_log.batches()
-    [record] = batch.records()
-    assert record.value is not None
-    newer = record.value[:2] + b"\1" + record.value[3:]
-    append(world.metadata_log, None, newer)
-    with pytest.raises(BrokenInvariant, match="version 1: start the newer broker"):
-        world.restart()

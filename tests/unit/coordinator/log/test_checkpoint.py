@@ -12,6 +12,7 @@ from coordinator.log.batch import Batch, batches
 from coordinator.log.disk import File
 from coordinator.log.partition import Partition
 from coordinator.log.recovery import CorruptLog
+from coordinator.log.segment import Damaged
 from coordinator.log.snapshot import encode_snapshot
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.logs import partition, produced
@@ -321,10 +322,14 @@ def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
     with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}") as refused:
         again.fetch(1, 1 << 20, committed=False, at_least_one=True)
     assert refused.value.code == Code.CORRUPT_MESSAGE
-    with pytest.raises(CorruptLog, match=f"{LOG}: damaged at byte {size}"):
+    with pytest.raises(Damaged, match=f"{LOG}: damaged at byte {size}"):
         again.read(1, 1 << 20)
     later = again.fetch(2, 1 << 20, committed=False, at_least_one=True)
     assert next(batches(bytes(later.records))).base_offset == 2
+    end = disk.files[LOG].content.index(bytes(later.records))
+    assert again.damage_with(1) == f"{LOG}, from byte {size} to byte {end}"
+    disk.files[LOG].content[size + 8 : size + 12] = b"\0\0\0\x30"  # a wrong length as well
+    assert opened(disk).damage_with(1) == f"{LOG}, from byte {size} to byte {end}"
 
 
 def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:
