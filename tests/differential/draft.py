@@ -90,7 +90,8 @@ class Draft:
         made.starts_from_initial = parent.starts_from_initial
         if args.get("store") is None:
             made.history_ms = parent.history_ms
-        made.unknown = parent.unknown and op in ("filter", "filter_not") and "store" not in args
+            filters = op in ("filter", "filter_not")
+            made.unknown = parent.unknown if filters else parent.history_ms is not None
         return made
 
     def time(self, *choices: int) -> int:
@@ -194,4 +195,8 @@ class Draft:
                 stream = self.add("to_stream", [each], STREAM, each.key, each.value)
             topic = f"out-{stream.id}"
             self.add("to", [stream], None, stream.key, stream.value, topic=topic)
+        return self.so_far()
+
+    def so_far(self) -> Topology:
+        """Build the topology of the steps that there are."""
         return Topology(tuple(self.steps), self.optimize, self.cache_bytes)

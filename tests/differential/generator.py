@@ -11,6 +11,7 @@ from random import Random
 
 from tests.differential.description import Advance, Case, Piped
 from tests.differential.draft import Draft
+from tests.differential.known import moves_a_single_repartition
 from tests.differential.productions import PRODUCTIONS
 
 KEYS = ("a", "a", "b", "t", "b0", "b1", "ä")
@@ -42,6 +43,8 @@ def generate(seed: int, operators: Collection[str] = PRODUCTIONS, first: str | N
         for name in _some(rng, others, rng.choice((1, 1, 2, 3, 4, 6))):
             PRODUCTIONS[name].make(draft)
     topology = draft.topology()
+    if moves_a_single_repartition(topology):
+        topology = replace(topology, optimize=False)
     # Ticks of the wall clock are records too: their time is that of the others.
     return Case(topology, _records(draft), seed, wall_clock_ms=100 * draft.scale)
 

@@ -17,6 +17,7 @@ from tests.differential.draft import (
     Draft,
     Handle,
 )
+from tests.differential.known import joins_changes_of_one_commit
 
 PREDICATES = ("even", "longer:3", "key_is:a", "has_value", "has_key", "all", "none")
 KEYS = ("first_letter", "value", "bucket:2", "key", "constant:a")
@@ -481,6 +482,8 @@ def join_global(draft: Draft) -> None:
 def join_tables(draft: Draft) -> None:
     left, right = draft.table(text_key=True), draft.table(text_key=True)
     if right is left and draft.chance(0.9):
+        right = draft.source_table()
+    if joins_changes_of_one_commit(draft.so_far(), left.id, right.id):
         right = draft.source_table()
     function, value = draft.rng.choice(JOINERS)
     store = draft.store(0.4)

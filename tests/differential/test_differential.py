@@ -16,11 +16,15 @@ from tests.brokers import IN_CI
 from tests.differential.__main__ import CORPUS, keep, report
 from tests.differential.description import Case
 from tests.differential.generator import generate
+from tests.differential.known import differs_on_purpose
 from tests.differential.peer import Peer
 from tests.differential.trial import Tally, judge, smallest
 from tests.sampling import choose
 
 FIXED = range(200)
+NAMED = CORPUS.parent / "named"
+"""Cases that differ on purpose: each begins with the number of the decision that says why."""
+DECISIONS = CORPUS.parents[2] / "docs" / "decisions"
 # What has put something out in so many cases of the fixed block at least: a comparison of nothing
 # agrees too.
 FLOORS: Mapping[str, int] = {
@@ -76,6 +80,28 @@ def test_a_case_that_once_differed_agrees(name: str, peer: Peer) -> None:
     assert verdict.refused is None, verdict.refused
     if verdict.differences:
         pytest.fail(report(verdict, None), pytrace=False)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in NAMED.glob("*.json")))
+def test_a_difference_that_a_decision_names_is_recognized_and_is_there(
+    name: str, peer: Peer
+) -> None:
+    case = Case.from_text((NAMED / name).read_text())
+    assert differs_on_purpose(case.topology)
+    verdict = judge(case, peer)
+    assert verdict.refused is None, verdict.refused
+    assert verdict.differences, "both do the same by now: the decision is not true any more"
+    assert list(DECISIONS.glob(f"{name[:4]}-*.md")), f"no decision {name[:4]}"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.glob("*.json")))
+def test_a_case_that_agrees_is_not_taken_for_a_named_difference(name: str) -> None:
+    assert not differs_on_purpose(Case.from_text((CORPUS / name).read_text()).topology)
+
+
+def test_no_case_is_generated_that_differs_on_purpose() -> None:
+    found = [seed for seed in range(2_000) if differs_on_purpose(generate(seed).topology)]
+    assert not found, f"seeds {found[:5]}"
 
 
 @IN_CI

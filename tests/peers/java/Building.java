@@ -4,7 +4,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyConfig;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -25,13 +27,13 @@ import org.apache.kafka.streams.state.StoreBuilder;
 
 /** A topology of Kafka Streams from its description; here sources and the steps of streams. */
 final class Building {
-    private final StreamsBuilder builder = new StreamsBuilder();
+    private final StreamsBuilder builder;
     private final Map<String, Object> built = new LinkedHashMap<>();
     private final Map<String, Step> steps = new HashMap<>();
     private final Map<String, StoreBuilder<?>> stores = new HashMap<>();
 
     static Topology topology(JsonNode description, Properties properties) {
-        Building building = new Building();
+        Building building = new Building(properties);
         for (JsonNode each : description.get("steps")) {
             Step step = new Step(each, building.built, building.steps);
             building.steps.put(each.get("id").asText(), step);
@@ -41,6 +43,13 @@ final class Building {
             }
         }
         return building.builder.build(properties);
+    }
+
+    private Building(Properties properties) {
+        // Without this, process() counts as a step that changes neither key nor value, and a
+        // repartition topic moves to before it (KAFKA-19668; docs/decisions/0033).
+        properties.put(TopologyConfig.InternalConfig.ENABLE_PROCESS_PROCESSVALUE_FIX, true);
+        builder = new StreamsBuilder(new TopologyConfig(new StreamsConfig(properties)));
     }
 
     private Object make(Step step) {

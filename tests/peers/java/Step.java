@@ -68,6 +68,19 @@ final class Step {
         return steps.get(json.get("from").get(number).asText());
     }
 
+    /** Whether a table comes out that has no store of its own and is made of a versioned one. */
+    boolean inheritsVersions() {
+        return switch (op) {
+            case "filter", "filter_not", "map_values", "transform_values" ->
+                !has("store") && (parent(0).inheritsVersions() || parent(0).keepsVersions());
+            default -> false;
+        };
+    }
+
+    private boolean keepsVersions() {
+        return has("store") && args().get("store").hasNonNull("history_ms");
+    }
+
     Object input(int number) {
         return built.get(json.get("from").get(number).asText());
     }

@@ -17,6 +17,9 @@ final class Tables {
         KTable<Object, Object> table = table(step, 0);
         String function = step.args().path("fn").asText();
         Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> kept = step.keyValue();
+        if (step.inheritsVersions()) {
+            return ofVersions(step, building, table, function);
+        }
         return switch (step.op) {
             case "filter" ->
                 table.filter((key, value) -> Vocabulary.test(function, key, value), step.named(), kept);
@@ -37,6 +40,24 @@ final class Tables {
             case "suppress" -> suppress(step, table);
             case "to_stream" -> table.toStream(step.named());
             default -> throw new IllegalArgumentException("no such step of a table: " + step.op);
+        };
+    }
+
+    /**
+     * With any Materialized, even one that only says serdes, Kafka Streams takes what comes out for
+     * unversioned (KTableImpl.maybeSetOutputVersioned).
+     */
+    private static Object ofVersions(
+        Step step, Building building, KTable<Object, Object> table, String function) {
+        return switch (step.op) {
+            case "filter" -> table.filter((key, value) -> Vocabulary.test(function, key, value), step.named());
+            case "filter_not" ->
+                table.filterNot((key, value) -> Vocabulary.test(function, key, value), step.named());
+            case "map_values" -> table.mapValues(value -> Vocabulary.value(function, value), step.named());
+            case "transform_values" ->
+                table.transformValues(
+                    () -> Processors.transformer(step.args()), step.named(), building.needed(step, "with"));
+            default -> throw new IllegalArgumentException("no such step of a versioned table: " + step.op);
         };
     }
 
