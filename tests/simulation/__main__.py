@@ -1,8 +1,8 @@
 """`python -m tests.simulation --seeds 1000`: many histories, on every core; status 1 if one fails.
 
 `--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
-history of transactions, one of groups and two of the runtime, one of them where time decides what
-comes out; `--only` runs one kind.
+history of transactions, one of groups and three of the runtime: one of any kind, one where time
+decides what comes out, and one of an application with a model of its own; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.simulation.groups import scenario as groups
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.history import verdict
 from tests.simulation.runtime import scenario as runtime
+from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.transactions import TransactionHistory
@@ -32,6 +33,9 @@ KINDS: dict[str, Callable[[int], str]] = {
     "runtime": lambda seed: verdict(RuntimeHistory, runtime.scenario(seed)),
     "timed": lambda seed: verdict(
         RuntimeHistory, runtime.scenario(seed, kind=TIMED[seed % len(TIMED)])
+    ),
+    "applications": lambda seed: verdict(
+        RuntimeHistory, runtime.scenario(seed, kind=[*APPLICATIONS][seed % len(APPLICATIONS)])
     ),
 }
 

@@ -65,6 +65,7 @@ class Request:
     late_ms: float
     may_be_late: bool
     given: Any
+    sent_at_ms: float
 
 
 class Connection:
@@ -134,6 +135,7 @@ class Connection:
             late_ms,
             may_be_late,
             given,
+            loop.elapsed_ms,
         )
         self._sent[request.correlation_id] = request
         latency_ms = self.random.uniform(0.5, 4)

@@ -7,12 +7,14 @@ import _thread
 import pytest
 
 from tests.simulation.history import verdict
+from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.test_histories import fingerprints
 
 TIMED_SEEDS = 2
+APPLICATION_SEEDS = 3
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -25,6 +27,13 @@ def test_every_law_of_the_runtime_holds_in_the_history_of_a_seed(seed: int) -> N
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("seed", range(TIMED_SEEDS))
 def test_every_law_holds_where_time_decides_what_comes_out(kind: str, seed: int) -> None:
+    found = verdict(RuntimeHistory, scenario(seed, kind=kind))
+    assert not found, found
+
+
+@pytest.mark.parametrize("kind", APPLICATIONS)
+@pytest.mark.parametrize("seed", range(APPLICATION_SEEDS))
+def test_every_law_holds_for_an_application_with_a_model_of_its_own(kind: str, seed: int) -> None:
     found = verdict(RuntimeHistory, scenario(seed, kind=kind))
     assert not found, found
 

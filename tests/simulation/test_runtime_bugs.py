@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.history import verdict
+from tests.simulation.runtime.application_bugs import APPLICATION_BUGS
 from tests.simulation.runtime.bugs import BUGS, Planted, stores_emptied_at_each_start
 from tests.simulation.runtime.checkers import RuntimeChecker
 from tests.simulation.runtime.history import RuntimeHistory
@@ -12,7 +13,9 @@ from tests.simulation.runtime.scenario import scenario
 
 SEEDS = 40
 
-PLANTED = [(planted, checker) for planted in BUGS for checker in planted.checkers]
+PLANTED = [
+    (planted, checker) for planted in (*BUGS, *APPLICATION_BUGS) for checker in planted.checkers
+]
 
 
 @pytest.mark.parametrize(

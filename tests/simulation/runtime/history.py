@@ -23,7 +23,7 @@ from tests.simulation.runtime.scenario import (
     Start,
     Wait,
 )
-from tests.simulation.runtime.topologies import INPUT, OTHER, REPARTITION, TIMED
+from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.steps import suffer
@@ -122,7 +122,7 @@ class RuntimeHistory(History):
         """Nothing goes wrong any more; what is down comes back, once it has come to its end."""
         world = self.world
         world.disk.heal()
-        world.trouble = world.slow_markers = 0.0
+        world.trouble = world.slow_markers = world.late_partitions = 0.0
         for worker in world.workers:
             worker.plans = []
             if worker.process is not None:
@@ -155,7 +155,7 @@ class RuntimeHistory(History):
             return {"broker": (0, 0)}
         left = {}
         for place, truth in world.truths.items():
-            if place[0] in (INPUT, OTHER, REPARTITION):
+            if place[0] in world.sources:
                 offset, _ = world.committed_offset(*place)
                 last = max(
                     (e.offset for e in truth.entries if e.committed is not False), default=-1

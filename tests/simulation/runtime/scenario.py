@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from streams.runtime.commit import Step as CommitStep
+from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.process import Blockade
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import BadDisk, Fault, Scenario, Step, Stop, crash
@@ -116,6 +117,9 @@ def scenario(
     setting = replace(chosen, **given)
     if setting.is_exactly_once and "switches" not in given:
         setting = replace(setting, switches=random.random() < 0.2)
+    if setting.kind in APPLICATIONS and "late_partitions" not in given:
+        late = Random(f"{seed} late partitions").choice((0.0, 0.0, 0.3, 0.7))
+        setting = replace(setting, late_partitions=late)
     if focus in STORIES:
         return Scenario(seed, setting, tuple(STORIES[focus](random)))
     steps = tuple(

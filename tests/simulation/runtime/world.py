@@ -12,6 +12,7 @@ from coordinator.log.partition import Partition
 from state.errors import Corrupt
 from streams.config import StreamsConfig
 from streams.topology.build import Topology
+from tests.simulation.runtime.applications import APPLICATIONS, Input
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.machine import Database, Machine
 from tests.simulation.runtime.process import Process
@@ -70,6 +71,7 @@ class RuntimeSetting:
     session_timeout_ms: int = 1_500
     max_poll_interval_ms: int = 4_000
     slow_markers: float = 0.0  # the probability that a partition's marker comes later
+    late_partitions: float = 0.0  # the probability that a fetch leaves a partition out
     unsteady: float = 0.0  # the probability that tasks move at a rebalance for no reason
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
 
@@ -85,12 +87,17 @@ class RuntimeWorld(World):
         topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
         if setting.kind == "outer":
             topics[OTHER] = PARTITIONS
+        make = APPLICATIONS.get(setting.kind)
+        self.application = None if make is None else make()
+        if self.application is not None:
+            topics = dict(self.application.topics)
         super().__init__(setting.world, seed, topics, {}, BROKER)
         self.runtime = setting
         self.seed = seed
         self.trouble = setting.world.trouble
         self.preemption = setting.preemption
         self.slow_markers = setting.slow_markers
+        self.late_partitions = setting.late_partitions
         self.current: SimThread | None = None
         self.listeners: list[RuntimeChecker] = []
         self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}
@@ -118,7 +125,9 @@ class RuntimeWorld(World):
             max_poll_records=20,
             repartition_purge_interval_ms=700,
             producer={"linger.ms": 5},
+            **({} if self.application is None else self.application.settings),
         )
+        self.sources = frozenset(self.topology().source_topics)
         self.is_over = False
         self._spins = 0
         self._spun_at_ms = -1.0
@@ -135,6 +144,8 @@ class RuntimeWorld(World):
 
     def topology(self) -> Topology:
         setting = self.runtime
+        if self.application is not None:
+            return self.application.topology(caching=setting.caching, persistent=setting.persistent)
         return topology(setting.kind, caching=setting.caching, persistent=setting.persistent)
 
     # Threads
@@ -183,6 +194,10 @@ class RuntimeWorld(World):
     def feed(self, count: int, random: Random) -> None:
         """So many records more, of any keys."""
         for _ in range(count):
+            if self.application is not None:
+                for each in tuple(self.application.feed(random, self.loop.now_ms())):
+                    self._feed_input(each)
+                continue
             number = random.randrange(KEYS)
             given = self.given[f"k{number}"]
             given.append(f"k{number}|{len(given) + 1}")
@@ -192,6 +207,12 @@ class RuntimeWorld(World):
             self._feed.produce(
                 INPUT, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
             )
+
+    def _feed_input(self, fed: Input) -> None:
+        assert self.application is not None
+        self.application.inputs.append(fed)
+        topic, number, key, value, time_ms = fed
+        self._feed.produce(topic, value, key.encode(), number, timestamp=time_ms)
 
     def _feed_timed(self, number: int, value: str, random: Random) -> None:
         """To one input, or to both at about the same time."""

@@ -7,8 +7,25 @@ from tests.simulation.runtime.checkers.closed import Closed
 from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
 from tests.simulation.runtime.checkers.fenced import Fenced
 from tests.simulation.runtime.checkers.offsets import Offsets
+from tests.simulation.runtime.checkers.results import Results
 from tests.simulation.runtime.checkers.stores import Stores
 
-CHECKERS: tuple[type[RuntimeChecker], ...] = (Closed, ExactlyOnce, Fenced, Offsets, Stores)
+CHECKERS: tuple[type[RuntimeChecker], ...] = (
+    Closed,
+    ExactlyOnce,
+    Fenced,
+    Offsets,
+    Results,
+    Stores,
+)
 
-__all__ = ["CHECKERS", "Closed", "ExactlyOnce", "Fenced", "Offsets", "RuntimeChecker", "Stores"]
+__all__ = [
+    "CHECKERS",
+    "Closed",
+    "ExactlyOnce",
+    "Fenced",
+    "Offsets",
+    "Results",
+    "RuntimeChecker",
+    "Stores",
+]

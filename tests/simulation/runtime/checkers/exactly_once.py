@@ -15,8 +15,8 @@ class ExactlyOnce(RuntimeChecker):
     name: ClassVar[str] = "exactly_once"
 
     def ended(self) -> None:
-        if self.world.runtime.kind in TIMED:
-            return  # see Closed
+        if self.world.runtime.kind in TIMED or self.world.application is not None:
+            return  # see Closed and Results
         if not self.world.runtime.is_exactly_once:
             self._check_nothing_is_lost()
             return

@@ -1,5 +1,6 @@
-"""A transaction that wrote to a task's changelog commits offsets of that task (decision 9), which
-never go back; the positions in their metadata and the offsets are one cut.
+"""A transaction that wrote to a task's changelogs commits offsets of that task (decision 9), which
+never go back; the positions in their metadata and the offsets are one cut, and all partitions that
+a task reads name the same one.
 
 Of each commit that the group has taken: the changelog up to the position that it names, replayed,
 is what the inputs up to the offset make. That is looked at where one sub-topology does it all.
@@ -7,7 +8,7 @@ is what the inputs up to the offset make. That is looked at where one sub-topolo
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
@@ -15,10 +16,18 @@ from streams.runtime.offsets import decode_metadata
 from tests.conformance.batches import decode
 from tests.simulation.network import Request
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
-from tests.simulation.runtime.topologies import CHANGELOG, INPUT, REPARTITION, STORE, TICK
+from tests.simulation.runtime.topologies import CHANGELOG, STORE, TICK, changelog_of
 
 PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28
 Identity = tuple[int, int]  # producer id and epoch
+Task = tuple[int, int]  # sub-topology and partition
+
+
+class Cut(NamedTuple):
+    """What is committed of one partition: its offset, and where each store's changelog stood."""
+
+    offset: int
+    positions: dict[str, int]
 
 
 class Offsets(RuntimeChecker):
@@ -26,9 +35,18 @@ class Offsets(RuntimeChecker):
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
-        self._written: dict[Identity, set[int]] = {}  # partitions of the changelog
-        self._sent: dict[Identity, set[int]] = {}  # partitions with offsets
-        self._cuts: dict[tuple[str, int], list[tuple[int, int]]] = {}  # offset, changelog position
+        self._written: dict[Identity, set[Task]] = {}  # to changelogs
+        self._sent: dict[Identity, set[Task]] = {}  # offsets
+        self._cuts: dict[tuple[str, int], list[Cut]] = {}
+        self._subs = {sub.number: sub for sub in self.world.topology().subtopologies}
+        self._logged = {
+            sub.number: [s.name for s in sub.stores if s.logged and s.source_topic is None]
+            for sub in self._subs.values()
+        }
+        self._readers = {topic: sub.number for sub in self._subs.values() for topic in sub.sources}
+        self._writers = {
+            changelog_of(name): number for number, names in self._logged.items() for name in names
+        }
 
     def answered(self, request: Request, response: Any) -> None:
         given = request.given
@@ -38,30 +56,25 @@ class Offsets(RuntimeChecker):
             case api if api == TXN_OFFSET_COMMIT:
                 codes = {p.error_code for topic in response.topics for p in topic.partitions}
                 if codes == {0}:
-                    numbers = {
-                        p["partition_index"]
+                    tasks = {
+                        (self._readers[topic["name"]], p["partition_index"])
                         for topic in given["topics"]
                         for p in topic["partitions"]
-                        if topic["name"] == self._source
                     }
-                    self._sent.setdefault(_identity(given), set()).update(numbers)
+                    self._sent.setdefault(_identity(given), set()).update(tasks)
             case api if api == END_TXN:
                 self._ended(given, response)
-
-    @property
-    def _source(self) -> str:
-        """The topic that the task with the store reads."""
-        return REPARTITION if self.world.runtime.kind == "regroup" else INPUT
 
     def _produced(self, given: dict[str, Any], response: Any) -> None:
         for topic, answer in zip(given["topic_data"], response.responses, strict=True):
             for part, found in zip(
                 topic["partition_data"], answer.partition_responses, strict=True
             ):
-                if topic["name"] == CHANGELOG and found.error_code == 0:
+                if topic["name"] in self._writers and found.error_code == 0:
                     [batch] = decode(part["records"])
                     identity = batch.producer_id, batch.producer_epoch
-                    self._written.setdefault(identity, set()).add(part["index"])
+                    task = self._writers[topic["name"]], part["index"]
+                    self._written.setdefault(identity, set()).add(task)
 
     def _ended(self, given: dict[str, Any], response: Any) -> None:
         if response.error_code != 0:
@@ -70,33 +83,49 @@ class Offsets(RuntimeChecker):
         written, sent = self._written.pop(identity, set()), self._sent.pop(identity, set())
         if given["committed"] and not written <= sent:
             self.violated(
-                f"{name} commits what it wrote to {CHANGELOG} {sorted(written)}, with offsets of "
-                f"{sorted(sent)} only"
+                f"{name} commits what it wrote to changelogs of tasks {sorted(written)}, with "
+                f"offsets of {sorted(sent)} only"
             )
 
     def acted(self) -> None:
         if not self.world.runtime.is_exactly_once:
             return
+        positions_of: dict[Task, dict[str, int]] = {}
         for place in self.world.truths:
-            if place[0] not in (INPUT, REPARTITION):
+            if place[0] not in self._readers:
                 continue
             offset, metadata = self.world.committed_offset(*place)
             if offset < 0:
                 continue
-            positions = decode_metadata(metadata.removesuffix("\0"))
-            position = positions.position_of(STORE)
-            cut = offset, -1 if position is None else position
-            cuts = self._cuts.setdefault(place, [])
-            if not cuts or cuts[-1] != cut:
-                if cuts and (cut[0] < cuts[-1][0] or cut[1] < cuts[-1][1]):
-                    self.violated(f"{place} goes back from {cuts[-1]} to {cut}")
-                cuts.append(cut)
+            number = self._readers[place[0]]
+            found = decode_metadata(metadata.removesuffix("\0"))
+            positions = {
+                store: -1 if (position := found.position_of(store)) is None else position
+                for store in self._logged[number]
+            }
+            self._note(place, offset, positions)
+            others = positions_of.setdefault((number, place[1]), positions)
+            if others != positions:
+                self.violated(f"{place} names {positions}, another partition of its task {others}")
+
+    def _note(self, place: tuple[str, int], offset: int, positions: dict[str, int]) -> None:
+        cuts = self._cuts.setdefault(place, [])
+        cut = Cut(offset, positions)
+        if cuts and cuts[-1] == cut:
+            return
+        if cuts:
+            before = cuts[-1]
+            if offset < before.offset or any(
+                at < before.positions[store] for store, at in positions.items()
+            ):
+                self.violated(f"{place} goes back from {before} to {cut}")
+        cuts.append(cut)
 
     def ended(self) -> None:
         if self.world.runtime.kind in ("collect", "count", "tick"):
             for place, cuts in self._cuts.items():
-                for offset, position in cuts:
-                    self._check(place, offset, position)
+                for offset, positions in cuts:
+                    self._check(place, offset, positions[STORE])
 
     def _check(self, place: tuple[str, int], offset: int, position: int) -> None:
         counts = self.world.runtime.kind == "count"

@@ -49,15 +49,21 @@ class Stores(RuntimeChecker):
         life = request.client_id.split()[0]
         for topic in request.given["topics"]:
             for part in topic["partitions"]:
-                self._check_begin(life, topic["topic"], part["partition"], part["fetch_offset"])
+                self._check_begin(request, life, topic["topic"], part)
 
-    def _check_begin(self, life: str, changelog: str, number: int, offset: int) -> None:
+    def _check_begin(
+        self, request: Request, life: str, changelog: str, part: dict[str, int]
+    ) -> None:
+        number, offset = part["partition"], part["fetch_offset"]
         for database in self.world.databases:
             owner, checkpoint = database.owner, database.checkpoint
             if owner is None or owner.name != life or checkpoint is None or database.is_corrupt:
                 continue
             if changelog_of(database.path.name) != changelog:
                 continue
+            snapshots = self._snapshots.get(database.path)
+            if snapshots and snapshots[-1].at_ms > request.sent_at_ms:
+                continue  # it was on its way while the store went on
             if int(database.task.split("_")[1]) == number and offset < checkpoint.position:
                 self.violated(
                     f"{database.path} is at {checkpoint.position}, and read from {offset}"

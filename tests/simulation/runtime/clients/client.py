@@ -116,3 +116,12 @@ class Client:
         }
         answer = await self.ask(METADATA, 12, given, lambda _: 0)
         return {str(t.name): t for t in answer.topics if t.error_code == 0}
+
+    def list_topics(self, topic: str | None, timeout_s: float) -> Any:
+        """Block until the metadata are here, as confluent-kafka's clients do."""
+        self.process.breathe()
+        work = self.metadata(None if topic is None else [topic])
+        task = self.process.call(work, None if timeout_s < 0 else timeout_s)
+        if task is None:
+            raise raised(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        return as_metadata(task.result())

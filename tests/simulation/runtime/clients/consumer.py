@@ -15,13 +15,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from coordinator.errors import Code
 from tests.conformance.batches import Batch, decode
 from tests.simulation.loop import Unanswered
-from tests.simulation.runtime.clients.client import (
-    RETRIABLE,
-    RETRY_MS,
-    Client,
-    as_metadata,
-    raised,
-)
+from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client
 from tests.simulation.runtime.process import Process
 
 FETCH = 1
@@ -84,12 +78,7 @@ class SimConsumer:
             del self._assigned[each.topic, each.partition]
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        self._process.breathe()
-        work = self._client.metadata(None if topic is None else [topic])
-        task = self._process.call(work, None if timeout < 0 else timeout)
-        if task is None:
-            raise raised(KafkaError._TIMED_OUT, "no answer", retriable=True)
-        return as_metadata(task.result())
+        return self._client.list_topics(topic, timeout)
 
     def assignment(self) -> list[TopicPartition]:
         return [TopicPartition(*place) for place in self._assigned]
@@ -200,6 +189,9 @@ class SimConsumer:
                 for each in self._assigned.values()
                 if not each.is_paused and not each.has_failed and each.queued < QUEUED_MAX
             ]
+            if targets and not (targets := self._on_time(targets)):
+                await self._process.sleep_ms(RETRY_MS)
+                continue
             if not targets:
                 self._changed = loop.create_future()
                 await self._process.asked(self._changed)
@@ -212,6 +204,11 @@ class SimConsumer:
                 continue
             if not self._receive(targets, offsets, answer):
                 await self._process.sleep_ms(RETRY_MS)
+
+    def _on_time(self, targets: list[Assigned]) -> list[Assigned]:
+        """Leave out the partitions whose brokers are slow this time."""
+        chance, random = self._process.world.late_partitions, self._process.random
+        return [each for each in targets if not chance or random.random() >= chance]
 
     def _request(self, targets: list[Assigned]) -> dict[str, Any]:
         topics: dict[str, list[dict[str, int]]] = {}

@@ -85,7 +85,7 @@ class SimProducer(Sender):
         self._loop.after_ms(self._process.random.uniform(0, 5), self._destroy)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
-        raise NotImplementedError
+        return self._client.list_topics(topic, timeout)
 
     def init_transactions(self, timeout: float = -1) -> None:
         self._process.breathe()

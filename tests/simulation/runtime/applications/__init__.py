@@ -1,0 +1,10 @@
+"""Applications with input and a model of their own, one a file; those of `topologies` share one."""
+
+from __future__ import annotations
+
+from tests.simulation.runtime.applications.application import Application, Input
+from tests.simulation.runtime.applications.foreign import Foreign
+
+APPLICATIONS: dict[str, type[Application]] = {"foreign": Foreign}
+
+__all__ = ["APPLICATIONS", "Application", "Input"]

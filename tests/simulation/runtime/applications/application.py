@@ -1,0 +1,52 @@
+"""The contract of an application under simulation: its topics, its input and what must come out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from streams.topology.build import Topology
+
+if TYPE_CHECKING:
+    from tests.simulation.runtime.world import RuntimeWorld
+
+
+class Input(NamedTuple):
+    """A record of the input. `partition` -1: by the hash of its key."""
+
+    topic: str
+    partition: int
+    key: str
+    value: bytes | None
+    time_ms: int
+
+
+class Application(ABC):
+    """An application whose results a plain loop over its input can tell.
+
+    One instance belongs to one history; `inputs` is what was written to its topics, in order.
+    """
+
+    topics: ClassVar[Mapping[str, int]]
+    """What is made before the workers start, by the number of partitions."""
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """Fields of its configuration."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Input] = []
+
+    @abstractmethod
+    def topology(self, *, caching: bool, persistent: bool) -> Topology: ...
+
+    @abstractmethod
+    def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
+        """Generate one thing that happens: a record, or some that belong together."""
+
+    @abstractmethod
+    def problem(self, world: RuntimeWorld) -> str:
+        """Compare what came out with the input. Returns what is wrong; empty if nothing is.
+
+        Called at the end of a history, and with exactly once only.
+        """

@@ -1,0 +1,18 @@
+"""What an application of `applications` has made of its input is what its model says."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tests.simulation.runtime.checkers.checker import RuntimeChecker
+
+
+class Results(RuntimeChecker):
+    name: ClassVar[str] = "results"
+
+    def ended(self) -> None:
+        world = self.world
+        if world.application is None or not world.runtime.is_exactly_once:
+            return
+        if problem := world.application.problem(world):
+            self.violated(problem)
