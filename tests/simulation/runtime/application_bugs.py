@@ -8,10 +8,14 @@ from typing import Any
 
 from streams.dsl import foreign_key as foreign_key_steps
 from streams.operators import foreign_key
+from streams.positions import Committed, Partition
+from streams.runtime import assembly
+from streams.runtime.queues import NEVER_WAIT
+from streams.runtime.task import Task
 from streams.topology.nodes import Binding, Operator
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Planted
-from tests.simulation.runtime.checkers import Results
+from tests.simulation.runtime.checkers import Offsets, Results
 from tests.simulation.world import World
 
 
@@ -46,7 +50,33 @@ def _unheard(*asked: Any) -> None:
     pass
 
 
+def empty_partitions_not_waited_for(world: World) -> AbstractContextManager[None]:
+    """A task that reads several partitions goes on with what it has."""
+
+    def make(original: Any) -> Any:
+        return lambda idle_ms, buffered: original(NEVER_WAIT, buffered)
+
+    return replaced(assembly, "Order", make)
+
+
+def offsets_sent_of_what_advanced_alone(world: World) -> AbstractContextManager[None]:
+    """A partition that nothing was read from keeps the metadata of an earlier commit."""
+
+    def make(original: Any) -> Any:
+        def offsets(self: Task) -> list[tuple[Partition, Committed]]:
+            sent: dict[Partition, int] = self.__dict__.setdefault("sent", {})
+            every: list[tuple[Partition, Committed]] = original(self)
+            found = [(p, held) for p, held in every if sent.get(p) != held.offset]
+            sent |= {p: held.offset for p, held in found}
+            return found or every
+
+        return offsets
+
+    return replaced(Task, "offsets", make)
+
+
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}
+MERGED = {"kind": "merged", "guarantee": "exactly_once_v2"}
 APPLICATION_BUGS = (
     Planted(
         rows_joined_that_wait_for_the_commit,
@@ -55,4 +85,6 @@ APPLICATION_BUGS = (
         FOREIGN | {"caching": True, "commit_interval_ms": 400},
     ),
     Planted(overtaken_answers_asked_no_more, (Results,), "network", FOREIGN | {"caching": False}),
+    Planted(empty_partitions_not_waited_for, (Results,), "kills", MERGED),
+    Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.simulation.runtime.applications.application import Application, Input
 from tests.simulation.runtime.applications.foreign import Foreign
+from tests.simulation.runtime.applications.merged import Merged
 
-APPLICATIONS: dict[str, type[Application]] = {"foreign": Foreign}
+APPLICATIONS: dict[str, type[Application]] = {"foreign": Foreign, "merged": Merged}
 
 __all__ = ["APPLICATIONS", "Application", "Input"]

@@ -24,9 +24,9 @@ Task = tuple[int, int]  # sub-topology and partition
 
 
 class Cut(NamedTuple):
-    """What is committed of one partition: its offset, and where each store's changelog stood."""
+    """What is committed of a task: its offsets by topic, and where each store's changelog stood."""
 
-    offset: int
+    offsets: dict[str, int]
     positions: dict[str, int]
 
 
@@ -37,7 +37,7 @@ class Offsets(RuntimeChecker):
         super().__init__(world)
         self._written: dict[Identity, set[Task]] = {}  # to changelogs
         self._sent: dict[Identity, set[Task]] = {}  # offsets
-        self._cuts: dict[tuple[str, int], list[Cut]] = {}
+        self._cuts: dict[Task, list[Cut]] = {}
         self._subs = {sub.number: sub for sub in self.world.topology().subtopologies}
         self._logged = {
             sub.number: [s.name for s in sub.stores if s.logged and s.source_topic is None]
@@ -90,7 +90,7 @@ class Offsets(RuntimeChecker):
     def acted(self) -> None:
         if not self.world.runtime.is_exactly_once:
             return
-        positions_of: dict[Task, dict[str, int]] = {}
+        cuts: dict[Task, Cut] = {}
         for place in self.world.truths:
             if place[0] not in self._readers:
                 continue
@@ -103,48 +103,64 @@ class Offsets(RuntimeChecker):
                 store: -1 if (position := found.position_of(store)) is None else position
                 for store in self._logged[number]
             }
-            self._note(place, offset, positions)
-            others = positions_of.setdefault((number, place[1]), positions)
-            if others != positions:
-                self.violated(f"{place} names {positions}, another partition of its task {others}")
+            cut = cuts.setdefault((number, place[1]), Cut({}, positions))
+            if cut.positions != positions:
+                self.violated(
+                    f"{place} names {positions}, another partition of its task {cut.positions}"
+                )
+            cut.offsets[place[0]] = offset
+        for task, cut in cuts.items():
+            self._note(task, cut)
 
-    def _note(self, place: tuple[str, int], offset: int, positions: dict[str, int]) -> None:
-        cuts = self._cuts.setdefault(place, [])
-        cut = Cut(offset, positions)
-        if cuts and cuts[-1] == cut:
+    def _note(self, task: Task, cut: Cut) -> None:
+        noted = self._cuts.setdefault(task, [])
+        if noted and noted[-1] == cut:
             return
-        if cuts:
-            before = cuts[-1]
-            if offset < before.offset or any(
-                at < before.positions[store] for store, at in positions.items()
-            ):
-                self.violated(f"{place} goes back from {before} to {cut}")
-        cuts.append(cut)
+        if noted and (
+            _goes_back(noted[-1].offsets, cut.offsets)
+            or _goes_back(noted[-1].positions, cut.positions)
+        ):
+            self.violated(f"task {task} goes back from {noted[-1]} to {cut}")
+        noted.append(cut)
 
     def ended(self) -> None:
-        if self.world.runtime.kind in ("collect", "count", "tick"):
-            for place, cuts in self._cuts.items():
-                for offset, positions in cuts:
-                    self._check(place, offset, positions[STORE])
+        if self.world.runtime.kind in ("collect", "count", "tick", "merged"):
+            for task, cuts in self._cuts.items():
+                for cut in cuts:
+                    self._check(task[1], cut)
 
-    def _check(self, place: tuple[str, int], offset: int, position: int) -> None:
+    def _check(self, number: int, cut: Cut) -> None:
         counts = self.world.runtime.kind == "count"
         given: dict[bytes, list[str]] = {}
-        for entry in self.world.truths[place].committed(offset):
-            given.setdefault(entry.key or b"", []).append(entry.value.decode())
+        for topic, offset in sorted(cut.offsets.items()):
+            for entry in self.world.truths[topic, number].committed(offset):
+                given.setdefault(entry.key or b"", []).append(entry.value.decode())
         wanted = {key: len(values) if counts else values for key, values in given.items()}
         replayed: dict[bytes, Any] = {}
-        for entry in self.world.truths[CHANGELOG, place[1]].committed(position):
+        position = cut.positions[STORE]
+        for entry in self.world.truths[CHANGELOG, number].committed(position):
             if (entry.key or b"").startswith(TICK.encode()):
                 continue
             value = int.from_bytes(entry.value, "big") if counts else orjson.loads(entry.value)
-            replayed[entry.key or b""] = value
+            # Of several inputs the order is that of their times.
+            replayed[entry.key or b""] = (
+                sorted(value, key=_input) if len(cut.offsets) > 1 else value
+            )
         if replayed != wanted:
             lengths = {k: (wanted.get(k), replayed.get(k)) for k in given}
             self.violated(
-                f"{place} is committed to {offset} with position {position}: inputs and replayed "
+                f"partition {number} is committed to {cut}: inputs and replayed "
                 f"values by key: {str(lengths)[:300]}"
             )
+
+
+def _goes_back(before: dict[str, int], now: dict[str, int]) -> bool:
+    return any(now.get(name, -1) < at for name, at in before.items())
+
+
+def _input(value: str) -> str:
+    """The topic that a value of `merged` came from."""
+    return value.partition(" ")[0]
 
 
 def _identity(given: dict[str, Any]) -> Identity:
