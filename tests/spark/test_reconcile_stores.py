@@ -94,6 +94,13 @@ def beside(key: str) -> str:
     return next(each for each in others if partition_of(each.encode(), PARTITIONS) == partition)
 
 
+def key_of_another_partition(key: str) -> str:
+    """A key that is in another partition than `key`."""
+    others = (f"{key}{number}" for number in range(100))
+    partition = partition_of(key.encode(), PARTITIONS)
+    return next(each for each in others if partition_of(each.encode(), PARTITIONS) != partition)
+
+
 def off(report: Report) -> set[tuple[str, str, str]]:
     return {(row.account, row.verdict, row.key) for row in report.some_off(100)}
 
@@ -167,3 +174,27 @@ def test_stores_of_all_kinds_balance_and_a_planted_change_of_each_is_named(
         (changed,) = report.accounts["windows"].different.collect()
         told = [at.topic for at in changed.offsets if at.role == "input"]
         assert told == [kinds.clicks] * changed.inputs
+
+
+def test_a_window_row_that_only_another_partition_would_have_expired_is_missing(
+    spark: SparkSession, servers: str, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """One partition has gone on for twice the retention; of the other the first window is kept, and
+    its row is deleted from the changelog."""
+    kinds = Kinds(servers, unique("apart"), tmp_path / "state")
+    ahead = key_of_another_partition("a")
+    for click in [("a", "1", 0), ("a", "2", 5_000), (ahead, "1", 0), (ahead, "2", 20_000)]:
+        kinds.feed(kinds.clicks, *click)
+    kinds.run()
+    kinds.plant("windows", b"a" + pack_window(START_MS, 0), None, b"a")
+    kinds.feed(kinds.clicks, beside("a"), "3", 5_100)  # it commits where it has come to
+    kinds.run()
+
+    def expected(inputs: Inputs) -> DataFrame:
+        start = F.window("timestamp", f"{STEP_MS} milliseconds").start.alias("window_start")
+        clicks = inputs[kinds.clicks].groupBy("key", start)
+        answer: DataFrame = clicks.agg(F.count("*").alias("value"))
+        return answer
+
+    with reconcile(spark, kinds.app, expected=expected, accounts=["windows"]) as report:
+        assert off(report) == {("windows", "missing", "a")}

@@ -78,15 +78,29 @@ def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
     return found.join(F.broadcast(strays), ["topic", "partition", "offset"], "left_anti")
 
 
-def let_go(expected: DataFrame, found: DataFrame, place: Place) -> DataFrame | None:
-    """Of the windows that are expected in a store those which it keeps no longer, by the latest
-    that it has; None where it has none."""
+def let_go(
+    expected: DataFrame, found: DataFrame, place: Place, partition_count: int
+) -> DataFrame | None:
+    """Select those of the windows expected in a store that it may have dropped as too old, each by
+    the time of its key's own partition; None where it has dropped none.
+
+    The time of a partition is the latest of its rows in `found`. Which partition a key belongs to
+    is known by its rows there. For a key without any the partition decides that is furthest behind;
+    one of the `partition_count` partitions that has no rows has dropped nothing.
+    """
     if place.spec is None or place.windowed is None:
         return None
     time = "window_end" if place.windowed == "session" else "window_start"
-    latest = found.agg(F.max(time).alias("latest"))
+    by_partition = found.groupBy("partition").agg(F.max(time).alias("latest"))
+    latest = {row.partition: row.latest for row in by_partition.collect()}
+    if not latest:
+        return None
+    furthest_behind = min(latest.values()) if len(latest) >= partition_count else None
+    its_latest = F.create_map(*(F.lit(each) for pair in latest.items() for each in pair))
+    of_keys = found.groupBy("key").agg(F.min(its_latest[F.col("partition")]).alias("latest"))
+    stream_time = F.coalesce("latest", F.lit(furthest_behind).cast("BIGINT"))
     kept_ms = int(layout_of(place.spec)["retention_ms"])
-    return expected.crossJoin(latest).where(F.col(time) <= F.col("latest") - F.lit(kept_ms))
+    return expected.join(of_keys, "key", "left").where(F.col(time) <= stream_time - F.lit(kept_ms))
 
 
 def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:

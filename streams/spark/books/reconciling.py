@@ -182,8 +182,10 @@ class _Books:
             try:
                 rows = found.rows(place)
                 judged = None if ledger is None else found.judged(place, rows, ledger)
-                if account.expired is None:
-                    account = replace(account, expired=let_go(account.expected, rows, place))
+                if account.expired is None and place.spec is not None:
+                    positions = self.cut.stores[place.name].positions
+                    dropped = let_go(account.expected, rows, place, len(positions))
+                    account = replace(account, expired=dropped)
                 checked = check(place, account, rows, tolerance=tolerance, ledger=judged)
             except ConfigError as error:
                 refused.append(Refused(place.name, place.subtopology, str(error)))
