@@ -6,6 +6,7 @@
     StreamsError     a running thread        the thread stops, nothing is committed
     SerdeError       a running thread        the same, naming the step and the record
     ApplicationShutdown  a running thread    the same: another member's error ends the application
+    TopologyRefused  a running thread        the same: its topology can't run beside the group's
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
@@ -44,6 +45,10 @@ class StoreUnavailable(StreamsError):
 
 class ApplicationShutdown(StreamsError):
     """A member of the group has asked all of them to end; the message says which, and why."""
+
+
+class TopologyRefused(StreamsError):
+    """The group runs another topology, beside which this one can't run; the message says why."""
 
 
 class SerdeError(StreamsError):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from streams.errors import ApplicationShutdown
+from streams.errors import ApplicationShutdown, TopologyRefused
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +51,11 @@ def checked(given: Any) -> Handler:
 
 
 def answer(handler: Handler, error: Exception) -> Uncaught:
-    """What becomes of the worker. A handler that fails itself, or answers with something else,
+    """What becomes of the worker; of one whose application ends, or whose topology is refused, no
+    handler is asked. A handler that fails itself, or answers with something else,
     is logged and ends the worker."""
-    if isinstance(error, ApplicationShutdown):
+    if isinstance(error, ApplicationShutdown | TopologyRefused):
+        # A thread in its place would be refused too; and what the group runs must not end with it.
         return Uncaught.SHUTDOWN_CLIENT
     if isinstance(handler, Uncaught):
         return handler

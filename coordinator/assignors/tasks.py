@@ -3,6 +3,10 @@
 A pure function. Each member gets the same number of tasks within one; among the assignments that do
 so, a task stays with the member that had it wherever that member's quota allows. Tasks that are
 handed out are spread over the sub-topologies, since these are not equally heavy.
+
+Where not every member may have every task, as while two versions of a topology run side by side,
+each task goes to a member that may have it; then tasks move one by one until no move balances
+better.
 """
 
 from __future__ import annotations
@@ -11,16 +15,21 @@ from collections.abc import Collection, Mapping
 
 
 def assign_tasks(
-    tasks: Collection[str], previous: Mapping[str, Collection[str]]
+    tasks: Collection[str],
+    previous: Mapping[str, Collection[str]],
+    able: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, list[str]]:
     """Tasks for each member.
 
     `previous` has every member, with the tasks that it runs now (or none); tasks that no longer
-    exist, or that two members claim, do no harm. Returns each member's tasks, sorted. Deterministic
-    whatever the order of the arguments. Raises ValueError without members.
+    exist, or that two members claim, do no harm. `able` has the members that may have each task, if
+    not all may have all; a task that nobody may have is left out. Returns each member's tasks,
+    sorted. Deterministic whatever the order of the arguments. Raises ValueError without members.
     """
     if not previous:
         raise ValueError("tasks can't be assigned to no members")
+    if able is not None:
+        return _assign_among_able(tasks, previous, able)
     members = sorted(previous)
     base, extra = divmod(len(tasks), len(members))
     unassigned = set(tasks)
@@ -33,12 +42,47 @@ def assign_tasks(
         assigned[member] = kept[:quota]
         unassigned.difference_update(assigned[member])
     for task in sorted(unassigned, key=_by_partition):
-        alike = {
-            m: sum(_subtopology(t) == _subtopology(task) for t in assigned[m]) for m in members
-        }
-        least = min(members, key=lambda m: (len(assigned[m]), alike[m], m))
-        assigned[least].append(task)
+        assigned[_least_loaded(task, members, assigned)].append(task)
     return {member: sorted(mine) for member, mine in assigned.items()}
+
+
+def _assign_among_able(
+    tasks: Collection[str],
+    previous: Mapping[str, Collection[str]],
+    able: Mapping[str, Collection[str]],
+) -> dict[str, list[str]]:
+    candidates = {task: sorted(able[task]) for task in tasks if able.get(task)}
+    assigned: dict[str, list[str]] = {member: [] for member in sorted(previous)}
+    owners: dict[str, str] = {}
+    for member in assigned:
+        for task in sorted(candidates.keys() & set(previous[member]), key=_by_partition):
+            if task not in owners and member in candidates[task]:
+                owners[task] = member
+                assigned[member].append(task)
+    free = candidates.keys() - owners.keys()
+    for task in sorted(free, key=lambda task: (len(candidates[task]), _by_partition(task))):
+        owners[task] = _least_loaded(task, candidates[task], assigned)
+        assigned[owners[task]].append(task)
+    moved = True
+    while moved:  # each move makes the sum of the squared loads smaller: it ends
+        moved = False
+        for task in sorted(owners, key=_by_partition, reverse=True):
+            target = _least_loaded(task, candidates[task], assigned)
+            if len(assigned[target]) + 1 < len(assigned[owners[task]]):
+                assigned[owners[task]].remove(task)
+                assigned[target].append(task)
+                owners[task] = target
+                moved = True
+    return {member: sorted(mine) for member, mine in assigned.items()}
+
+
+def _least_loaded(
+    task: str, members: Collection[str], assigned: Mapping[str, Collection[str]]
+) -> str:
+    """Return the member with the fewest tasks; of these the one with the fewest of the task's own
+    sub-topology."""
+    alike = {m: sum(_subtopology(t) == _subtopology(task) for t in assigned[m]) for m in members}
+    return min(members, key=lambda m: (len(assigned[m]), alike[m], m))
 
 
 def _subtopology(task: str) -> str:

@@ -52,6 +52,7 @@ from streams.membership.protocol import (
 from streams.membership.terms import Membership, Plan, Signal, Timeouts
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.host import Host, Spawned
+from streams.topology.declared import DeclaredTopology
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,8 @@ class _Retry(Exception):
 
 
 class ClassicMember:
-    """One member of a group. `topics` are the topics read, `plan` is called if it leads."""
+    """One member of a group. `topics` are the topics read, `topology` is declared to whoever leads,
+    and `plan` is called if it is this one."""
 
     def __init__(
         self,
@@ -82,10 +84,12 @@ class ClassicMember:
         timeouts: Timeouts,
         stopping: Callable[[], bool],
         host: Host,
+        topology: DeclaredTopology | None = None,
     ) -> None:
         self._group = group
         self.instance_id = instance_id
         self._topics = tuple(topics)
+        self._topology = topology
         self._dial = dial
         self._plan = plan
         self._timeouts = timeouts
@@ -139,6 +143,9 @@ class ClassicMember:
                 trouble_since = None
                 self._current = Membership(-1, joined.member_id)
                 assigned = self._sync(joined)
+                if assigned.is_for_another(self._topology):
+                    self._leave_stale_place(joined.member_id)
+                    continue
                 self.leads = joined.leader == joined.member_id
                 self.turned()
                 # Whoever has left unheard is given the generation back that it was lost in.
@@ -231,7 +238,8 @@ class ClassicMember:
         connection = self._connected()
         module = schema(connection, _JOIN, 9)
         protocol = module["JoinGroupRequestProtocol"](
-            name="stream", metadata=encode_subscription(self._topics, subscribed)
+            name="stream",
+            metadata=encode_subscription(self._topics, subscribed, self._topology),
         )
         request = build(
             module["JoinGroupRequest"],
@@ -289,6 +297,13 @@ class ClassicMember:
         if code in LOST:
             raise _Retry("")
         raise self._refused("sync", code)
+
+    def _leave_stale_place(self, member_id: str) -> None:
+        """Leave, so that the next join is a rebalance: the coordinator answers a static member that
+        joins a stable group with its last assignment, whatever has changed (KIP-345)."""
+        log.info("%s has another topology than before: it joins anew", self.instance_id)
+        self._send_leave(member_id, "the topology has changed")
+        self._current = Membership(-1, "")
 
     def _ours(self, decode: Callable[[bytes], T], data: bytes) -> T:
         try:

@@ -1,4 +1,18 @@
-"""What members and leader tell each other: ConsumerProtocol, our tasks as JSON in its user data."""
+"""What members and leader tell each other: ConsumerProtocol, our tasks as JSON in its user data.
+
+    field      of a subscription                     of an assignment
+    format     1                                     1
+    tasks      those that the member runs now        those that it is to run, in its own numbers
+    shutdown   why all members are to end            the same, passed on
+    topology   the member's own, declared            fingerprints: for whom it was made, and whose
+                                                     the leader's is
+    refused                                          why this member is to end
+    notice                                           what the member is to log
+
+Readers skip fields that they don't know, and all but `format` and `tasks` may be missing: so what a
+later release adds, an earlier one can read. The release before topologies were declared says and
+knows `tasks` and `shutdown` alone. `format` changes only where that can't be kept.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +23,80 @@ import orjson
 
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import Subscription
+from streams.topology.declared import DeclaredTopology, decode_topology, encode_topology
 
 _FORMAT = 1
 
 
 class Subscribed(NamedTuple):
-    """What a member tells the leader: the tasks that it runs now, and if all are to end, why."""
+    """What a member tells the leader: the tasks that it runs now, and if all are to end, why.
+    Beside it the leader learns the topics that it reads, and its topology, None from a release that
+    does not declare one."""
 
     tasks: tuple[str, ...]
     shutdown: str = ""
+    topics: tuple[str, ...] = ()
+    topology: DeclaredTopology | None = None
 
 
 class Assigned(NamedTuple):
     """What the leader gives a member: its tasks, and the partitions that they read. Or it passes
-    on why all are to end: then there are none."""
+    on why all are to end, or says why this one is: then there are none.
+
+    `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
+    both are empty where the leader is of a release that does not compare topologies. `notice` is
+    what the member is to log.
+    """
 
     tasks: tuple[str, ...]
     partitions: tuple[tuple[str, int], ...]
     shutdown: str = ""
+    refused: str = ""
+    notice: str = ""
+    fingerprint: str = ""
+    leader: str = ""
+
+    def is_for_another(self, topology: DeclaredTopology | None) -> bool:
+        """Return whether this was made for another topology than that of the member that gets it.
+        A static member that comes back gets what was assigned before, in the numbers of then."""
+        return topology is not None and self.fingerprint not in ("", topology.fingerprint)
 
 
-def encode_subscription(topics: Iterable[str], subscribed: Subscribed) -> bytes:
-    user_data = _user_data(subscribed.tasks, subscribed.shutdown)
+def encode_subscription(
+    topics: Iterable[str], subscribed: Subscribed, declared: DeclaredTopology | None = None
+) -> bytes:
+    """Write a subscription of a member that reads `topics` and declares its topology."""
+    user_data = _encode_fields(
+        tasks=subscribed.tasks,
+        shutdown=subscribed.shutdown,
+        topology=None if declared is None else encode_topology(declared),
+    )
     return consumer_protocol.encode_subscription(Subscription(tuple(topics), user_data))
 
 
 def decode_subscription(data: bytes) -> Subscribed:
     """Raises ValueError for bytes that no member of ours has sent."""
-    return Subscribed(*_ours(consumer_protocol.decode_subscription(data).user_data))
+    subscription = consumer_protocol.decode_subscription(data)
+    found = _decode_fields(subscription.user_data)
+    declared = found.get("topology")
+    return Subscribed(
+        tuple(found["tasks"]),
+        found.get("shutdown", ""),
+        tuple(subscription.topics),
+        None if declared is None else decode_topology(declared),
+    )
 
 
 def encode_assignment(assigned: Assigned) -> bytes:
-    user_data = _user_data(assigned.tasks, assigned.shutdown)
+    """Write an assignment."""
+    topology = {"fingerprint": assigned.fingerprint, "leader": assigned.leader}
+    user_data = _encode_fields(
+        tasks=assigned.tasks,
+        shutdown=assigned.shutdown,
+        refused=assigned.refused,
+        notice=assigned.notice,
+        topology=topology if assigned.leader else None,
+    )
     return consumer_protocol.encode_assignment(assigned.partitions, user_data)
 
 
@@ -49,18 +105,27 @@ def decode_assignment(data: bytes) -> Assigned:
     if not data:
         return Assigned((), ())
     partitions, user_data = consumer_protocol.decode_assignment(data)
-    tasks, shutdown = _ours(user_data)
-    return Assigned(tasks, tuple(partitions), shutdown)
+    found = _decode_fields(user_data)
+    topology = found.get("topology", {})
+    return Assigned(
+        tuple(found["tasks"]),
+        tuple(partitions),
+        found.get("shutdown", ""),
+        found.get("refused", ""),
+        found.get("notice", ""),
+        topology.get("fingerprint", ""),
+        topology.get("leader", ""),
+    )
 
 
-def _user_data(tasks: tuple[str, ...], shutdown: str) -> bytes:
-    """`shutdown` is there only if it says something: members of before don't know it."""
-    told = {"shutdown": shutdown} if shutdown else {}
-    return orjson.dumps({"format": _FORMAT, "tasks": tasks, **told})
+def _encode_fields(**fields: Any) -> bytes:
+    """Write user data, without the fields that say nothing: members of before don't know them."""
+    told = {name: value for name, value in fields.items() if value or name == "tasks"}
+    return orjson.dumps({"format": _FORMAT, **told})
 
 
-def _ours(user_data: bytes | None) -> tuple[tuple[str, ...], str]:
+def _decode_fields(user_data: bytes | None) -> Any:
     found: Any = orjson.loads(user_data or b"null")
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError(f"user data of an unknown format: {user_data!r:.200}")
-    return tuple(found["tasks"]), found.get("shutdown", "")
+    return found

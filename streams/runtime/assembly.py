@@ -159,6 +159,7 @@ def stream_loop(
             committed=_purge(worker, admin).committed,
             counters=counters,
             inputs_changed=planner.is_outdated,
+            adopt=planner.adopt,
             inputs_every_ms=config.metadata_max_age_ms,
             replaced=replaced,
         )
@@ -209,4 +210,5 @@ def _member(worker: Worker, number: int, planner: Planner) -> ClassicMember:
         ),
         stopping=worker.stop.is_set,
         host=worker.host,
+        topology=planner.declared,
     )

@@ -1,4 +1,8 @@
-"""The leader's duty: internal topics as they must be, and every task given to one member."""
+"""The leader's duty: internal topics as they must be, and every task given to one member.
+
+Members may run different versions of the topology (`versions`); then each makes the internal topics
+of its own, since the leader knows the settings of no other.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,23 @@ from collections.abc import Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
-from streams.errors import ConfigError, StreamsError, TopologyError
+from streams.errors import ConfigError, StreamsError, TopologyError, TopologyRefused
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.runtime.internal_topics import COMPACTION_LAG, REPARTITION, changelog_settings
+from streams.runtime.versions import (
+    Admission,
+    TaskNumbers,
+    admit_versions,
+    describe_versions,
+    find_tasks,
+    find_versions,
+)
 from streams.topology.build import Subtopology, Topology
+from streams.topology.compatibility import list_names
+from streams.topology.declared import declare_topology
+from streams.topology.description import described
 
 log = logging.getLogger(__name__)
 
@@ -57,22 +72,97 @@ class Planner:
         self._topology = topology
         self._config = config
         self._admin = admin
+        self.declared = declare_topology(described(topology))
+        self._notice = ""
         self._inputs: dict[str, int] | None = None
         """The partitions of the inputs as they were when tasks were last assigned."""
 
     def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
-        """What each member gets: nothing, and the reason, if one asks all of them to end.
+        """What each member gets: nothing, and the reason, if one asks all of them to end, or if it
+        can't run beside the others.
 
         Raises StreamsError where a topic has the wrong partitions."""
         reasons = [each.shutdown for _, each in sorted(members.items()) if each.shutdown]
         if reasons:
             return dict.fromkeys(members, Assigned((), (), reasons[0]))
-        tasks = self.tasks(self._prepare_topics())
-        previous = {member: subscribed.tasks for member, subscribed in members.items()}
-        return {
-            member: Assigned(tuple(mine), tuple(p for task in mine for p in tasks[task]))
-            for member, mine in assign_tasks(tasks, previous).items()
+        existing = self._admin.partition_counts()
+        counts = self._count_partitions(existing)
+        admission = admit_versions(
+            find_versions(members, self.declared), existing, self._topology.application_id
+        )
+        admitted = [version.topology for version in admission.versions]
+        if any(each.fingerprint == self.declared.fingerprint for each in admitted):
+            self._make_topics(existing, counts)
+        inputs = {topic for each in admitted for topic in each.input_topics}
+        self._inputs = {topic: existing[topic] for topic in inputs}
+        return self._assign(members, admission)
+
+    def _assign(
+        self, members: Mapping[str, Subscribed], admission: Admission
+    ) -> dict[str, Assigned]:
+        """Every task to one of the members that have it; to those that are refused, why."""
+        numbers = TaskNumbers(admission, self.declared)
+        previous = {
+            member: numbers.number_for_leader(member, members[member].tasks)
+            for version in admission.versions
+            for member in version.members
         }
+        if len(admission.versions) > 1:
+            given = assign_tasks(numbers.tasks, previous, numbers.able)
+        else:
+            given = assign_tasks(numbers.tasks, previous)
+        notice = describe_versions(admission)
+        assigned = {
+            member: Assigned(
+                tuple(numbers.number_for_member(member, mine)),
+                tuple(p for task in mine for p in numbers.tasks[task]),
+                notice=notice,
+            )
+            for member, mine in given.items()
+        }
+        for member, why in admission.refused.items():
+            declares = members[member].topology is not None
+            # A member of the release before knows of no refusal, and ends when told to shut down.
+            assigned[member] = Assigned((), (), **{"refused" if declares else "shutdown": why})
+        return {member: self._address(assigned[member], members[member]) for member in members}
+
+    def _address(self, assigned: Assigned, subscribed: Subscribed) -> Assigned:
+        """Say for which topology this was made, to a member that has declared one."""
+        if subscribed.topology is None:
+            return assigned._replace(notice="")
+        return assigned._replace(
+            fingerprint=subscribed.topology.fingerprint, leader=self.declared.fingerprint
+        )
+
+    def adopt(self, assigned: Assigned) -> Assigned:
+        """Take over what the leader has assigned, as a member. Where the leader has another
+        topology, the internal topics of this one are made here.
+
+        A leader of a release that compares no topologies may number tasks otherwise: what it has
+        given is known by its partitions. Raises TopologyRefused if the leader says so, or for
+        partitions that are no whole tasks here; StreamsError where a topic has the wrong ones."""
+        if assigned.refused:
+            raise TopologyRefused(assigned.refused)
+        if assigned.notice and assigned.notice != self._notice:
+            log.warning("%s", assigned.notice)
+        self._notice = assigned.notice
+        if assigned.leader == self.declared.fingerprint or not assigned.tasks:
+            return assigned
+        existing = self._admin.partition_counts()
+        counts = self._count_partitions(existing)
+        self._make_topics(existing, counts)
+        if assigned.leader:
+            return assigned
+        given = {Partition(*each) for each in assigned.partitions}
+        tasks = {name: mine for name, mine in self.tasks(counts).items() if given.issuperset(mine)}
+        if left := given.difference(*tasks.values()):
+            raise TopologyRefused(
+                f"the leader of group {self._topology.application_id!r}, of an earlier release of "
+                f"Millrace, has another topology: {list_names({p.topic for p in left})} is read "
+                "with other topics there, or not here. End all workers of that version before; or, "
+                "if it is another application, choose another application id"
+            )
+        return assigned._replace(tasks=tuple(tasks))
 
     def is_outdated(self) -> bool:
         """Whether inputs have other partitions than when the tasks were assigned: to be asked by
@@ -81,10 +171,11 @@ class Planner:
         Raises StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
         which joins again when its metadata have changed (ConsumerCoordinator.java).
         """
-        inputs = self._find_inputs(self._admin.partition_counts())
+        existing = self._admin.partition_counts()
+        own = self._find_inputs(existing)
         if self._inputs is None:
-            self._inputs = inputs
-        return inputs != self._inputs
+            self._inputs = own
+        return {topic: existing.get(topic) for topic in self._inputs} != self._inputs
 
     def _find_inputs(self, existing: Mapping[str, int]) -> dict[str, int]:
         missing = [topic for topic in self._topology.input_topics if topic not in existing]
@@ -94,23 +185,18 @@ class Planner:
 
     def tasks(self, counts: Mapping[str, int]) -> dict[str, list[Partition]]:
         """Every task with the partitions that it reads."""
-        return {
-            task_id(sub, number): [
-                Partition(topic, number) for topic in sub.sources if number < counts[topic]
-            ]
-            for sub in self._topology.subtopologies
-            for number in range(max(counts[topic] for topic in sub.sources))
-        }
+        return find_tasks(self.declared.subtopologies, counts)
 
-    def _prepare_topics(self) -> dict[str, int]:
-        """Create what is missing; return the partition counts of all source topics."""
-        topology = self._topology
-        existing = self._admin.partition_counts()
-        self._inputs = self._find_inputs(existing)
+    def _count_partitions(self, existing: Mapping[str, int]) -> dict[str, int]:
+        """The partition counts of all source topics."""
         try:
-            counts = topology.partition_counts(self._inputs)
+            return self._topology.partition_counts(self._find_inputs(existing))
         except TopologyError as error:
             raise StreamsError(str(error)) from error
+
+    def _make_topics(self, existing: Mapping[str, int], counts: Mapping[str, int]) -> None:
+        """Create the internal topics that are missing."""
+        topology = self._topology
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
         for sub in topology.subtopologies:
@@ -130,7 +216,6 @@ class Planner:
         new = {topic: count for topic, count in wanted.items() if topic not in existing}
         self._admin.create_topics(new, settings, self._config.replication_factor)
         self._compare_lags({t: each for t, each in settings.items() if t in existing})
-        return counts
 
     def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
         """Topics that were there are left as they are; say which are compacted earlier than

@@ -250,11 +250,12 @@ class StreamLoop:
         for task in self._in(TaskState.RUNNING):
             task.suspend()
         before = member.current.generation
-        self._assigned = member.join(Subscribed(tuple(self.tasks)))
-        if self._assigned is None:
+        given = member.join(Subscribed(tuple(self.tasks)))
+        if given is None:
             return
-        if self._assigned.shutdown:
-            raise ApplicationShutdown(self._assigned.shutdown)
+        if given.shutdown:
+            raise ApplicationShutdown(given.shutdown)
+        self._assigned = self._parts.adopt(given)
         mine = self._partitions_of(self._assigned)
         # With more partitions than before it is another task: it begins anew.
         self._close_tasks(

@@ -19,7 +19,7 @@ from state.errors import Corrupt, DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import Disk, StateStore
-from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
@@ -79,11 +79,14 @@ class Opener:
         self._ask_at = self._report_at = 0.0
 
     def task_of(self, topic: str, partition: int) -> str:
-        """The task that reads a partition."""
+        """The task that reads a partition. Raises TopologyRefused where none does."""
         for subtopology in self._topology.subtopologies:
             if topic in subtopology.sources:
                 return task_id(subtopology, partition)
-        raise TaskMigrated(f"the group's leader knows a source topic {topic!r} that we don't")
+        raise TopologyRefused(
+            f"the group's leader has assigned topic {topic!r}, which this topology does not read: "
+            "end all workers of the other version before, or choose another application id"
+        )
 
     def create(self, name: str, partitions: list[Partition]) -> Task | None:
         """Own a task's directory and databases. None while another process still has them."""

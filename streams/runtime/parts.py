@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from streams.membership.classic import ClassicMember
+from streams.membership.protocol import Assigned
 from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.commit import Offsets, Step
 from streams.runtime.counters import Counters
@@ -50,6 +51,8 @@ class Parts:
     inputs_changed: Callable[[], bool] = lambda: False
     """Whether inputs have got partitions that nobody reads. Raises StreamsError for one that is
     gone."""
+    adopt: Callable[[Assigned], Assigned] = lambda assigned: assigned
+    """Takes over what the group's leader has assigned: see `Planner.adopt`."""
     inputs_every_ms: int = 300_000
     """How often that is asked, by the group's leader."""
     replaced: Callable[[Exception], bool] = lambda error: False

@@ -58,6 +58,23 @@ class Topics:
             self.truth[key] += 1
         assert producer.flush(30) == 0
 
+    def load_keys(self, topic: str, keys: str) -> None:
+        """One record for each of the letters, of another input of the application."""
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        for key in keys:
+            producer.produce(f"{self.application}-{topic}", f"value of {key}", key)
+        assert producer.flush(30) == 0
+
+    def wait_for_keys(self, keys: str, timeout_s: float = 60) -> None:
+        """Wait until the output has a record of each of the letters."""
+        found: set[str] = set()
+
+        def all_there() -> bool:
+            found.update(pair.key for pair in self.committed())
+            return found >= set(keys)
+
+        wait_until(all_there, timeout_s=timeout_s, what=lambda: f"missing {set(keys) - found}")
+
     @property
     def loaded(self) -> int:
         """How many records have been loaded."""

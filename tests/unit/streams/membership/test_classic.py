@@ -43,7 +43,7 @@ def test_a_member_joins_as_a_static_one_and_says_which_tasks_it_runs(worker: Wor
     (protocol,) = join.protocols
     assert (join.group_id, join.group_instance_id, join.member_id) == ("a", "worker-0", "")
     assert (join.protocol_type, protocol.name) == ("consumer", "stream")
-    assert decode_subscription(protocol.metadata) == Subscribed(("0_0",))
+    assert decode_subscription(protocol.metadata) == Subscribed(("0_0",), topics=("in",))
 
 
 def test_the_membership_is_that_of_the_generation_joined(worker: Worker) -> None:
@@ -134,7 +134,12 @@ def test_a_leader_plans_for_all_members_by_what_they_run(worker: Worker) -> None
     worker.plan = {"member-1": ONE_TASK, "other": Assigned((), ())}
     worker.coordinator.answer(JOIN, joined(leader="member-1", members=members))
     worker.join()
-    assert worker.planned == [{"member-1": Subscribed(("0_0",)), "other": Subscribed(())}]
+    assert worker.planned == [
+        {
+            "member-1": Subscribed(("0_0",), topics=("in",)),
+            "other": Subscribed((), topics=("in",)),
+        }
+    ]
     (sync,) = worker.coordinator.sent(SYNC)
     sent = {each.member_id: decode_assignment(each.assignment) for each in sync.assignments}
     assert sent == worker.plan

@@ -221,7 +221,7 @@ def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
         graph.add(node)
     planner = Planner(build("a", graph), StreamsConfig(), FakeAdmin(Kafka(), Script()))
     assert planner.tasks({"wide": 2, "narrow": 1}) == {
-        "0_0": [Partition("wide", 0), Partition("narrow", 0)],
+        "0_0": [Partition("narrow", 0), Partition("wide", 0)],
         "0_1": [Partition("wide", 1)],
     }
 

@@ -1,0 +1,218 @@
+"""Decide which versions of a topology run side by side in one group, and number their tasks.
+
+Members of one version have declared the same topology. Versions are taken in an order that any
+leader finds: the one whose members run most tasks, then the one with most members, then by their
+fingerprints. Each is admitted if it may run beside all those that were admitted before
+(`topology/compatibility`): so the group goes on, and who comes newly to it is refused.
+
+A member of a release that declares nothing is taken to run the leader's topology, as that release
+takes it; of the leader's sub-topologies only those whose topics it reads.
+
+Each sub-topology that some version has gets one number for the leader, its own where it has one;
+tasks are assigned by these numbers, and every member is told its own.
+Kafka Streams compares nothing, and assigns by the leader's numbers (StreamsPartitionAssignor). In
+KIP-1071 the coordinator has one topology, and members of another are told STALE_TOPOLOGY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from streams.errors import TopologyError
+from streams.membership.protocol import Subscribed
+from streams.positions import Partition
+from streams.topology.compatibility import find_conflicts, list_names
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+
+UNDECLARED = "undeclared"
+"""Begins the fingerprint of a member that declares nothing and does not read what the leader does.
+"""
+
+
+class Version(NamedTuple):
+    """A topology, with the members that have declared it and how many tasks they run."""
+
+    topology: DeclaredTopology
+    members: tuple[str, ...]
+    tasks: int
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """The order in which versions are admitted."""
+        return -self.tasks, -len(self.members), self.topology.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The versions that run side by side, and why each other member was refused. `counts` are the
+    partitions of all topics that are read."""
+
+    versions: tuple[Version, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_versions(
+    members: Mapping[str, Subscribed], leader: DeclaredTopology
+) -> tuple[Version, ...]:
+    """Return the versions that the members have declared, in the order of their rank."""
+    topologies: dict[str, DeclaredTopology] = {}
+    of_version: dict[str, list[str]] = {}
+    for member, subscribed in sorted(members.items()):
+        topology = subscribed.topology or _assume_topology(leader, subscribed.topics)
+        topologies.setdefault(topology.fingerprint, topology)
+        of_version.setdefault(topology.fingerprint, []).append(member)
+    versions = [
+        Version(topologies[fingerprint], tuple(named), sum(len(members[m].tasks) for m in named))
+        for fingerprint, named in of_version.items()
+    ]
+    return tuple(sorted(versions, key=lambda version: version.rank))
+
+
+def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> DeclaredTopology:
+    """Return what a member that declares nothing is taken to run: of the leader's sub-topologies
+    those that read no other topics than `topics`."""
+    read = frozenset(topics)
+    if not read or read == leader.sources:
+        return leader
+    known = {n: sub for n, sub in leader.subtopologies.items() if sub.sources <= read}
+    covered = frozenset[str]().union(*(sub.sources for sub in known.values()))
+    return DeclaredTopology(
+        fingerprint=f"{UNDECLARED} {','.join(sorted(read))}",
+        subtopologies=known,
+        repartition_topics=leader.repartition_topics,
+        copartitioned=leader.copartitioned,
+        unknown_sources=read - covered,
+    )
+
+
+def admit_versions(
+    versions: Iterable[Version], existing: Mapping[str, int], application_id: str
+) -> Admission:
+    """Admit each version that may run beside those before it. `existing`: all topics' partitions.
+
+    One is refused too if its inputs don't exist, or if a topic would have other partitions than
+    those before it need."""
+    admitted: list[Version] = []
+    refused: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for version in versions:
+        theirs, reasons = _count_partitions(version.topology, existing)
+        for other in admitted:
+            reasons += find_conflicts(
+                other.topology, version.topology, ("the running version", "the refused one")
+            )
+        reasons += [
+            f"topic {topic!r} has {counts[topic]} partitions, and the refused one needs {count}"
+            for topic, count in sorted(theirs.items())
+            if counts.get(topic, count) != count
+        ]
+        if not reasons:
+            admitted.append(version)
+            counts |= theirs
+            continue
+        why = (
+            f"the members of group {application_id!r} run another topology, beside which this one "
+            f"can't run: {'; '.join(reasons)}. If it is a new version, end all workers of the old "
+            "one before (`millrace plan` tells); if it is another application, choose another "
+            "application id"
+        )
+        refused |= dict.fromkeys(version.members, why)
+    return Admission(tuple(admitted), refused, counts)
+
+
+def _count_partitions(
+    topology: DeclaredTopology, existing: Mapping[str, int]
+) -> tuple[dict[str, int], list[str]]:
+    missing = [topic for topic in topology.input_topics if topic not in existing]
+    if missing:
+        return {}, [f"input topics {list_names(missing)} do not exist"]
+    try:
+        counts = topology.partition_counts(existing)
+    except TopologyError as error:
+        return {}, [str(error)]
+    return {topic: counts[topic] for topic in topology.sources if topic in counts}, []
+
+
+def find_tasks(
+    subtopologies: Mapping[int, DeclaredSubtopology], counts: Mapping[str, int]
+) -> dict[str, list[Partition]]:
+    """Return every task with the partitions that it reads: as many as the widest of its topics has.
+    Sub-topologies are left out where not all of `counts` are known."""
+    return {
+        f"{number}_{partition}": [
+            Partition(topic, partition)
+            for topic in sorted(sub.sources)
+            if partition < counts[topic]
+        ]
+        for number, sub in subtopologies.items()
+        if sub.sources <= counts.keys()
+        for partition in range(max(counts[topic] for topic in sub.sources))
+    }
+
+
+class TaskNumbers:
+    """The tasks of all admitted versions in the leader's numbers, and whose they may be."""
+
+    def __init__(self, admission: Admission, leader: DeclaredTopology) -> None:
+        self._subs: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
+        self._own: dict[str, dict[int, int]] = {}
+        """Of each member: the leader's number of a sub-topology, and the member's own."""
+        admitted: set[int] = set()
+        for version in admission.versions:
+            own = {self._number(sub): n for n, sub in version.topology.subtopologies.items()}
+            admitted |= own.keys()
+            self._own |= dict.fromkeys(version.members, own)
+        subs = {number: self._subs[number] for number in sorted(admitted)}
+        self.tasks = find_tasks(subs, admission.counts)
+        """Each task with the partitions that it reads."""
+
+    @property
+    def able(self) -> dict[str, list[str]]:
+        """The members that may have each task."""
+        return {
+            task: [m for m, own in self._own.items() if int(task.partition("_")[0]) in own]
+            for task in self.tasks
+        }
+
+    def number_for_leader(self, member: str, tasks: Iterable[str]) -> list[str]:
+        """Return a member's tasks in the leader's numbers, without those that it can't have."""
+        numbers = {str(own): number for number, own in self._own[member].items()}
+        split = [task.partition("_") for task in tasks]
+        return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
+
+    def number_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
+        """Return tasks in the member's own numbers."""
+        own = self._own[member]
+        split = [task.partition("_") for task in tasks]
+        return [f"{own[int(sub)]}_{partition}" for sub, _, partition in split]
+
+    def _number(self, sub: DeclaredSubtopology) -> int:
+        for number, known in self._subs.items():
+            if known.is_same_as(sub):
+                return number
+        number = max(self._subs, default=-1) + 1
+        self._subs[number] = sub
+        return number
+
+
+def describe_versions(admission: Admission) -> str:
+    """Return what all members are to log where the group has several versions; else nothing."""
+    parts = []
+    if len(admission.versions) > 1:
+        each = ", ".join(
+            f"{version.topology.fingerprint} on {len(version.members)}"
+            for version in admission.versions
+        )
+        parts.append(
+            f"the group runs {len(admission.versions)} versions of the topology side by side "
+            f"(members of each: {each}); if no upgrade is going on, another application has this "
+            "application id"
+        )
+    for reason in sorted(set(admission.refused.values())):
+        names = [member for member, why in sorted(admission.refused.items()) if why == reason]
+        were = "members {} were" if len(names) > 1 else "member {} was"
+        parts.append(f"{were.format(', '.join(names))} refused: {reason}")
+    return "; ".join(parts)

@@ -1,0 +1,84 @@
+"""Decide whether two topologies may run side by side in one group: a pure function.
+
+They may if every sub-topology of one is the same in the other, or shares nothing with it:
+
+    one has                 the other has                  side by side
+    sources and stores      the same, whatever the number  yes: they share its tasks
+    sources and stores      none of these sources, stores  yes: its tasks go to those who have it
+    a source                the same in a sub-topology of  no: a partition would have two owners,
+                            other sources                  or none
+    a source                the same in a sub-topology of  no: what one processes would be missing
+                            other stores                   in the stores of the other
+    a store                 the same for other sources     no: two tasks would write one changelog
+    a repartition topic     the same with other declared   no: equal keys would be in different
+                            partitions                     partitions
+    a repartition topic     the same name for what comes   no: each would read what the other wrote
+      of a generated name   from other inputs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+from streams.topology.lineage import is_generated
+
+
+def find_conflicts(
+    one: DeclaredTopology, other: DeclaredTopology, names: tuple[str, str]
+) -> list[str]:
+    """Return why the two may not run side by side, a clause each; nothing if they may. `names` are
+    what the message calls them."""
+    found = [
+        conflict
+        for a in one.subtopologies.values()
+        for b in other.subtopologies.values()
+        if not a.is_same_as(b)
+        for conflict in _conflicts_of(a, b, names)
+    ]
+    for topic in sorted(one.repartition_topics.keys() & other.repartition_topics.keys()):
+        counts = one.repartition_topics[topic], other.repartition_topics[topic]
+        if None not in counts and counts[0] != counts[1]:
+            found.append(
+                f"repartition topic {topic!r} has {counts[0]} partitions in {names[0]} and "
+                f"{counts[1]} in {names[1]}"
+            )
+        fed = one.inputs_above(topic), other.inputs_above(topic)
+        if is_generated(topic) and fed[0] != fed[1]:
+            found.append(
+                f"repartition topic {topic!r} is fed from {list_names(fed[0])} in {names[0]}, and "
+                f"from {list_names(fed[1])} in {names[1]}: name the step that makes it"
+            )
+    for (mine, theirs), name in (((one, other), names[1]), ((other, one), names[0])):
+        if untold := mine.sources & theirs.unknown_sources:
+            found.append(
+                f"{name} reads {list_names(untold)} in a way that it does not declare: it is of an "
+                "earlier release of Millrace"
+            )
+    return found
+
+
+def _conflicts_of(
+    a: DeclaredSubtopology, b: DeclaredSubtopology, names: tuple[str, str]
+) -> Iterator[str]:
+    shared = a.sources & b.sources
+    if shared and a.sources != b.sources:
+        yield (
+            f"{list_names(shared)} is read together with {list_names(a.sources - shared)} in "
+            f"{names[0]}, and with {list_names(b.sources - shared)} in {names[1]}"
+        )
+    elif shared:
+        yield (
+            f"what reads {list_names(shared)} has the stores {list_names(a.stores)} in {names[0]}, "
+            f"and {list_names(b.stores)} in {names[1]}"
+        )
+    elif stores := a.stores & b.stores:
+        yield (
+            f"store {list_names(stores)} is filled from {list_names(a.sources)} in {names[0]}, and "
+            f"from {list_names(b.sources)} in {names[1]}"
+        )
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names for a message, sorted; `nothing` if there are none."""
+    return ", ".join(map(repr, sorted(names))) or "nothing"

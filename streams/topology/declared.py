@@ -1,0 +1,156 @@
+"""Declare a topology to the leader of a group: what its sub-topologies are, whatever their order.
+
+A task's number is that of its sub-topology, and numbers follow the order of the steps: two versions
+of an application may number the same sub-topologies differently. So members declare each by what it
+is, its source topics and its stores, with what the leader needs to know how many tasks it has.
+Kafka's counterpart is the topology in a StreamsGroupHeartbeat (KIP-1071).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from streams.topology.description import TopologyDescription
+from streams.topology.partitions import Flow, partition_counts
+
+_FINGERPRINT_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSubtopology:
+    """A sub-topology by what it is. `sinks` are the repartition topics that it writes."""
+
+    sources: frozenset[str]
+    stores: frozenset[str] = frozenset()
+    sinks: frozenset[str] = frozenset()
+
+    def is_same_as(self, other: DeclaredSubtopology) -> bool:
+        """Return whether both have the same tasks: they read the same topics into the same stores.
+        What else they do may differ."""
+        return (self.sources, self.stores) == (other.sources, other.stores)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopology:
+    """The sub-topologies that make tasks, by their numbers.
+
+    `fingerprint` is equal for equal topologies: steps, stores, serdes, their names and their order;
+    functions are not in it. `repartition_topics` has their partitions as they were declared, None
+    where they follow from what is upstream. `unknown_sources` are topics that are read in a way
+    that was not declared: by a member of a release that declares nothing.
+    """
+
+    fingerprint: str
+    subtopologies: Mapping[int, DeclaredSubtopology]
+    repartition_topics: Mapping[str, int | None]
+    copartitioned: tuple[frozenset[str], ...] = ()
+    unknown_sources: frozenset[str] = frozenset()
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """All topics that tasks read, repartition topics included."""
+        return frozenset[str]().union(*(sub.sources for sub in self.subtopologies.values()))
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """The topics that others make, sorted."""
+        return tuple(sorted(self.sources - self.repartition_topics.keys()))
+
+    def inputs_above(self, topic: str) -> frozenset[str]:
+        """Return the input topics whose records lead to those of a repartition topic."""
+        found = [topic]
+        for each in found:  # grows on the way
+            writers = [sub for sub in self.subtopologies.values() if each in sub.sinks]
+            found += [t for sub in writers for t in sorted(sub.sources) if t not in found]
+        return frozenset(found) - self.repartition_topics.keys()
+
+    def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
+        """Return the partitions of each source topic, so far as they follow from those of `inputs`.
+        Raises TopologyError for joined topics whose counts differ."""
+        return partition_counts(
+            [Flow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],
+            self.repartition_topics,
+            self.copartitioned,
+            {topic: inputs[topic] for topic in self.input_topics if topic in inputs},
+        )
+
+
+def declare_topology(description: TopologyDescription) -> DeclaredTopology:
+    """Declare a topology that is given as data. Global tables make no tasks and are left out."""
+    subs = [sub for sub in description.subtopologies if not sub.is_global]
+    return DeclaredTopology(
+        fingerprint=_fingerprint(description),
+        subtopologies={
+            sub.number: DeclaredSubtopology(
+                frozenset(sub.sources),
+                frozenset(store.name for store in sub.stores),
+                frozenset(sub.internal_sinks),
+            )
+            for sub in subs
+        },
+        repartition_topics={t.name: t.partitions for t in description.repartition_topics},
+        copartitioned=tuple(frozenset(group) for group in description.copartitioned),
+    )
+
+
+def _fingerprint(description: TopologyDescription) -> str:
+    said: list[Any] = [
+        [
+            [
+                [s.kind, s.name, s.predecessors, s.operator, s.stores, s.topic, s.chosen]
+                for s in sub.steps
+            ],
+            [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
+        ]
+        for sub in description.subtopologies
+    ]
+    said.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
+    said.append(description.copartitioned)
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()[:_FINGERPRINT_CHARS]
+
+
+def encode_topology(declared: DeclaredTopology) -> str:
+    """Write a declared topology as text: JSON, deflated, since every member's is kept in one record
+    of the group (KAFKA-7149), and in base64."""
+    said = {
+        "fingerprint": declared.fingerprint,
+        "subtopologies": [
+            {
+                "number": number,
+                "sources": sorted(sub.sources),
+                "stores": sorted(sub.stores),
+                "sinks": sorted(sub.sinks),
+            }
+            for number, sub in declared.subtopologies.items()
+        ],
+        "repartition_topics": dict(declared.repartition_topics),
+        "copartitioned": [sorted(group) for group in declared.copartitioned],
+    }
+    return base64.b64encode(zlib.compress(orjson.dumps(said), 9)).decode()
+
+
+def decode_topology(text: str) -> DeclaredTopology:
+    """Read what `encode_topology` wrote; fields that a later version has added are skipped. Raises
+    ValueError for anything else."""
+    try:
+        said: Any = orjson.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        return DeclaredTopology(
+            fingerprint=str(said["fingerprint"]),
+            subtopologies={
+                int(sub["number"]): DeclaredSubtopology(
+                    frozenset(sub["sources"]), frozenset(sub["stores"]), frozenset(sub["sinks"])
+                )
+                for sub in said["subtopologies"]
+            },
+            repartition_topics=said["repartition_topics"],
+            copartitioned=tuple(frozenset(group) for group in said["copartitioned"]),
+        )
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        raise ValueError(f"not a declared topology ({error!r}): {text!r:.200}") from error

@@ -1,0 +1,162 @@
+"""Workers of one application id whose topologies differ: they share what they can, or one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cluster import Command, Topics
+from tests.processes import wait_until
+
+HEAD = """
+from streams import App, serdes
+NAME = "{name}"
+app = App(
+    NAME, commit_interval_ms=50, heartbeat_interval_ms=200, session_timeout_ms=10_000,
+    metadata_max_age_ms=1_000,
+)
+def read(topic):
+    return app.stream(NAME + "-" + topic, key=serdes.string, value=serdes.string)
+def count(topic):
+    counts = read(topic).group_by_key().count(store="counts-of-" + topic)
+    counts.to_stream().to(NAME + "-out")
+def copy(topic, function=str):
+    read(topic).map_values(function).to(NAME + "-out")
+"""
+
+
+class Application:
+    """Versions of one application, as commands on one state directory and its input topics."""
+
+    def __init__(self, topics: Topics, directory: Path, exits: ExitStack) -> None:
+        self.topics = topics
+        self._directory = directory
+        self._exits = exits
+        self._versions = 0
+        self.other = f"{topics.application}-other"
+        topics.create(self.other)
+
+    def start(self, *lines: str, handler: str = "shutdown_client") -> Command:
+        """Start a worker of the version whose steps are `lines`."""
+        self._versions += 1
+        module = f"version{self._versions}"
+        source = HEAD.format(name=self.topics.application) + "\n".join(lines) + "\n"
+        (self._directory / f"{module}.py").write_text(source)
+        state = self._directory / "state"
+        run = ["-m", "streams", "run", f"{module}:app", "-v"]
+        options = ["--bootstrap-servers", self.topics.servers, "--state-dir", str(state)]
+        options += ["--uncaught-exception-handler", handler]
+        command = Command([*run, *options], self._directory)
+        self._exits.callback(command.close)
+        return command
+
+    def wait_for_tasks(self, worker: Command, begin: int = 0) -> None:
+        """Wait until a worker runs tasks."""
+        self.wait_for_line(worker, "runs tasks", begin)
+
+    def wait_for_line(self, worker: Command, line: str, begin: int = 0) -> None:
+        wait_until(lambda: line in worker.log_since(begin), timeout_s=30, what=worker.log_tail)
+
+    def load(self, topic: str, keys: str) -> None:
+        """One record a key, spread over the partitions."""
+        self.topics.load_keys(topic, keys)
+
+    def wait_for_keys(self, expected: str) -> None:
+        """Wait until each of the keys has come out once or more."""
+        self.topics.wait_for_keys(expected)
+
+
+@pytest.fixture
+def application(topics: Topics, tmp_path: Path) -> Iterator[Application]:
+    with ExitStack() as exits:
+        yield Application(topics, tmp_path, exits)
+
+
+IN, OTHER = "abcdefghijkl", "mnopqrstuvwx"
+"""Keys of the two inputs, enough that each partition has some."""
+
+
+def test_workers_with_other_inputs_process_all_of_their_own_and_say_that_they_differ(
+    application: Application,
+) -> None:
+    first = application.start('copy("in")')
+    application.wait_for_tasks(first)
+    second = application.start('copy("other")')
+    application.wait_for_tasks(second)
+    application.load("in", IN)
+    application.load("other", OTHER)
+    application.wait_for_keys(IN + OTHER)
+    for worker in (first, second):
+        application.wait_for_line(worker, "runs 2 versions of the topology")
+        worker.stop()
+        assert worker.status == 0
+        assert "starts over" not in worker.log_since(0)
+
+
+def test_workers_with_the_same_inputs_and_other_steps_share_them_and_say_so(
+    application: Application,
+) -> None:
+    first = application.start('copy("in")')
+    application.wait_for_tasks(first)
+    second = application.start('read("in").filter(lambda k, v: True).to(NAME + "-out")')
+    application.wait_for_tasks(second)
+    application.load("in", IN)
+    application.wait_for_keys(IN)
+    for worker in (first, second):
+        application.wait_for_line(worker, "runs 2 versions of the topology")
+
+
+@pytest.mark.parametrize("handler", ["shutdown_client", "shutdown_application", "replace_thread"])
+def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
+    application: Application, handler: str
+) -> None:
+    first = application.start('count("in")')
+    application.wait_for_tasks(first)
+    begin = first.log_path.stat().st_size
+    second = application.start('copy("in")', handler=handler)
+    assert second.ended_within(30) == 2, second.log_tail()
+    refused = second.log_since(0)
+    assert "counts-of-in" in refused
+    assert "choose another application id" in refused
+    assert refused.count("REBALANCING") == 1
+    application.wait_for_line(first, "was refused", begin)
+    application.wait_for_line(first, "counts-of-in", begin)
+    application.load("in", IN)
+    application.wait_for_keys(IN)
+    first.stop()
+    assert first.status == 0
+
+
+@pytest.mark.parametrize("kind", ["count", "copy"])
+def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_restart(
+    application: Application, kind: str
+) -> None:
+    lines = [f'{kind}("in")', f'{kind}("other")']
+    old = [application.start(*lines), application.start(*lines)]
+    for worker in old:
+        application.wait_for_tasks(worker)
+    application.load("in", IN[:4])
+    application.load("other", OTHER[:4])
+    application.wait_for_keys(IN[:4] + OTHER[:4])
+    old[0].stop()
+    new = application.start(*reversed(lines))
+    application.wait_for_tasks(new)
+    application.load("in", IN[4:8])
+    application.load("other", OTHER[4:8])
+    application.wait_for_keys(IN[:8] + OTHER[:8])
+    old[1].stop()
+    newer = application.start(*reversed(lines))
+    application.wait_for_tasks(newer)
+    application.load("in", IN)
+    application.load("other", OTHER)
+    application.wait_for_keys(IN + OTHER)
+    if kind == "count":
+        expected = dict.fromkeys(IN[:8] + OTHER[:8], 2) | dict.fromkeys(IN[8:] + OTHER[8:], 1)
+        wait_until(
+            lambda: application.topics.counts() == expected,
+            timeout_s=30,
+            what=lambda: str(application.topics.counts()),
+        )
