@@ -2,11 +2,14 @@
 
     <state_dir>/<application.id>/
         millrace.json       the format of what is here, and the application that it belongs to
+        subtopologies.json  which numbers the directories of each sub-topology's tasks have
         process-<n>/id      a UUID, kept for the worker slot n; the slot is held by a lock on it
         process-<n>/global/<store>/   the slot's own copy of a global table
-        <task>/.lock        held by the process that runs the task; says which
-        <task>/<store>/     the store's database; none for a store in memory
-        .removed-<task>-*   on its way out
+        <number>_<partition>/.lock     held by the process that runs the task; says which
+        <number>_<partition>/<store>/  the store's database; none for a store in memory
+        .removed-<number>_<partition>-*   on its way out
+
+The number is at first that of the sub-topology, and stays when sub-topologies are numbered anew.
 
 A slot's UUID outlives its process, so a worker that comes back takes over its own transactional id
 and its own membership.
@@ -17,12 +20,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import UUID
 
 from state.errors import DirectoryLocked, StateError
-from state.locks import Lock
+from state.locks import Lock, exclusive
+from state.subtopologies import Contents, number_directories
 
 FORMAT = 1
 """Raised when an older version could not use what this one writes."""
@@ -30,7 +34,11 @@ LOCK_FILE = ".lock"
 REMOVED = ".removed-"
 _MARKER = "millrace.json"
 _TASK = re.compile(r"\d+_\d+")
-_OURS = re.compile(rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+")
+_SUBTOPOLOGIES = "subtopologies.json"
+_SUBTOPOLOGIES_LOCK = ".subtopologies.lock"
+_OURS = re.compile(
+    rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+|\.?subtopologies\..*"
+)
 
 
 def is_task(name: str) -> bool:
@@ -137,10 +145,58 @@ class StateDirectory:
         _write_whole(path, f"{identity}\n")
         return identity
 
+    def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+        """Return the number that the directories of each sub-topology's tasks have here, and keep
+        it. Raises StateError if what was kept can't be read."""
+        try:
+            with exclusive(self.path / _SUBTOPOLOGIES_LOCK):
+                known = self._known_subtopologies()
+                numbers = number_directories(known, wanted)
+                now = known | {numbers[number]: contents for number, contents in wanted.items()}
+                if now != known:
+                    kept = {
+                        number: {"sources": sorted(each.sources), "stores": sorted(each.stores)}
+                        for number, each in sorted(now.items())
+                    }
+                    _write_whole(self.path / _SUBTOPOLOGIES, json.dumps(kept, indent=1))
+                return numbers
+        except OSError as error:
+            raise StateError(
+                f"{self.path / _SUBTOPOLOGIES} can't be used: {error.strerror}"
+            ) from error
+
+    def _known_subtopologies(self) -> dict[int, Contents]:
+        """What was kept; of a directory of the release that kept nothing, the stores in it."""
+        path = self.path / _SUBTOPOLOGIES
+        try:
+            kept = json.loads(path.read_text())
+            return {
+                int(number): Contents(frozenset(each["sources"]), frozenset(each["stores"]))
+                for number, each in kept.items()
+            }
+        except FileNotFoundError:
+            stores: dict[int, frozenset[str]] = {}
+            for task in (entry.name for entry in self.path.iterdir() if is_task(entry.name)):
+                number = int(task.partition("_")[0])
+                stores[number] = stores.get(number, frozenset()) | self.stores_in(task)
+            return {n: Contents(frozenset(), each) for n, each in stores.items() if each}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateError(
+                f"{path} can't be read ({error!r}): delete this one file, and directories are "
+                "found by the stores in them"
+            ) from error
+
     def lock_task(self, task: str) -> Lock:
         """Own the directory of `task`. Raises DirectoryLocked, which names the holder, while
         another process does, or another lock of this one."""
         return Lock(self.path / task / LOCK_FILE, self._owner)
+
+    def stores_in(self, task: str) -> frozenset[str]:
+        """Return the names of the stores that have a directory in that of `task`."""
+        try:
+            return frozenset(each.name for each in (self.path / task).iterdir() if each.is_dir())
+        except FileNotFoundError:
+            return frozenset()
 
     def global_path(self, slot: int, store: str) -> Path:
         """Where the worker of a slot keeps its own copy of a global table."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from state.errors import DirectoryLocked, StateError
@@ -18,6 +19,18 @@ from state.errors import DirectoryLocked, StateError
 _ATTEMPTS = 100
 """Each fails only where another process removed the directory in between."""
 _COMMAND_CHARS = 200
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block with this file, and keep them out meanwhile.
+    The file stays."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 class Lock:

@@ -157,10 +157,14 @@ def plan(
         str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    rolling: Annotated[
+        bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
+    ] = False,
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 
-    Ends with status 1 if state would be lost, and 2 if the comparison can't be made.
+    Ends with status 1 if state would be lost, and 2 if the comparison can't be made; with --rolling
+    also with 3 if no state would be lost, but the two versions may not run side by side.
     """
     try:
         if against is None and save is None:
@@ -185,6 +189,8 @@ def plan(
         raise typer.Exit(report(error)) from None
     if result is not None and result.loses_state:
         raise typer.Exit(1)
+    if result is not None and rolling and result.conflicts:
+        raise typer.Exit(3)
 
 
 cli.command()(export)

@@ -75,7 +75,7 @@ def show(plan: Plan, console: Console) -> None:
         console.print(_table(plan.changes))
     for line in () if console.is_terminal else _lines(plan.changes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in _summary(plan):
+    for line in (*_summary(plan), *_side_by_side(plan)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -123,6 +123,15 @@ def _summary(plan: Plan) -> Iterator[str]:
             f"{_list(plan.unknown)} had and has, as in --partitions {plan.unknown[0]}=4, or name a "
             "broker with --bootstrap-servers"
         )
+
+
+def _side_by_side(plan: Plan) -> Iterator[str]:
+    if plan.conflicts:
+        yield "side by side: no; a worker of the new version is refused while the old one runs"
+        yield from (f"  {conflict}" for conflict in plan.conflicts)
+        yield "  remedy: end all workers of the old version before the first of the new one starts"
+    else:
+        yield "side by side: yes; workers may be restarted one after the other"
 
 
 def _list(topics: Iterable[str]) -> str:

@@ -138,7 +138,7 @@ class RunningApp:
             self._host,
             self._over,
             delay_ms=config.state_cleanup_delay_ms,
-            tasks=lambda: {task.name for thread in self._threads for task in thread.tasks()},
+            tasks=lambda: {task.directory for thread in self._threads for task in thread.tasks()},
         )
         self._host.spawn("cleanup", cleaning.run)
 

@@ -19,6 +19,7 @@ from state.errors import Corrupt, DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import Disk, StateStore
+from state.subtopologies import Contents
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
@@ -74,6 +75,7 @@ class Opener:
         self._storing = storing
         self._global_views = global_views
         self._watch = watch
+        self._numbers: dict[int, int] | None = None
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -92,14 +94,15 @@ class Opener:
         """Own a task's directory and databases. None while another process still has them."""
         number, partition = map(int, name.split("_"))
         subtopology = self._topology.subtopologies[number]
+        directory = f"{self._directory_number(number)}_{partition}"
         with ExitStack() as opened:  # closed again unless all of it is ours
             try:
-                lock = self._directory.lock_task(name)
+                lock = self._directory.lock_task(directory)
                 opened.callback(lock.release)
                 stores: dict[str, LoggedStore] = {}
                 unlogged: dict[str, StateStore] = {}
                 for spec in subtopology.stores:
-                    store, disk = self._store(name, spec)
+                    store, disk = self._store(directory, spec)
                     opened.callback(store.close)
                     changelog = Partition(self._topology.changelog(spec.name), partition)
                     from_source = spec.source_topic is not None
@@ -121,10 +124,24 @@ class Opener:
             stores=stores,
             unlogged=unlogged,
             lock=lock,
+            directory=directory,
             failures=self._failures,
             global_views=self._global_views,
             watch=self._watch,
         )
+
+    def _directory_number(self, subtopology: int) -> int:
+        """The number of the directories of a sub-topology's tasks."""
+        if self._numbers is None:
+            self._numbers = self._directory.number_subtopologies(
+                {
+                    sub.number: Contents(
+                        frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
+                    )
+                    for sub in self._topology.subtopologies
+                }
+            )
+        return self._numbers[subtopology]
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:
         """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose
@@ -176,12 +193,12 @@ class Opener:
             self._waiting.add(name)
             log.warning("task %s waits: %s", name, error)
 
-    def _store(self, task: str, spec: StoreSpec) -> tuple[StateStore, Disk]:
+    def _store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, Disk]:
         if not spec.persistent:
             memory = MemoryDisk()
             return open_store(spec, memory, cache=self._cache), memory
         disk = RocksDisk(
-            self._directory.store_path(task, spec.name),
+            self._directory.store_path(directory, spec.name),
             store=spec.name,
             budget=self._memory,
             tune=spec.rocksdb,
@@ -192,7 +209,7 @@ class Opener:
             return open_store(spec, disk, cache=self._cache), disk
         except Corrupt as damage:
             how = "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
-            log.warning("task %s: %s. It is %s, alone", task, damage, how)
+            log.warning("directory %s: %s. It is %s, alone", directory, damage, how)
             disk.clear()
             return open_store(spec, disk, cache=self._cache), disk
 

@@ -80,7 +80,8 @@ _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
 
 
 class Task:
-    """One task of a thread. `partitions` are what it reads; its directory is held by `lock`."""
+    """One task of a thread. `partitions` are what it reads; `directory`, its name in the state
+    directory, is held by `lock`."""
 
     def __init__(
         self,
@@ -90,12 +91,14 @@ class Task:
         partitions: list[Partition],
         stores: dict[str, LoggedStore],
         lock: Lock,
+        directory: str = "",
         unlogged: Mapping[str, StateStore] | None = None,
         failures: Failures = FAILING,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.name = name
+        self.directory = directory or name
         self.partitions = partitions
         self.stores = stores
         self.unlogged = dict(unlogged or {})

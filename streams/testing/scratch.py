@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -15,6 +16,7 @@ from weakref import finalize
 
 from state.directory import StateDirectory
 from state.locks import Lock
+from state.subtopologies import Contents
 
 _ATTEMPTS = 1_000
 
@@ -26,6 +28,12 @@ class Scratch(StateDirectory):
     def __init__(self) -> None:
         self._root: Path | None = None
         self._life = 0
+
+    def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+        return {number: number for number in wanted}
+
+    def stores_in(self, task: str) -> frozenset[str]:
+        return frozenset()
 
     def lock_task(self, task: str) -> Lock:
         return _Alone()

@@ -9,6 +9,8 @@ They may if every sub-topology of one is the same in the other, or shares nothin
                             other sources                  or none
     a source                the same in a sub-topology of  no: what one processes would be missing
                             other stores                   in the stores of the other
+    a store, or a           the same, kept as other kind,  no: one can't read what the other writes
+      repartition topic     serdes or window size
     a store                 the same for other sources     no: two tasks would write one changelog
     a repartition topic     the same with other declared   no: equal keys would be in different
                             partitions                     partitions
@@ -63,10 +65,16 @@ def _conflicts_of(
 ) -> Iterator[str]:
     shared = a.sources & b.sources
     if shared and a.sources != b.sources:
-        yield (
-            f"{list_names(shared)} is read together with {list_names(a.sources - shared)} in "
-            f"{names[0]}, and with {list_names(b.sources - shared)} in {names[1]}"
+        how = (
+            f"together with {list_names(more)}" if (more := sub.sources - shared) else "alone"
+            for sub in (a, b)
         )
+        told = ", and ".join(f"{each} in {name}" for each, name in zip(how, names, strict=True))
+        yield f"{list_names(shared)} is read {told}"
+    elif shared and a.stores == b.stores:
+        for name in sorted(a.formats.keys() | b.formats.keys()):
+            if (mine := a.formats.get(name)) != (theirs := b.formats.get(name)):
+                yield f"{name!r} is {mine} in {names[0]}, and {theirs} in {names[1]}"
     elif shared:
         yield (
             f"what reads {list_names(shared)} has the stores {list_names(a.stores)} in {names[0]}, "

@@ -12,12 +12,16 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from streams.topology.description import TopologyDescription
+from streams.topology.description import (
+    DescribedStore,
+    DescribedSubtopology,
+    TopologyDescription,
+)
 from streams.topology.partitions import Flow, partition_counts
 
 _FINGERPRINT_CHARS = 16
@@ -25,16 +29,19 @@ _FINGERPRINT_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSubtopology:
-    """A sub-topology by what it is. `sinks` are the repartition topics that it writes."""
+    """A sub-topology by what it is. `sinks` are the repartition topics that it writes. `formats`
+    say of each store and each repartition topic that it reads how its records are written."""
 
     sources: frozenset[str]
     stores: frozenset[str] = frozenset()
     sinks: frozenset[str] = frozenset()
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def is_same_as(self, other: DeclaredSubtopology) -> bool:
-        """Return whether both have the same tasks: they read the same topics into the same stores.
-        What else they do may differ."""
-        return (self.sources, self.stores) == (other.sources, other.stores)
+        """Return whether both have the same tasks: they read the same topics into the same stores,
+        and can read what the other has written. What else they do may differ."""
+        mine, theirs = ((s.sources, s.stores, s.formats) for s in (self, other))
+        return mine == theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +99,32 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
                 frozenset(sub.sources),
                 frozenset(store.name for store in sub.stores),
                 frozenset(sub.internal_sinks),
+                _formats(sub),
             )
             for sub in subs
         },
         repartition_topics={t.name: t.partitions for t in description.repartition_topics},
         copartitioned=tuple(frozenset(group) for group in description.copartitioned),
     )
+
+
+def _formats(sub: DescribedSubtopology) -> dict[str, str]:
+    stores = {store.name: _format_of(store) for store in sub.stores}
+    return stores | {
+        step.topic: f"{step.key} and {step.value}"
+        for step in sub.steps
+        if step.kind == "source" and step.internal and step.topic
+    }
+
+
+def _format_of(store: DescribedStore) -> str:
+    is_join = store.retain_duplicates  # it finds entries by their time, whatever the size
+    size_ms = None if is_join else store.window_size_ms
+    windows = "" if size_ms is None else f" in windows of {size_ms} ms"
+    kept = "with a changelog" if store.logged else "without a changelog"
+    if store.source_is_changelog:
+        kept = f"restored from {store.changelog}"
+    return f"{store.kind} of {store.key} and {store.value}{windows}, {kept}"
 
 
 def _fingerprint(description: TopologyDescription) -> str:
@@ -127,6 +154,7 @@ def encode_topology(declared: DeclaredTopology) -> str:
                 "sources": sorted(sub.sources),
                 "stores": sorted(sub.stores),
                 "sinks": sorted(sub.sinks),
+                "formats": dict(sub.formats),
             }
             for number, sub in declared.subtopologies.items()
         ],
@@ -145,7 +173,10 @@ def decode_topology(text: str) -> DeclaredTopology:
             fingerprint=str(said["fingerprint"]),
             subtopologies={
                 int(sub["number"]): DeclaredSubtopology(
-                    frozenset(sub["sources"]), frozenset(sub["stores"]), frozenset(sub["sinks"])
+                    frozenset(sub["sources"]),
+                    frozenset(sub["stores"]),
+                    frozenset(sub["sinks"]),
+                    sub["formats"],
                 )
                 for sub in said["subtopologies"]
             },

@@ -9,7 +9,8 @@
     its changelog goes               kept on this disk alone
     its changelog comes              lost: a store is what its changelog says, and that is empty
     its source becomes its changelog read from there
-    its sub-topology's number        other directories: read from its changelog, or lost
+    its sub-topology is cut          other directories: read from its changelog, or lost
+      otherwise
     caching, settings of the topic   kept
 
 Each of these is how the runtime behaves (`runtime/changelog`, `state/layout`).
@@ -46,8 +47,8 @@ class Effect(NamedTuple):
 def effects_on(
     old: DescribedStore, new: DescribedStore, was: int | None, now: int | None
 ) -> Iterator[Effect]:
-    """What differs between two stores of one name; `was` and `now` are the numbers of their
-    sub-topologies, None for a global store's."""
+    """What differs between two stores of one name; `was` and `now` are the numbers of the
+    directories of their tasks, None for a global store's."""
     if old.source_is_changelog and new.source_is_changelog:
         if old.changelog != new.changelog:
             difference = f"source: {old.changelog} -> {new.changelog}"
@@ -58,7 +59,7 @@ def effects_on(
     yield from _place(old, new)
     yield from _changelog(old, new)
     if was != now and None not in (was, now):
-        yield from _task(old, new, f"sub-topology: {was} -> {now}", f"{was}_0")
+        yield from _task(old, new, f"directories: {was}_* -> {now}_*", f"{was}_0")
     if old.caching != new.caching:
         yield Effect(f"caching: {_on(old.caching)} -> {_on(new.caching)}", Fate.KEPT)
     if old.topic_settings != new.topic_settings and old.changelog == new.changelog:
@@ -186,7 +187,7 @@ def _task(
             difference,
             Fate.LOST,
             f"it has no changelog, and what it has is in the directories {directory}, ...",
-            "add the sub-topologies that are new below those that there were",
+            "leave together what shares stores or topics",
         )
 
 

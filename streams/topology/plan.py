@@ -25,6 +25,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from state.subtopologies import Contents, number_directories
+from streams.topology.compatibility import find_conflicts
+from streams.topology.declared import declare_topology
 from streams.topology.description import DescribedStore, TopologyDescription
 from streams.topology.fate import Effect, Fate, effects_on
 from streams.topology.lineage import Lineage, is_generated, lineages, without_number
@@ -56,11 +59,13 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All changes, stores first. `same`: how many stores and internal topics are as they were.
-    `unknown`: inputs whose partition counts would be needed to compare all counts."""
+    `unknown`: inputs whose partition counts would be needed to compare all counts. `conflicts`:
+    why workers of the two versions may not run side by side in one group; none if they may."""
 
     changes: tuple[Change, ...]
     same: int = 0
     unknown: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
     @property
     def loses_state(self) -> bool:
@@ -79,8 +84,8 @@ class _Version:
     """One of the two, with what is looked up in it."""
 
     stores: Mapping[str, DescribedStore]
-    tasks: Mapping[str, int | None]
-    """The number of each store's sub-topology; None for a global store."""
+    directories: Mapping[str, int | None]
+    """The number that the directories of each store's tasks have; None for a global store."""
     topics: Mapping[str, _Topic]
     lineages: Mapping[str, Lineage]
     counts: dict[str, int]
@@ -106,7 +111,9 @@ def compare(
     what `old` has made; of its inputs `old` says itself what it knew.
     """
     now = partitions or {}
-    before, after = _version(old, {**now, **old.partitions}), _version(new, now)
+    numbers = number_directories(_contents(old), _contents(new))
+    before = _version(old, {**now, **old.partitions}, {n: n for n in _contents(old)})
+    after = _version(new, now, numbers)
     made = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
     before.counts.update(made)
     changes = (*_stores(before, after), *_topics(before, after), *_changelogs(before, after))
@@ -117,15 +124,29 @@ def compare(
         *((Kind.CHANGELOG, name) for name in after.changelogs),
     ]
     same = sum(each not in differing for each in everything)
-    return Plan(changes, same, _unknown(before, after, new))
+    conflicts = find_conflicts(
+        declare_topology(old), declare_topology(new), ("the old version", "the new one")
+    )
+    return Plan(changes, same, _unknown(before, after, new), tuple(conflicts))
 
 
-def _version(description: TopologyDescription, inputs: Mapping[str, int]) -> _Version:
+def _contents(description: TopologyDescription) -> dict[int, Contents]:
+    """What each sub-topology's directories are found by (`state/subtopologies`)."""
+    return {
+        sub.number: Contents(frozenset(sub.sources), frozenset(each.name for each in sub.stores))
+        for sub in description.subtopologies
+        if not sub.is_global
+    }
+
+
+def _version(
+    description: TopologyDescription, inputs: Mapping[str, int], numbers: Mapping[int, int]
+) -> _Version:
     subs = description.subtopologies
     internal = {topic.name for topic in description.repartition_topics}
     return _Version(
         stores={store.name: store for sub in subs for store in sub.stores},
-        tasks={s.name: None if sub.is_global else sub.number for sub in subs for s in sub.stores},
+        directories={s.name: numbers.get(sub.number) for sub in subs for s in sub.stores},
         topics={
             step.topic: _Topic(step.key or "", step.value or "")
             for sub in subs
@@ -175,7 +196,7 @@ def _stores(before: _Version, after: _Version) -> Iterator[Change]:
             yield Change(Kind.STORE, name, (_vanished(old, moved.get(name)),))
             continue
         new = after.stores[name]
-        effects = list(effects_on(old, new, before.tasks[name], after.tasks[name]))
+        effects = list(effects_on(old, new, before.directories[name], after.directories[name]))
         if not (old.source_is_changelog and new.source_is_changelog):
             effects += _taken_over(name, before, after, moved.get(name), _keep_store(name))
             effects += _repartitioned(old.changelog, new.changelog, before, after)

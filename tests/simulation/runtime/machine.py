@@ -16,6 +16,7 @@ from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.locks import Lock
 from state.store import Checkpoint
+from state.subtopologies import Contents, number_directories
 from tests.simulation.runtime.process import Process
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Machine:
         self.path = Path(f"/machine-{number}")
         self.databases: dict[Path, Database] = {}
         self.holders: dict[str, Process] = {}
+        self.subtopologies: dict[int, Contents] = {}
 
     def damage(self, random: Random) -> None:
         """One of its databases can't be read any more, or is gone if nobody has it open."""
@@ -73,6 +75,16 @@ class SimDirectory(StateDirectory):
         self.path = machine.path
         self._process = process
         self._machine = machine
+
+    def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+        known = self._machine.subtopologies
+        numbers = number_directories(known, wanted)
+        known |= {numbers[number]: contents for number, contents in wanted.items()}
+        return numbers
+
+    def stores_in(self, task: str) -> frozenset[str]:
+        paths = self._machine.databases
+        return frozenset(path.name for path in paths if path.parent.name == task)
 
     def lock_task(self, task: str) -> Lock:
         self._process.breathe()

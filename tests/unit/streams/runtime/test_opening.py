@@ -9,7 +9,7 @@ import pytest
 from state.directory import StateDirectory
 from state.errors import StateError
 from streams import App, Store, serdes
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
 from streams.runtime.opening import Opener
@@ -236,11 +236,9 @@ def test_a_locked_directory_is_left_alone_until_it_is_free(tmp_path: Path) -> No
     assert world.position() == 0
 
 
-def test_a_source_topic_that_the_topology_does_not_have_means_another_leader(
-    tmp_path: Path,
-) -> None:
+def test_a_source_topic_that_the_topology_does_not_have_is_refused(tmp_path: Path) -> None:
     world = Opening(repartitioned(), tmp_path)
     assert world.opener.task_of("in", 3) == "0_3"
     assert world.opener.task_of(REPARTITION.topic, 0) == "1_0"
-    with pytest.raises(TaskMigrated, match="'other'"):
+    with pytest.raises(TopologyRefused, match="'other'"):
         world.opener.task_of("other", 0)
