@@ -26,3 +26,7 @@ class Corrupt(StateError):
         self.store = store
         self.path = path
         self.reason = reason
+
+
+class RefusedLate(Refused):
+    """The serde refuses a value that was written before: by which record is not known."""

@@ -84,8 +84,8 @@ class ExpiringStore(KeyValueStore[K, V]):
             self._check_open()
             self.dropped += 1
             return
-        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
         super()._set(encoded, key, value, timestamp_ms)
+        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
 
     def _scan(
         self, first: bytes | None, last: bytes | None, *, reverse: bool

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from state.buffered import Headers
 from state.cache import ObjectCache, Share
+from state.early import RefusedChange
 from state.store import Checkpoint, Disk
 
 
@@ -30,6 +32,14 @@ class OnDisk(ABC):
     def check(self) -> None:
         """Raise Corrupt if a read has found damage, also where its error was caught."""
         self._disk.check()
+
+    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        """Go on: a store of this kind serialises each value as it is written anyway."""
+        return
+
+    def settle(self) -> list[RefusedChange]:
+        """Return nothing: no object of the store can be changed in place."""
+        return []
 
     def caught_up(self) -> None:
         """The restore has ended, or paused: make durable what was replayed."""

@@ -132,7 +132,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         new = [key for key, entry in self._overlay.items() if not entry.stored]
         drained = super()._serialised()
         changes = self._changes
-        changes.update({self._at_time(key): b"" for key in new if changes[key] is not None})
+        changes.update({self._at_time(key): b"" for key in new if changes.get(key) is not None})
         changes.update({self._at_time(key): None for key in self._deleted})
         return drained
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from state.buffered import Headers
+from state.early import RefusedChange
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
 """One write as it stands in a changelog: key, value (None is a deletion), timestamp in ms. A plain
@@ -114,6 +115,16 @@ class StateStore(Protocol):
     def check(self) -> None:
         """Raise Corrupt if a read has found damage, also where its error was caught: what has been
         written since may be wrong. Costs nothing."""
+        ...
+
+    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        """Serialise each value as it is written, and call `on_refused` for each that the serde
+        refuses; None: at the commit again. Only while the transaction has written nothing."""
+        ...
+
+    def settle(self) -> list[RefusedChange]:
+        """Serialise what the last record may have changed in place, where the store serialises
+        early. Returns what the serde refused and was taken back."""
         ...
 
     def drain(self) -> list[ChangelogEntry]:

@@ -19,19 +19,22 @@ is in the cache (`state.cache`): bytes as they were serialised, and objects that
 
 On disk a value is the record's timestamp (int64, big-endian) and the value; in the changelog it is
 the plain value, with the timestamp in the record: the layout of Kafka Streams' timestamped stores.
+A value that the serde refuses shows at the drain. Then the transaction is rolled back, and repeated
+with `serialize_early`: each write serialises its value, and raises Refused itself (`state.early`).
 This is the base of key-value, window and session stores, which differ in their keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from state.cache import ENTRY_BYTES, ObjectCache, size
+from state.early import EarlyEntries, RefusedChange, written_as_bytes
 from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
-from state.errors import Refused
+from state.errors import Refused, RefusedLate
 from state.keys import pack_time, unpack_time
 from state.layout import checkpoint_in
 from state.on_disk import OnDisk
@@ -98,6 +101,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.share()
+        self._on_refused: Callable[[], object] | None = None
         checkpoint = checkpoint_in(disk, self._layout, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin()
@@ -166,12 +170,15 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             self._disk.write(self._changes, self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         cached = self._cached
-        cached.entries.update(self._overlay)
-        for key in self._deleted:
-            del cached.entries[key]
-        for entry in self._changeable:
-            entry.value = None  # to be decoded when it is used
-        cached.bytes += self._grown
+        if self._early is None:
+            cached.entries.update(self._overlay)
+            for key in self._deleted:
+                del cached.entries[key]
+            for entry in self._changeable:
+                entry.value = None  # to be decoded when it is used
+            cached.bytes += self._grown
+        else:
+            cached.clear()
         self._cache.commit()
         self._begin()
 
@@ -179,6 +186,32 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         """Forget the transaction. The disk was never touched by it."""
         self._begin()
         self._cached.count()
+
+    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        """Serialise each value as it is written from the next transaction on, and call `on_refused`
+        for each that the serde refuses. None: serialise at the commit again. Only while the
+        transaction has written nothing."""
+        assert not self._overlay, f"store {self.name!r} has written already"
+        self._on_refused = on_refused
+        self._begin()
+
+    def check_value(self, value: V | None) -> None:
+        """Raise Refused for a value that the serde refuses, as far as that is told before the
+        commit: of scalars, and of any value where the store serialises early. For whoever sets the
+        value of an entry."""
+        if self._early is not None:
+            if value is not None:
+                self._early.serialize(value)
+        elif type(value) in SCALARS and value is not None:
+            try:
+                self._encode_value(value)
+            except Exception as error:
+                raise self._refused("value", value, error) from error
+
+    def settle(self) -> list[RefusedChange]:
+        """Serialise what the last record may have changed in place, where the store serialises
+        early. Returns what the serde refused and was taken back."""
+        return [] if self._early is None else self._early.settle()
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
         """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
@@ -190,6 +223,9 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         """A new transaction, with nothing in it."""
         self._overlay = {}
         self._order = Order(self._overlay)
+        self._early: EarlyEntries | None = None
+        if self._on_refused is not None:
+            self._early = EarlyEntries(self._encoded_value, self._decode_value, self._on_refused)
         self._drained = None
         self._changes = {}
         self._deleted = []
@@ -199,7 +235,10 @@ class TransactionalStore(OnDisk, Generic[K, V]):
 
     def _serialised(self) -> list[ChangelogEntry]:
         """Entries for the changelog; beside them what the disk and the cache will get."""
+        overlay: Mapping[bytes, Entry[Any, Any]] = self._overlay
         encode = self._encode_value
+        if self._early is not None:
+            overlay, encode = written_as_bytes(overlay), bytes
         prefix = self._prefix_bytes
         now = self._cache.now
         drained: list[ChangelogEntry] = []
@@ -207,7 +246,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         deleted: list[bytes] = []
         changeable: list[Entry[K, V]] = []
         grown = 0
-        for key, entry in self._overlay.items():
+        for key, entry in overlay.items():
             value = entry.value
             timestamp_ms = entry.timestamp_ms
             logged = key[prefix:] if prefix else key
@@ -258,6 +297,12 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         except Exception as error:
             raise self._refused("key", key, error) from error
 
+    def _encoded_value(self, value: Any) -> bytes:
+        try:
+            return self._encode_value(value)
+        except Exception as error:
+            raise self._refused("value", value, error) from error
+
     def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
         """For reading: the entry as this transaction sees it; None if there is no value."""
         held = self._overlay.get(encoded)
@@ -305,6 +350,8 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             held = self._load(self._own_key(key, encoded), encoded)
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
+        if self._early is not None:
+            held = self._early.entry(held.key, held.timestamp_ms, held.stored)
         self._overlay[encoded] = held
         return held
 
@@ -313,7 +360,15 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         held = self._overlay.get(encoded)
+        if self._early is not None:
+            if held is None:
+                held = self._early.entry(self._own_key(key, encoded), -1, _UNREAD)
+            held.value, held.timestamp_ms = value, timestamp_ms
+            self._overlay[encoded] = held
+            return
+        self.check_value(value)
         if held is not None:
+            self._check_replaced(held.value, value)
             held.value, held.timestamp_ms = value, timestamp_ms
         else:
             held = self._cached.entries.pop(encoded, None)
@@ -322,6 +377,15 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             else:
                 held.value, held.timestamp_ms = value, timestamp_ms
             self._overlay[encoded] = held
+
+    def _check_replaced(self, held: V | None, value: V | None) -> None:
+        """Raise RefusedLate for an object that the serde refuses, and that would never be
+        serialised since another takes its place in the same transaction."""
+        if held is not None and held is not value and type(held) not in SCALARS:
+            try:
+                self._encode_value(held)
+            except Exception as error:
+                raise RefusedLate(str(refused(self.name, "value", held, error))) from error
 
     def _scan(
         self, first: bytes | None, last: bytes | None, *, reverse: bool
@@ -358,7 +422,10 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             return None
         value = held.value
         if type(value) not in SCALARS and encoded in self._overlay:
-            value = self._decode_value(self._encode_value(value))
+            try:
+                value = self._decode_value(self._encode_value(value))
+            except Exception as error:
+                raise RefusedLate(str(refused(self.name, "value", value, error))) from error
         return ValueAndTimestamp(value, held.timestamp_ms)
 
     def _own_key(self, key: K, encoded: bytes) -> K:
@@ -377,4 +444,10 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
 
     def _refused(self, what: str, given: object, error: Exception) -> Refused:
-        return Refused(f"store {self.name!r} can't take {what} {given!r:.200}: {error}")
+        return refused(self.name, what, given, error)
+
+
+def refused(store: str, what: str, given: object, error: Exception) -> Refused:
+    """Return the error that says which key or value (`what`) the serde of `store` has refused."""
+    of = f" ({type(given).__qualname__})" if what == "value" else ""
+    return Refused(f"store {store!r} can't take {what} {given!r:.200}{of}: {error}")

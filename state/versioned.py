@@ -16,14 +16,13 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache, size
 from state.entry import Entry
-from state.errors import Refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.layout import checkpoint_in
 from state.on_disk import OnDisk
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.sweep import Sweep
-from state.transaction import Codecs, no_record
+from state.transaction import Codecs, no_record, refused
 
 V = TypeVar("V")
 
@@ -282,12 +281,10 @@ class VersionedStore(OnDisk, Generic[V]):
         try:
             return self._encode_key(key)
         except Exception as error:
-            raise Refused(f"store {self.name!r} can't take key {key!r:.200}: {error}") from error
+            raise refused(self.name, "key", key, error) from error
 
     def _encoded_value(self, value: V) -> bytes:
         try:
             return self._encode_value(value)
         except Exception as error:
-            raise Refused(
-                f"store {self.name!r} can't take value {value!r:.200}: {error}"
-            ) from error
+            raise refused(self.name, "value", value, error) from error

@@ -108,6 +108,10 @@ class WindowStore(SegmentedStore[V]):
         self._committed_sequence = 0
         super().clear()
 
+    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        if not self._retain_duplicates:  # those serialise each value as it is put
+            super().serialize_early(on_refused)
+
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
     ) -> bool:

@@ -10,8 +10,10 @@
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
+    ValueRefused     the runtime             the same, and its task serialises values as they are
+                                             written, to find the record that wrote the one refused
 
-The last three never reach a user: they name a recovery.
+The last four never reach a user: they name a recovery.
 """
 
 from __future__ import annotations
@@ -66,6 +68,18 @@ class TaskCorrupted(Exception):
         super().__init__(f"task {task}, store {', '.join(sorted(stores))}: {reason}")
         self.task = task
         self.stores = frozenset(stores)
+
+
+class ValueRefused(Exception):
+    """A serde refused a value that a record of `task` wrote earlier in the transaction: roll back,
+    and serialise each value as it is written, so that the record is known."""
+
+    def __init__(self, task: str, reason: str) -> None:
+        super().__init__(
+            f"task {task}: {reason}. It is processed again with each value serialised as it is "
+            "written, which names the record"
+        )
+        self.task = task
 
 
 class OutcomeUnknown(Exception):

@@ -22,7 +22,7 @@ from typing import Any
 from state.entry import Entry
 from state.key_value import KeyValueStore
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedStore
-from streams.operators.copies import copier, for_those_after
+from streams.operators.copies import Copied, copier, for_those_after, stored_copier
 from streams.operators.held import held_back
 from streams.topology.nodes import Binding, Emit, Operator, StoreKind
 from streams.topology.views import View
@@ -57,7 +57,10 @@ def aggregate(view: View, fold: Fold) -> Operator:
         store: KeyValueStore[Any, Any] = context.store(spec.name)
         copied, emitted = copier(spec.value), for_those_after(at, spec.value)
         sends_old, caching = view.sends_old, spec.caching
-        advance = (_beside if context.skips_processing else _in_place)(store, fold, copied)
+        if context.skips_processing:
+            advance = _beside(store, fold, copied, stored_copier(spec.value))
+        else:
+            advance = _in_place(store, fold, copied)
         held = held_back(at, store, view, emitted) if caching else {}
         copy = store.copy
 
@@ -120,14 +123,15 @@ Advance = Callable[[Any, Any, int], Entry[Any, Any]]
 """Takes a record into the aggregate of its key."""
 
 
-def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any], Any]) -> Advance:
+def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Advance:
     """Where a fold that fails ends the transaction: one look-up, and no copy."""
-    update = store.update
+    update, check_value = store.update, store.check_value
 
     def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
         entry = update(key)
         old = entry.value
         new = fold(key, value, old)
+        check_value(new)
         entry.value = copied(new) if new is value else new
         if old is None or timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
@@ -136,17 +140,20 @@ def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any]
     return advance
 
 
-def _beside(store: KeyValueStore[Any, Any], fold: Fold, copied: Callable[[Any], Any]) -> Advance:
+def _beside(
+    store: KeyValueStore[Any, Any], fold: Fold, copied: Copied, copied_from_store: Copied
+) -> Advance:
     """Where a fold may fail and its record be skipped: it works on a copy, and a key whose first
     record is skipped has not been written."""
-    find, update = store.entry, store.update
+    find, update, check_value = store.entry, store.update, store.check_value
 
     def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
         held = find(key)
         old = None if held is None else held.value
-        new = fold(key, value, copied(old))
+        new = fold(key, value, copied_from_store(old))
         if new is value:
             new = copied(new)
+        check_value(new)
         entry = update(key)
         entry.value = new
         if old is None or timestamp_ms > entry.timestamp_ms:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
+from state.errors import RefusedLate
+from state.transaction import refused
 from state.windowed import Windowed
 from streams.serdes import Serde
 from streams.topology.nodes import Binding, StoreKind, StoreSpec
@@ -33,9 +35,46 @@ def copier(serde: Serde[Any]) -> Copied:
     return copied
 
 
+def copier_into(spec: StoreSpec) -> Copied:
+    """Return a `copier` of what is to go into the store of `spec`. It raises Refused, with the
+    store's name, for what its serde refuses."""
+    if spec.kind is StoreKind.VERSIONED:
+        return as_it_is  # it takes bytes; the others hold the object, which other branches have too
+    copied = copier(spec.value)
+
+    def copied_into_store(value: Any) -> Any:
+        if type(value) in SCALARS:
+            return value
+        try:
+            return copied(value)
+        except Exception as error:
+            raise refused(spec.name, "value", value, error) from error
+
+    return copied_into_store
+
+
+def stored_copier(serde: Serde[Any]) -> Copied:
+    """Return a `copier` of what is in a store. It raises RefusedLate for what its serde refuses,
+    which is no fault of the record that is being processed."""
+    copied = copier(serde)
+
+    def copied_from_store(value: Any) -> Any:
+        if type(value) in SCALARS:
+            return value
+        try:
+            return copied(value)
+        except Exception as error:
+            raise RefusedLate(
+                f"serde {serde.name!r} can't take a store's value {value!r:.200} "
+                f"({type(value).__qualname__}): {error}"
+            ) from error
+
+    return copied_from_store
+
+
 def for_those_after(at: Binding, serde: Serde[Any]) -> Copied:
     """What makes of a store's own object one for the steps after: sinks only serialise it."""
-    return as_it_is if at.only_sinks_follow else copier(serde)
+    return as_it_is if at.only_sinks_follow else stored_copier(serde)
 
 
 def keys_for_those_after(at: Binding, spec: StoreSpec) -> Copied:

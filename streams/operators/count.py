@@ -39,11 +39,11 @@ def count(view: View) -> Operator:
                 return
             try:
                 entry = update(key)
+                old = entry.value
+                entry.value = 1 if old is None else old + 1
             except Exception as error:
                 failed(error, key, value)
                 return
-            old = entry.value
-            entry.value = 1 if old is None else old + 1
             if timestamp_ms > entry.timestamp_ms:
                 entry.timestamp_ms = timestamp_ms
             if caching:

@@ -13,7 +13,8 @@ from typing import Any
 from state.entry import Entry
 from state.window import WindowStore
 from state.windowed import Windowed
-from streams.operators.copies import Copied
+from streams.operators.copies import copier, stored_copier
+from streams.serdes import Serde
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +58,21 @@ Fold = Callable[[Any, Any, int, int, int], tuple[Entry[Windowed[Any], Any], Any]
 
 
 def folded_into(
-    store: WindowStore[Any], folding: Folding, copied: Copied, *, beside: bool, old: bool
+    store: WindowStore[Any], folding: Folding, serde: Serde[Any], *, beside: bool, old: bool
 ) -> Fold:
     """Takes a record into a window. With `beside` the fold works on a copy, and a window whose
     first record is skipped has not been written. With `old` it returns the value that the window
     had, None where it had none (docs/decisions/0018)."""
     initializer, fold = folding.initializer, folding.fold
-    find, update = store.entry, store.update
+    find, update, check_value = store.entry, store.update, store.check_value
+    copied, copied_from_store = copier(serde), stored_copier(serde)
 
     def take(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
     ) -> tuple[Entry[Windowed[Any], Any], Any]:
         if beside:
             held = find(key, start_ms)
-            so_far = None if held is None else copied(held.value)
+            so_far = None if held is None else copied_from_store(held.value)
             entry = None
         else:
             entry = update(key, start_ms)
@@ -78,8 +80,9 @@ def folded_into(
         began = so_far is None
         if began:
             so_far = initializer()
-        was = None if began or not old else copied(so_far)
+        was = None if began or not old else copied_from_store(so_far)
         new = fold(key, value, so_far)
+        check_value(new)
         if entry is None:
             entry = update(key, start_ms)
             if entry is None:

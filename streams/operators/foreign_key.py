@@ -107,15 +107,19 @@ def _for_left_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
 
 def register(store_name: str, serdes: Serdes) -> Operator:
     def bind(at: Binding) -> Emit:
-        context, downstream = at.context, at.downstream
+        context, downstream, failed = at.context, at.downstream, at.failed
         put = context.store(store_name).put
         serialize_key, serialize_row = serdes.foreign_key.serialize, serdes.key.serialize
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is not None:
-                combined = prefix_of(serialize_key(key)) + serialize_row(value.key)
                 subscribes = value.instruction >= _ANSWER
-                put(combined, value if subscribes else None, timestamp_ms)
+                try:
+                    combined = prefix_of(serialize_key(key)) + serialize_row(value.key)
+                    put(combined, value if subscribes else None, timestamp_ms)
+                except Exception as error:
+                    failed(error, key, value)
+                    return
             elif value.instruction is not _ANSWER:
                 context.dropped += 1
                 return

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED
-from streams.operators.copies import copier, for_those_after
+from streams.operators.copies import copier_into, for_those_after
 from streams.operators.held import held_back
 from streams.topology.nodes import Binding, StoreKind, Update
 from streams.topology.views import View
@@ -32,7 +32,7 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
     downstream, sends_old = at.downstream, view.sends_old
     context, failed = at.context, at.failed
     emitted = for_those_after(at, spec.value)
-    update = store.update
+    update, check_value = store.update, store.check_value
     caching = spec.caching
     held = held_back(at, store, view, emitted) if caching else {}
     find = store.entry if sends_old and without_nothing else None
@@ -45,12 +45,13 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
         try:
             if new is None and find is not None and find(key) is None:
                 return
+            check_value(new)
             entry = update(key)
+            old = entry.value
+            entry.value = new
         except Exception as error:
             failed(error, key, new)
             return
-        old = entry.value
-        entry.value = new
         entry.timestamp_ms = timestamp_ms
         if caching:
             held.pop(entry, None)
@@ -91,8 +92,8 @@ def update_keeper(at: Binding, view: View) -> Update:
     if spec.kind is not StoreKind.VERSIONED and spec.caching:
         return _cached_updates(at, store, view)
     downstream, put, failed = at.downstream, store.put, at.failed
-    versioned = spec.kind is StoreKind.VERSIONED  # it takes bytes; the others hold the object
-    own = copier(spec.value)
+    versioned = spec.kind is StoreKind.VERSIONED
+    own = copier_into(spec)
     context, admits = at.context, None if spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
@@ -100,7 +101,7 @@ def update_keeper(at: Binding, view: View) -> Update:
             context.dropped += 1
             return
         try:
-            until_ms = put(key, new if versioned else own(new), timestamp_ms)
+            until_ms = put(key, own(new), timestamp_ms)
         except Exception as error:
             failed(error, key, new)
             return
@@ -114,8 +115,9 @@ def update_keeper(at: Binding, view: View) -> Update:
 def _cached_updates(at: Binding, store: Any, view: View) -> Update:
     assert view.spec is not None
     context, update, failed = at.context, store.update, at.failed
+    check_value = store.check_value
     held = held_back(at, store, view, for_those_after(at, view.spec.value))
-    own = copier(view.spec.value)
+    own = copier_into(view.spec)
     admits = None if view.spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
@@ -124,11 +126,12 @@ def _cached_updates(at: Binding, store: Any, view: View) -> Update:
             return
         try:
             mine = own(new)
+            check_value(mine)
             entry = update(key)
+            entry.value = mine
         except Exception as error:
             failed(error, key, new)
             return
-        entry.value = mine
         entry.timestamp_ms = timestamp_ms
         held.pop(entry, None)
         held[entry] = context.message

@@ -68,10 +68,12 @@ class Waiting:
     def add(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
         entry = self.store.update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
         mine = LeftOrRightValue(is_left, value)
-        if entry.value is None:
-            entry.value = [mine]
+        waiting = entry.value
+        if waiting is None:
+            waiting = [mine]
         else:
-            entry.value.append(mine)
+            waiting.append(mine)
+        entry.value = waiting
         entry.timestamp_ms = timestamp_ms
         if self._seen_ms is None or timestamp_ms < self._seen_ms:
             self._seen_ms = timestamp_ms
@@ -198,11 +200,9 @@ class _Side:
             self._join_alone(key, value, timestamp_ms)
             return
         try:
-            mine = self._copied(value)
+            self._waiting.add(self._is_left, key, self._copied(value), timestamp_ms)
         except Exception as error:
             self._failed(error, key, value)
-            return
-        self._waiting.add(self._is_left, key, mine, timestamp_ms)
 
     def _join_alone(self, key: Any, value: Any, timestamp_ms: int) -> None:
         try:

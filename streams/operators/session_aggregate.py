@@ -17,7 +17,7 @@ from typing import Any
 from state.session import SessionStore
 from state.windowed import Windowed
 from streams.operators.closing import closing
-from streams.operators.copies import as_it_is, copier, for_those_after
+from streams.operators.copies import as_it_is, copier, for_those_after, stored_copier
 from streams.operators.folding import Folding, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
@@ -41,7 +41,7 @@ def session_aggregate(
         assert view.spec is not None
         time = context.step_time(at.step)
         store: SessionStore[Any] = context.store(view.spec.name)
-        find = store.find_sessions
+        find, check_value = store.find_sessions, store.check_value
         late = lateness(at, on_late)
         sends_old = view.sends_old and not on_close and not view.spec.caching
         merged = _merging(at, view, folding, copies=sends_old)
@@ -60,6 +60,7 @@ def session_aggregate(
                     start_ms, end_ms = min(start_ms, session.start_ms), max(end_ms, session.end_ms)
                 is_late = end_ms < time.ms - open_ms
                 new = None if is_late else merged(key, value, found)
+                check_value(new)  # before the sessions that it replaces are removed
             except Exception as error:
                 failed(error, key, value)
                 return
@@ -85,7 +86,8 @@ def _merging(
     initializer, fold, merger = folding.initializer, folding.fold, folding.merger
     copied = copier(view.spec.value)
     # A merger may change what it is handed, which is the store's until it is replaced.
-    own = copied if copies or at.context.skips_processing else as_it_is
+    stays = copies or at.context.skips_processing
+    own = stored_copier(view.spec.value) if stays else as_it_is
 
     def merged(key: Any, value: Any, found: Iterable[tuple[Windowed[Any], Any]]) -> Any:
         aggregate = initializer()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from state.window import WindowStore
 from streams.operators.closing import closing
-from streams.operators.copies import copier, for_those_after
+from streams.operators.copies import copier, for_those_after, stored_copier
 from streams.operators.folding import Folding, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
@@ -81,6 +81,7 @@ class _Sliding:
         self._difference_ms, self._grace_ms = windows.difference_ms, windows.grace_ms
         self._initializer, self._fold = folding.initializer, folding.fold
         self._copied = copier(view.spec.value)
+        self._copied_from_store = stored_copier(view.spec.value)
         self._sends_old = view.sends_old
         self._late = lateness(at, on_late)
         emitted = for_those_after(at, view.spec.value)
@@ -206,20 +207,26 @@ class _Sliding:
         old = held.value
         try:
             # Other windows may have this very object, or are yet to begin with it.
-            new = self._fold(record.key, record.value, None if old is None else self._copied(old))
+            new = self._fold(
+                record.key, record.value, None if old is None else self._copied_from_store(old)
+            )
             if new is record.value:
                 new = self._copied(new)
         except Exception as error:
             self._skip(record, error)
         time_ms = record.ms if old is None else max(record.ms, held.latest_ms)
-        was = self._copied(old) if self._sends_old and is_there else None
+        was = self._copied_from_store(old) if self._sends_old and is_there else None
         self._write(record, start_ms, new, was, time_ms)
 
     def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:
-        entry = self._store.update(record.key, start_ms)
-        if entry is None:
-            entry = forgotten(record.key, start_ms, start_ms + self._difference_ms)
-        entry.value = new
+        try:
+            self._store.check_value(new)
+            entry = self._store.update(record.key, start_ms)
+            if entry is None:
+                entry = forgotten(record.key, start_ms, start_ms + self._difference_ms)
+            entry.value = new
+        except Exception as error:
+            self._skip(record, error)
         entry.timestamp_ms = record.ms if new is None else time_ms
         if self._result is not None:
             self._result(entry, was, time_ms)

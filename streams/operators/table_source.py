@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.operators.copies import as_it_is, copier
+from streams.operators.copies import copier_into
 from streams.operators.keeping import keeper
-from streams.topology.nodes import Binding, Emit, Operator, StoreKind
+from streams.topology.nodes import Binding, Emit, Operator
 from streams.topology.views import View
 
 
@@ -20,8 +20,7 @@ def table_source(view: View) -> Operator:
         if view.spec is None:
             return _not_kept(at)
         keep = keeper(at, view)
-        # A versioned store takes bytes; the others hold the object, which other branches have too.
-        own = as_it_is if view.spec.kind is StoreKind.VERSIONED else copier(view.spec.value)
+        own = copier_into(view.spec)
 
         def process(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.operators.copies import as_it_is, copier
+from streams.operators.copies import copier_into
 from streams.operators.keeping import keeper
-from streams.topology.nodes import Binding, Operator, StoreKind, Update
+from streams.topology.nodes import Binding, Operator, Update
 from streams.topology.views import DerivedView, View
 
 Computed = Callable[[Any, Any], Any]
@@ -47,7 +47,7 @@ def table_values(view: DerivedView, parent: View, *, filters: bool) -> Operator:
             return _on_the_way(at, view, skips=skips)
         computed, failed = view.computed, at.failed
         keep = keeper(at, view, without_nothing=skips)
-        own = as_it_is if view.spec.kind is StoreKind.VERSIONED else copier(view.spec.value)
+        own = copier_into(view.spec)
 
         def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:

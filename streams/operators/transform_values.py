@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import ValueAndTimestamp
-from streams.operators.copies import as_it_is, copier
+from streams.operators.copies import copier_into
 from streams.operators.keeping import keeper
 from streams.operators.process import attach
 from streams.processor.transformer import TransformerContext, ValueTransformer
-from streams.topology.nodes import Binding, Operator, StoreKind, StoreSpec, Update
+from streams.topology.nodes import Binding, Operator, StoreSpec, Update
 from streams.topology.views import ComputedView, Found, View
 
 Factory = Callable[[], ValueTransformer[Any, Any, Any]]
@@ -92,7 +92,7 @@ def _kept(at: Binding, view: TransformedView, transform: Transform) -> Update:
     assert view.spec is not None
     failed = at.failed
     keep = keeper(at, view)
-    own = as_it_is if view.spec.kind is StoreKind.VERSIONED else copier(view.spec.value)
+    own = copier_into(view.spec)
 
     def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from state.window import WindowStore
 from streams.operators.closing import closing
-from streams.operators.copies import as_it_is, copier, for_those_after
+from streams.operators.copies import as_it_is, for_those_after
 from streams.operators.folding import Folding, folded_into, forgotten
 from streams.operators.lateness import OnLate, lateness
 from streams.operators.results import results
@@ -58,13 +58,13 @@ def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into
     def into(key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int) -> bool:
         try:
             entry = update(key, start_ms)
+            if entry is None:
+                entry = forgotten(key, start_ms, end_ms)
+            old = entry.value
+            entry.value = 1 if old is None else old + 1
         except Exception as error:
             failed(error, key, value)
             return False
-        if entry is None:
-            entry = forgotten(key, start_ms, end_ms)
-        old = entry.value
-        entry.value = 1 if old is None else old + 1
         if timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
         if result is not None:
@@ -82,7 +82,7 @@ def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
     fold = folded_into(
         store,
         folding,
-        copier(spec.value),
+        spec.value,
         beside=at.context.skips_processing,
         old=emits and view.sends_old and not spec.caching,
     )

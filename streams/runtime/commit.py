@@ -78,8 +78,8 @@ class Committer:
         """Commit all that `tasks` did since the last time; how many had something to commit.
 
         Tasks that share a producer are committed in one transaction, all or none of them; the
-        others one after the other. Raises TaskMigrated, OutcomeUnknown or StreamsError; then
-        nothing of it may be used any more: the tasks are to be rolled back.
+        others one after the other. Raises TaskMigrated, OutcomeUnknown, ValueRefused or
+        StreamsError; then nothing of it may be used any more: the tasks are to be rolled back.
         """
         dirty = [task for task in tasks if task.dirty]
         if not dirty:
@@ -90,6 +90,8 @@ class Committer:
         self._reached(Step.PROCESSED)
         for task in dirty:
             task.flush()
+            # Before anything is in a changelog, where it would stay at least once.
+            task.serialize_changes()
         shared = self._producers.shared(dirty)
         if not all(producer.transactional for producer, _ in shared):
             # Nothing fences what a zombie writes into a changelog at least once: so nothing is

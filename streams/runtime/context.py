@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.errors import Corrupt
+from state.errors import Corrupt, RefusedLate
 from state.store import StateStore
-from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated
+from streams.errors import (
+    OutcomeUnknown,
+    SerdeError,
+    StreamsError,
+    TaskCorrupted,
+    TaskMigrated,
+    ValueRefused,
+)
 from streams.handling import Stage
 from streams.runtime.clients import DataProducer
+from streams.runtime.early import EarlySerialization
 from streams.runtime.failures import Failures
 from streams.runtime.globals import ReadOnly
 from streams.runtime.punctuation import Punctuations
@@ -23,6 +31,7 @@ class TaskContext:
     """See `streams.topology.nodes.Context`. `stores` by name; `now_ms` is the wall clock."""
 
     __slots__ = (
+        "_early",
         "_failures",
         "_global_views",
         "_globals",
@@ -63,6 +72,7 @@ class TaskContext:
         watch: Watch | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         step_times: Mapping[str, int] | None = None,
+        early: EarlySerialization | None = None,
     ) -> None:
         self.task_name = task_name
         self.produce = producer.produce
@@ -95,6 +105,7 @@ class TaskContext:
         self._global_views = global_views or {}
         self._globals: dict[str, Any] = {}
         self._failures = failures
+        self._early = early
         for store in stores.values():
             store.clock = self.timestamp_ms
 
@@ -117,6 +128,10 @@ class TaskContext:
         value: Any = None,
         target: str | None = None,
     ) -> None:
+        if isinstance(error, RefusedLate):
+            self.find_refused_value(error)
+        elif stage is Stage.PRODUCTION and isinstance(refusal, SerdeError):
+            self.find_refused_value(refusal)
         try:
             self._failures.failed(
                 self, stage, step, error, refusal, key=key, value=value, target=target
@@ -124,6 +139,18 @@ class TaskContext:
         except (TaskMigrated, TaskCorrupted, OutcomeUnknown, Corrupt) as lost:
             self.unheard = lost
             raise
+
+    def find_refused_value(self, error: Exception) -> None:
+        """A serde has refused a value that may be a store's, and may have been written by an
+        earlier record. Raises ValueRefused unless the stores serialise early already."""
+        early = self._early
+        if early is None:
+            return
+        if early.is_on:
+            early.note_refusal()
+            return
+        self.unheard = ValueRefused(self.task_name, str(error))
+        raise self.unheard from error
 
     def partition_count(self, topic: str) -> int:
         count = self._partition_counts.get(topic)

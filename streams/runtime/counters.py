@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.errors import TaskCorrupted, TaskMigrated
+from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class Counters:
     outcomes_unknown: int = 0
     tasks_migrated: int = 0
     tasks_corrupted: int = 0
+    values_refused: int = 0
+    """Transactions repeated to find the record that wrote a value which a serde refuses."""
 
     def recovered(self, error: Exception) -> None:
         """One more recovery, of the kind that `error` names."""
@@ -43,5 +45,7 @@ class Counters:
                 self.tasks_migrated += 1
             case TaskCorrupted():
                 self.tasks_corrupted += 1
+            case ValueRefused():
+                self.values_refused += 1
             case _:
                 self.outcomes_unknown += 1

@@ -14,7 +14,14 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from state.errors import Refused, StateError
-from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, TaskMigrated, UserError
+from streams.errors import (
+    OutcomeUnknown,
+    StreamsError,
+    TaskCorrupted,
+    TaskMigrated,
+    UserError,
+    ValueRefused,
+)
 from streams.handling import DeadLetter, ErrorContext, Handlers, Response, Stage
 from streams.processor.record import Rewritten
 from streams.runtime.clients import recovery_from_produce
@@ -25,7 +32,7 @@ log = logging.getLogger(__name__)
 
 _LOG_EVERY_S = 10.0
 
-NAMED = (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown, MemoryError)
+NAMED = (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused, MemoryError)
 """Errors that say themselves what happens next: no handler is asked about them."""
 
 

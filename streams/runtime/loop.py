@@ -7,6 +7,7 @@ of these: the next turns get it back.
     raised           lost                          what happens to the tasks
     OutcomeUnknown   producers                     rolled back (the new producer fences the old)
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
+    ValueRefused     producers                     rolled back; the one named serialises early
     TaskMigrated     producers, membership         closed without a commit: another may have them
     StreamsError     everything                    closed; the thread ends, the error is reported
 
@@ -27,6 +28,7 @@ from streams.errors import (
     StreamsError,
     TaskCorrupted,
     TaskMigrated,
+    ValueRefused,
 )
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import Assigned, Subscribed
@@ -128,7 +130,7 @@ class StreamLoop:
         try:
             try:
                 action()
-            except (TaskMigrated, TaskCorrupted, OutcomeUnknown) as error:
+            except (TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused) as error:
                 self._recover(error)
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
@@ -376,6 +378,8 @@ class StreamLoop:
             self._roll_back()
         if isinstance(error, TaskCorrupted) and error.task in self.tasks:
             self.tasks[error.task].rebuild(error.stores)
+        if isinstance(error, ValueRefused) and error.task in self.tasks:
+            self.tasks[error.task].early.start()
         self._parts.changed("REBALANCING")
         self._parts.stop.wait(_BACK_OFF_S)
 

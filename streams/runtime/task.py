@@ -33,15 +33,17 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from state.errors import Corrupt
+from state.errors import Corrupt, Refused, RefusedLate
 from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from state.transaction import no_record
-from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
+from streams.handling import Stage
 from streams.operators.held import held_bytes
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
+from streams.runtime.early import EarlySerialization
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import encode_metadata
@@ -123,6 +125,7 @@ class Task:
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
+        self.early = EarlySerialization(lambda: self.every_store().values(), self._has_record)
 
     @property
     def context(self) -> TaskContext:
@@ -180,6 +183,7 @@ class Task:
             watch=self._watch,
             global_views=self._global_views,
             step_times=self.step_times,
+            early=self.early if self.every_store() else None,
         )
         with self._corrupt_is_named():  # processors may read their stores as they are started
             topics = compile_subtopology(self._subtopology, self._context)
@@ -239,10 +243,13 @@ class Task:
         with self._corrupt_is_named():
             if context.punctuations.stream:
                 return self._process_by_stream_time(runs)
+            settle = self._settle if self.early.is_on else None
             for receive, messages in runs:
                 for message in messages:
                     context.message = message
                     receive(message)
+                    if settle is not None:
+                        settle()
         return 0
 
     def _process_by_stream_time(self, runs: list[Run]) -> int:
@@ -254,6 +261,8 @@ class Task:
             for message in messages:
                 context.message = message
                 receive(message)
+                if self.early.is_on:
+                    self._settle()
                 if stream.due(context.stream_time_ms):
                     called += self._punctuate(stream, context.stream_time_ms)
         return called
@@ -285,7 +294,23 @@ class Task:
         context.message = None
         context.between = PUNCTUATION
         with self._corrupt_is_named():
-            return timeline.punctuate(now_ms)
+            called = timeline.punctuate(now_ms)
+            if self.early.is_on:
+                self._settle()
+            return called
+
+    def _settle(self) -> None:
+        """Serialise what the record, or what else was processed, may have changed in place in the
+        stores. What a serde refuses is a failure of its processing."""
+        context = self.context
+        for name, store in self.every_store().items():
+            for key, value, error in store.settle():
+                step = self._subtopology.first_user(name)
+                context.failed(Stage.PROCESSING, step, error, key=key, value=value)
+
+    def _has_record(self) -> bool:
+        context = self._context
+        return context is not None and context.message is not None
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -304,16 +329,27 @@ class Task:
                 raise context.unheard
             for flush in reversed(context.flushers):
                 flush()
+            if self.early.is_on:
+                self._settle()
 
-    def log_changes(self, producer: DataProducer) -> None:
-        """Hand each dirty key to its changelog; positions are known when all is delivered."""
+    def serialize_changes(self) -> None:
+        """Serialise each dirty key. Raises ValueRefused for a value that a store's serde refuses:
+        which record wrote it will be known when it is written again."""
         with self._corrupt_is_named():  # what has expired is looked for on disk
             for store in self.every_store().values():
                 store.check()  # a user's `except Exception` may have caught what a read raised
-            for logged in self.stores.values():
-                logged.log_changes(producer, self._undelivered)
-            for store in self.unlogged.values():
-                store.drain()
+            try:
+                for store in self.every_store().values():
+                    store.drain()
+            except Refused as error:
+                if self.early.is_on:
+                    raise
+                raise ValueRefused(self.name, str(error)) from error
+
+    def log_changes(self, producer: DataProducer) -> None:
+        """Hand each dirty key to its changelog; positions are known when all is delivered."""
+        for logged in self.stores.values():
+            logged.log_changes(producer, self._undelivered)
 
     def changelogs(self) -> list[Partition]:
         """Those that it writes."""
@@ -363,6 +399,8 @@ class Task:
                 store.commit(Checkpoint(0, "", now_ms))
         self.dirty = False
         self.context.commit_asked = False
+        if self.early.is_on:
+            self.early.committed(now_ms)
 
     def _step(self, name: str) -> None:
         allowed, state = _TRANSITIONS[name]
@@ -382,6 +420,9 @@ class Task:
                     "copied anew"
                 ) from error
             raise TaskCorrupted(self.name, [error.store], str(error)) from error
+        except RefusedLate as error:
+            self.context.find_refused_value(error)
+            raise
 
     def _unbind(self) -> None:
         # The steps hold the producer: it goes when the last task lets it go.

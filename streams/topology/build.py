@@ -43,6 +43,11 @@ class Subtopology:
         """The steps that have a stream time of their own."""
         return tuple(n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
 
+    def first_user(self, store: str) -> str:
+        """Return the first step that uses `store`."""
+        users = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and store in n.stores)
+        return next(users)
+
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))

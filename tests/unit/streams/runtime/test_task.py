@@ -188,7 +188,7 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
 
     made.task.stores["c"].store.drain = drain  # type: ignore[method-assign]
     with pytest.raises(TaskCorrupted) as raised:
-        made.task.log_changes(made.producer)
+        made.task.serialize_changes()
     assert raised.value.task == "0_0"
     assert set(raised.value.stores) == {"c"}
 

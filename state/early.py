@@ -1,0 +1,136 @@
+"""Serialise values as they are written, so that the write of one that the serde refuses is known.
+
+A store serialises objects at the commit (`state.transaction`), when it is too late to say which
+record wrote one. Where a commit has failed for that, the runtime rolls it back and has the store
+serialise early: then an entry keeps the bytes of its value beside the object, a write that the
+serde refuses raises Refused and leaves the entry as it was, and an object that was changed in place
+is serialised again when its record is done (`EarlyEntries.settle`). Kafka Streams serialises at
+every write.
+
+Meanwhile the store keeps nothing in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from state.entry import SCALARS, Entry
+from state.errors import Refused
+
+_TIMESTAMP_BYTES = 8
+
+
+class RefusedChange(NamedTuple):
+    """A key and its object, which was changed in place to what the serde refuses."""
+
+    key: Any
+    value: Any
+    error: Refused
+
+
+class EarlyEntries:
+    """The entries of one store and one transaction, serialised as they are written.
+
+    `serialize` raises Refused; `on_refused` is called before that.
+    """
+
+    def __init__(
+        self,
+        serialize: Callable[[Any], bytes],
+        deserialize: Callable[[bytes], Any],
+        on_refused: Callable[[], object],
+    ) -> None:
+        self.deserialize = deserialize
+        self.on_refused = on_refused
+        self._serialize = serialize
+        self._handed_out: dict[EarlyEntry, None] = {}
+        """Those whose objects somebody may have changed in place since the last `settle`."""
+
+    def entry(self, key: Any, timestamp_ms: int, stored: bytes | None) -> EarlyEntry:
+        """Return an entry with the value that is on disk, which nobody has written yet."""
+        return EarlyEntry(self, key, timestamp_ms, stored)
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the bytes of `value`. Raises Refused."""
+        try:
+            return self._serialize(value)
+        except Refused:
+            self.on_refused()
+            raise
+
+    def hand_out(self, entry: EarlyEntry) -> None:
+        """Remember that somebody has the object of `entry`, and may change it in place."""
+        self._handed_out[entry] = None
+
+    def settle(self) -> list[RefusedChange]:
+        """Serialise what the last record may have changed in place.
+
+        What the serde refuses is taken back, so that the entry has its last value that could be
+        serialised, and is returned.
+        """
+        entries, self._handed_out = self._handed_out, {}
+        found = []
+        for entry in entries:
+            changed = entry.live
+            try:
+                entry.serialize_changes()
+            except Refused as error:
+                entry.live = None
+                found.append(RefusedChange(entry.key, changed, error))
+        return found
+
+
+class EarlyEntry(Entry[Any, Any]):
+    """An entry whose value is serialised when it is set: Refused leaves the entry as it was."""
+
+    __slots__ = ("_entries", "encoded", "is_written", "live")
+
+    def __init__(
+        self, entries: EarlyEntries, key: Any, timestamp_ms: int, stored: bytes | None
+    ) -> None:
+        self.key, self.timestamp_ms, self.stored, self.used = key, timestamp_ms, stored, 0
+        self.encoded = stored[_TIMESTAMP_BYTES:] if stored else None
+        self.live: Any = None
+        """The object that was set or handed out last; None: `encoded` is all there is."""
+        self.is_written = False
+        self._entries = entries
+
+    @property
+    def value(self) -> Any:
+        """The value; one that can be changed in place is serialised again by `settle`."""
+        if self.live is None and self.encoded is not None:
+            self.live = self._entries.deserialize(self.encoded)
+        if type(self.live) not in SCALARS:
+            self._entries.hand_out(self)
+        return self.live
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.live = None  # what is refused may be the object that was there, changed in place
+        self.encoded = None if value is None else self._entries.serialize(value)
+        self.live, self.is_written = value, True
+        if type(value) not in SCALARS:
+            self._entries.hand_out(self)
+
+    def serialize_changes(self) -> None:
+        """Serialise the object as it is now; one that has changed was written. Raises Refused."""
+        if self.live is None or type(self.live) in SCALARS:
+            return
+        encoded = self._entries.serialize(self.live)
+        if encoded != self.encoded:
+            self.encoded, self.is_written = encoded, True
+
+
+def written_as_bytes(overlay: Mapping[bytes, Entry[Any, Any]]) -> dict[bytes, Entry[Any, Any]]:
+    """Return what was written, with the bytes of each value in the value's place. Raises Refused
+    for an object that a record changed in place which had not asked the store for it."""
+    written = {}
+    for disk_key, entry in overlay.items():
+        if not isinstance(entry, EarlyEntry):
+            written[disk_key] = entry  # the deletion of what has expired
+            continue
+        entry.serialize_changes()
+        if entry.is_written:
+            written[disk_key] = Entry(entry.key, entry.encoded, entry.timestamp_ms, entry.stored)
+    return written

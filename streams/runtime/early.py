@@ -1,0 +1,68 @@
+"""Early serialisation: find the record that wrote a value which a store's serde refuses.
+
+Stores serialise objects at the commit, once for each key. One that is refused there has no record
+any more: the runtime rolls the transaction back (ValueRefused), and from then on the stores of that
+task serialise each value as it is written, as Kafka Streams always does. So the repetition meets
+the refusal at its record, or its punctuation, where the processing handler is asked. A process that
+ends in between begins with serialising at the commit, and comes to the same.
+
+    state    a serde refuses                     what happens
+    LATE     a value at the commit, or in a      ValueRefused: rolled back, EARLY
+             sink, which may be handed a value
+             that its store would refuse
+    EARLY    a value as it is written            the handler of the step is asked
+
+    from     to      when
+    EARLY    LATE    at a commit, QUIET_MS after the last refusal, if a record has brought one
+                     since the state was entered and nothing else has: what punctuations write is
+                     not written again by a repetition
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from state.store import StateStore
+
+QUIET_MS = 60_000
+"""How long a task goes on serialising early after a refusal, by the wall clock: where refusals are
+frequent, a task that returned at once would be rolled back for each of them."""
+
+
+class EarlySerialization:
+    """Whether the stores of one task serialise early. `stores`: those that it has now; `of_record`:
+    whether a record is being processed."""
+
+    def __init__(
+        self, stores: Callable[[], Iterable[StateStore]], of_record: Callable[[], bool]
+    ) -> None:
+        self._stores = stores
+        self._of_record = of_record
+        self.is_on = False
+        self._by_records_only = True
+        self._is_refused = False
+        self._refused_ms: int | None = None
+        """When it was that a value was refused last; None: not yet."""
+
+    def start(self) -> None:
+        """Serialise each value as it is written. Only while nothing is written."""
+        self.is_on = self._by_records_only = True
+        self._is_refused, self._refused_ms = False, None
+        for store in self._stores():
+            store.serialize_early(self.note_refusal)
+
+    def note_refusal(self) -> None:
+        """A serde has refused a value of what is being processed."""
+        self._is_refused = True
+        self._by_records_only = self._by_records_only and self._of_record()
+
+    def committed(self, now_ms: int) -> None:
+        """The task was committed: serialise at the commit again, if it is time."""
+        if self._is_refused:
+            self._is_refused, self._refused_ms = False, now_ms
+        since_ms = self._refused_ms
+        if since_ms is None or not self._by_records_only or now_ms - since_ms < QUIET_MS:
+            return
+        self.is_on = False
+        for store in self._stores():
+            store.serialize_early(None)
