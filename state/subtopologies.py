@@ -65,5 +65,3 @@ def _free_numbers(taken: set[int]) -> Iterator[int]:
         if number not in taken:
             yield number
         number += 1
-
-

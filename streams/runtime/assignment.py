@@ -7,7 +7,7 @@ of its own, since the leader knows the settings of no other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
@@ -16,6 +16,10 @@ from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.runtime.internal_topics import COMPACTION_LAG, REPARTITION, changelog_settings
+from streams.runtime.leftover_stores import (
+    find_leftovers,
+    warn_of_leftovers,
+)
 from streams.runtime.versions import (
     Admission,
     TaskNumbers,
@@ -214,8 +218,23 @@ class Planner:
                     f"and {self._config.state_dir / topology.application_id} (docs/operations.md)"
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing}
+        self._warn_of_leftovers(new, existing)
         self._admin.create_topics(new, settings, self._config.replication_factor)
         self._compare_lags({t: each for t, each in settings.items() if t in existing})
+
+    def _warn_of_leftovers(self, new: Collection[str], existing: Collection[str]) -> None:
+        """Say which stores begin empty while something of others that have gone is left."""
+        topology, application_id = self._topology, self._topology.application_id
+        specs = [spec for sub in topology.subtopologies for spec in sub.stores]
+        begun = {s.name for s in specs if s.logged and topology.changelog(s.name) in new}
+        if not begun:
+            return
+        names = [spec.name for spec in specs]
+        left = find_leftovers(
+            application_id, names, existing, self._config.state_dir, self._admin.groups
+        )
+        if left:
+            log.warning("%s", warn_of_leftovers(begun, left))
 
     def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
         """Topics that were there are left as they are; say which are compacted earlier than

@@ -26,6 +26,7 @@ from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.assignment import task_id
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
+from streams.runtime.leftover_stores import warn_of_leftovers
 from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import decode_metadata
 from streams.runtime.queues import NO_TIME
@@ -76,6 +77,7 @@ class Opener:
         self._global_views = global_views
         self._watch = watch
         self._numbers: dict[int, int] | None = None
+        self._told: set[str] = set()
         self._waiting: set[str] = set()
         self._pending: set[Partition] = set()
         self._ask_at = self._report_at = 0.0
@@ -101,6 +103,7 @@ class Opener:
                 opened.callback(lock.release)
                 stores: dict[str, LoggedStore] = {}
                 unlogged: dict[str, StateStore] = {}
+                self._warn_of_leftovers(directory, subtopology.stores)
                 for spec in subtopology.stores:
                     store, disk = self._store(directory, spec)
                     opened.callback(store.close)
@@ -142,6 +145,17 @@ class Opener:
                 }
             )
         return self._numbers[subtopology]
+
+    def _warn_of_leftovers(self, directory: str, specs: Iterable[StoreSpec]) -> None:
+        """Say which stores without a changelog begin empty beside what is left of others. Whoever
+        makes changelogs says it of the others (`Planner`)."""
+        there = self._directory.stores_in(directory)
+        begun = {spec.name for spec in specs if spec.persistent and not spec.logged} - there
+        left = there.difference(s.name for sub in self._topology.subtopologies for s in sub.stores)
+        if begun - self._told and left:
+            self._told |= begun
+            path = self._directory.store_path(directory, "")
+            log.warning("%s", warn_of_leftovers(begun, [str(path / store) for store in left]))
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:
         """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose

@@ -184,10 +184,10 @@ class TaskNumbers:
         return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
 
     def number_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
-        """Return tasks in the member's own numbers."""
+        """Return tasks in the member's own numbers, sorted."""
         own = self._own[member]
         split = [task.partition("_") for task in tasks]
-        return [f"{own[int(sub)]}_{partition}" for sub, _, partition in split]
+        return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
     def _number(self, sub: DeclaredSubtopology) -> int:
         for number, known in self._subs.items():

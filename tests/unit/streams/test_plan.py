@@ -476,3 +476,29 @@ def test_the_word_count_of_the_examples_is_described() -> None:
         "lines",
         "word-count-counts-repartition",
     ]
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 0), (["--rolling"], 3)])
+def test_plan_says_whether_the_versions_may_run_side_by_side(
+    tmp_path: Path, arguments: list[str], status: int
+) -> None:
+    app = App("word-count")
+    app.stream("lines", **TEXT).to("elsewhere")
+    app.stream("more", **TEXT).merge(app.stream("others", **TEXT)).to("elsewhere")
+    saved, module = tmp_path / "saved.json", tmp_path / "next_version.py"
+    saved.write_text(app.describe(format="json"))
+    module.write_text(
+        "from streams import App, serdes\n"
+        "app = App('word-count')\n"
+        "for topic in ('lines', 'more'):\n"
+        "    app.stream(topic, key=serdes.string, value=serdes.string).to('elsewhere')\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        result = CliRunner().invoke(
+            cli, ["plan", "next_version:app", "--against", str(saved), *arguments]
+        )
+    assert result.exit_code == status, result.output
+    assert "side by side: no" in result.output
+    assert "'more' is read together with 'others' in the old version, and alone in" in result.output
+    assert "remedy: end all workers of the old version" in result.output

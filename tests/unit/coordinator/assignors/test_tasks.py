@@ -63,6 +63,30 @@ def test_each_member_gets_its_share_of_every_sub_topology(previous: dict[str, li
         assert [task[0] for task in mine] == ["0", "0", "1", "1"]
 
 
+ABLE = st.dictionaries(
+    st.integers(0, 30).map(lambda n: f"0_{n}"), st.sets(st.sampled_from("abcdef"), min_size=1)
+)
+
+
+@given(ABLE, MEMBERS)
+def test_where_not_all_may_have_all_every_task_goes_to_a_member_that_may_have_it(
+    able: dict[str, set[str]], previous: dict[str, set[str]]
+) -> None:
+    able = {task: members & previous.keys() for task, members in able.items()}
+    assigned = assign_tasks(able, previous, able)
+    assert assigned.keys() == previous.keys()
+    owners = {task: member for member, mine in assigned.items() for task in mine}
+    assert sum(map(len, assigned.values())) == len(owners)
+    assert owners.keys() == {task for task, members in able.items() if members}
+    for task, owner in owners.items():
+        assert owner in able[task]
+        least = min(len(assigned[member]) for member in able[task])
+        assert len(assigned[owner]) - least <= 1  # no move of one task would balance better
+    assert assign_tasks(able, assigned, able) == assigned
+    backwards = {m: list(previous[m]) for m in reversed(previous)}
+    assert assign_tasks(list(reversed(able)), backwards, able) == assigned
+
+
 def test_no_members_is_an_error() -> None:
     with pytest.raises(ValueError, match="no members"):
         assign_tasks(["0_0"], {})

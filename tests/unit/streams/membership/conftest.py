@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.unit.streams.membership.fakes import Worker
 def new_worker() -> Iterator[Callable[..., Worker]]:
     workers: list[Worker] = []
 
-    def make(**timeouts: int) -> Worker:
-        workers.append(Worker(**timeouts))
+    def make(**given: Any) -> Worker:
+        workers.append(Worker(**given))
         return workers[-1]
 
     yield make

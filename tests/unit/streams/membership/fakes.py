@@ -14,6 +14,7 @@ from streams.membership.connection import Connection, ConnectionLost, build
 from streams.membership.protocol import Assigned, Subscribed, encode_assignment
 from streams.membership.terms import Timeouts
 from streams.runtime.host import ThreadHost
+from streams.topology.declared import DeclaredTopology
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 COORDINATOR = ("coordinator", 9092)
@@ -154,7 +155,13 @@ class ClockedHost(ThreadHost):
 class Worker:
     """A member of group `a` that reads topic `in`, and its coordinator."""
 
-    def __init__(self, *, heartbeat_ms: int = 3_600_000, give_up_ms: int = 300_000) -> None:
+    def __init__(
+        self,
+        *,
+        heartbeat_ms: int = 3_600_000,
+        give_up_ms: int = 300_000,
+        topology: DeclaredTopology | None = None,
+    ) -> None:
         self.coordinator = FakeCoordinator()
         self.clock = Clock()
         self.stop = threading.Event()
@@ -169,6 +176,7 @@ class Worker:
             timeouts=Timeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
             stopping=self.stop.is_set,
             host=ClockedHost(self.clock),
+            topology=topology,
         )
 
     def join(self, *tasks: str) -> Assigned | None:

@@ -17,6 +17,7 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.membership.terms import Membership
+from streams.topology.declared import DeclaredTopology
 from tests.unit.streams.membership.fakes import (
     COORDINATOR,
     FIND,
@@ -309,3 +310,31 @@ def test_a_member_that_was_replaced_does_not_make_its_successor_leave(worker: Wo
         worker.join("0_0")
     worker.member.leave()
     assert worker.coordinator.sent(LEAVE) == []
+
+
+def test_a_static_member_whose_topology_has_changed_joins_anew(new_worker: NewWorker) -> None:
+    """The coordinator answers it with what it had before, and asks no leader."""
+    worker = new_worker(topology=DeclaredTopology("now", {}, {}))
+    before = Assigned(("0_0",), (("in", 0),), fingerprint="before", leader="before")
+    after = Assigned(("1_0",), (("in", 0),), fingerprint="now", leader="before")
+    worker.coordinator.answer(JOIN, joined(1, "m"), joined(2, "m"))
+    worker.coordinator.answer(SYNC, assigned(before), assigned(after))
+    assert worker.join() == after
+    first, second = worker.coordinator.sent(JOIN)
+    assert [join.member_id for join in (first, second)] == ["", ""]
+    (leave,) = worker.coordinator.sent(LEAVE)
+    (member,) = leave.members
+    assert (member.member_id, member.group_instance_id) == ("m", "worker-0")
+    assert member.reason == "the topology has changed"
+    assert worker.member.current == Membership(2, "m")
+
+
+@pytest.mark.parametrize("fingerprint", ["now", ""])
+def test_a_static_member_with_its_old_topology_gets_its_tasks_back_at_once(
+    new_worker: NewWorker, fingerprint: str
+) -> None:
+    worker = new_worker(topology=DeclaredTopology("now", {}, {}))
+    kept = ONE_TASK._replace(fingerprint=fingerprint, leader=fingerprint)
+    worker.coordinator.answer(SYNC, assigned(kept))
+    assert worker.join() == kept
+    assert not worker.coordinator.sent(LEAVE)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import orjson
 import pytest
 from kio.schema.consumer_protocol_assignment.v3.data import ConsumerProtocolAssignment
 from kio.schema.consumer_protocol_subscription.v3.data import ConsumerProtocolSubscription
 from kio.serial import entity_reader
 
+from coordinator.assignors import consumer_protocol
+from coordinator.assignors.subscriptions import Subscription
 from streams.membership.protocol import (
     Assigned,
     Subscribed,
@@ -17,6 +21,7 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
 ASSIGNED = Assigned(("0_0", "0_1", "1_0"), (("in", 0), ("in", 1), ("other", 0)))
 
@@ -27,7 +32,57 @@ def test_a_subscription_comes_back_with_its_tasks(tasks: tuple[str, ...]) -> Non
     assert found == Subscribed(tasks, topics=("in",))
 
 
-@pytest.mark.parametrize("assigned", [Assigned((), ()), ASSIGNED])
+DECLARED = DeclaredTopology(
+    "0123456789abcdef", {0: DeclaredSubtopology(frozenset({"in"}))}, {"a-repartition": None}
+)
+
+
+def test_a_subscription_comes_back_with_its_topology() -> None:
+    found = decode_subscription(encode_subscription(["in"], Subscribed(("0_0",)), DECLARED))
+    assert found == Subscribed(("0_0",), topics=("in",), topology=DECLARED)
+
+
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        (encode_subscription(["in"], Subscribed(("0_0",), "why"), DECLARED), "subscription"),
+        (encode_assignment(ASSIGNED._replace(leader="x", fingerprint="y")), "assignment"),
+    ],
+)
+def test_the_release_before_reads_the_fields_that_it_knows(data: bytes, read: str) -> None:
+    """It takes `format` 1, `tasks`, and `shutdown` if there is one."""
+    decode: Any = getattr(consumer_protocol, f"decode_{read}")
+    found = decode(data)
+    user_data = found.user_data if read == "subscription" else found[1]
+    said = orjson.loads(user_data)
+    assert said["format"] == 1
+    assert said["tasks"] == (["0_0"] if read == "subscription" else list(ASSIGNED.tasks))
+    assert said.get("shutdown", "") == ("why" if read == "subscription" else "")
+
+
+def test_what_the_release_before_writes_is_read() -> None:
+    user_data = orjson.dumps({"format": 1, "tasks": ["0_0"]})
+    subscription = consumer_protocol.encode_subscription(Subscription(("in",), user_data))
+    assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
+    assignment = consumer_protocol.encode_assignment((("in", 0),), user_data)
+    assert decode_assignment(assignment) == Assigned(("0_0",), (("in", 0),))
+
+
+def test_fields_of_a_later_release_are_skipped() -> None:
+    user_data = orjson.dumps({"format": 1, "tasks": ["0_0"], "lags": {"0_1": 7}, "tags": {}})
+    subscription = consumer_protocol.encode_subscription(Subscription(("in",), user_data))
+    assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
+
+
+@pytest.mark.parametrize(
+    "assigned",
+    [
+        Assigned((), ()),
+        ASSIGNED,
+        ASSIGNED._replace(notice="two versions", fingerprint="ab", leader="cd"),
+        Assigned((), (), refused="another topology", fingerprint="ab", leader="cd"),
+    ],
+)
 def test_an_assignment_comes_back_with_tasks_and_partitions(assigned: Assigned) -> None:
     assert decode_assignment(encode_assignment(assigned)) == assigned
 

@@ -1,0 +1,50 @@
+"""Tell of stores that begin empty while something of stores that have gone is left.
+
+A store is found again by its name (docs/topology.md). One that was renamed begins empty, and what
+it had lies in a changelog and in directories that nobody opens any more. That is said once: when
+the changelog of the new store is made, or of one without a changelog its directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from state.directory import is_task
+from streams.topology.compatibility import list_names
+
+_CHANGELOG = "-changelog"
+
+
+def find_leftovers(
+    application_id: str,
+    stores: Collection[str],
+    topics: Iterable[str],
+    state_dir: Path,
+    list_groups: Callable[[], Iterable[str]],
+) -> list[str]:
+    """Return what is left of stores that are not in `stores`: changelogs among `topics`, and
+    directories. What may be of an application whose id begins with this one's is left out: one
+    that has a group, or state on this machine. Groups are listed only if there is a changelog."""
+    begin = f"{application_id}-"
+    named = {t for t in topics if t.startswith(begin) and t[len(begin) :].endswith(_CHANGELOG)}
+    changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in stores})
+    if changelogs:
+        local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
+        others = tuple(f"{a}-" for a in (*list_groups(), *local) if a.startswith(begin))
+        changelogs = [topic for topic in changelogs if not topic.startswith(others)]
+    tasks = [task for task in (state_dir / application_id).glob("*_*") if is_task(task.name)]
+    directories = {each.name for task in tasks for each in task.glob("*/")} - {*stores}
+    return [f"changelog {topic!r}" for topic in changelogs] + [
+        str(state_dir / application_id / "*_*" / store) for store in sorted(directories)
+    ]
+
+
+def warn_of_leftovers(begun: Iterable[str], left: Collection[str]) -> str:
+    """Return the warning of stores that begin empty, and of what is left: how it is called."""
+    return (
+        f"store {list_names(begun)} begins empty, and {', '.join(sorted(left))} is left of stores "
+        "that the topology does not have. If a store was renamed, stop, and give it its old name "
+        "(store='...', or name='...' of its step); if not, delete what is left when nobody uses it "
+        "any more (docs/topology.md, A store that was renamed)"
+    )

@@ -1,0 +1,132 @@
+"""A store that begins empty beside what is left of another is told of once, with both names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from state.directory import StateDirectory
+from streams import App, Store, serdes
+from streams.config import StreamsConfig
+from streams.membership.protocol import Subscribed
+from streams.positions import Partition
+from streams.runtime.assignment import Planner
+from streams.topology.build import Topology
+from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+from tests.unit.streams.runtime.world import World, counting
+
+TOPICS = {"in": 1, "out": 1}
+OLD = "a-old-changelog"
+
+
+class Leading:
+    """Who assigns tasks, in a cluster of these topics with a state directory of its own."""
+
+    def __init__(self, directory: Path, *topics: str, store: str = "c") -> None:
+        self.kafka = Kafka(TOPICS | dict.fromkeys(topics, 1))
+        self.admin = FakeAdmin(self.kafka, Script())
+        self.planner = Planner(counting(store), StreamsConfig(state_dir=directory), self.admin)
+
+    def plan(self) -> None:
+        self.planner.plan({"m": Subscribed(())})
+
+
+def test_a_renamed_store_is_told_of_with_the_changelog_that_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    leading = Leading(tmp_path, OLD)
+    leading.plan()
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert "store 'c' begins empty, and changelog 'a-old-changelog' is left" in said
+    assert "give it its old name (store='...'" in said
+    caplog.clear()
+    leading.plan()
+    Leading(tmp_path, OLD, "a-c-changelog").plan()
+    assert not caplog.records  # the next starts
+
+
+def test_directories_that_are_left_are_named_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = StateDirectory(tmp_path, "a")
+    for store in ("old", "c"):
+        directory.store_path("0_0", store).mkdir(parents=True)
+    Leading(tmp_path).plan()
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert f"and {tmp_path}/a/*_*/old is left" in said
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [(), ("a-c-repartition", "b-old-changelog", "ab-old-changelog", "a-changelog", "old")],
+    ids=["the first start", "topics of others"],
+)
+def test_nothing_is_told_where_nothing_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, topics: tuple[str, ...]
+) -> None:
+    leading = Leading(tmp_path, *topics)
+    leading.plan()
+    assert not caplog.records
+    assert "admin.groups" not in leading.admin._script.calls
+
+
+def test_changelogs_of_applications_whose_ids_begin_alike_are_not_taken_for_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    leading = Leading(tmp_path, "a-eu-old-changelog", "a-us-old-changelog")
+    leading.admin.others.append("a-eu")
+    StateDirectory(tmp_path, "a-us")
+    leading.plan()
+    assert not caplog.records
+
+
+def test_a_store_that_is_there_is_not_told_of_whatever_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Leading(tmp_path, OLD, "a-c-changelog").plan()
+    assert not caplog.records
+
+
+def unlogged(name: str) -> Topology:
+    return counting(Store.persistent(name, logged=False))
+
+
+def test_a_store_without_a_changelog_is_told_of_by_the_directory_that_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, told in (("old", 0), ("new", 1), ("new", 0)):
+        caplog.clear()
+        world = World(unlogged(name), tmp_path, partitions=2)
+        world.run_until(lambda world=world: len(world.loop.tasks) == 2)  # type: ignore[misc]
+        left = [r.getMessage() for r in caplog.records if "begins empty" in r.getMessage()]
+        assert len(left) == told, name
+        for each in left:
+            assert "store 'new' begins empty" in each
+            assert f"{tmp_path}/a/0_" in each
+            assert "/old is left" in each
+
+
+def test_a_store_with_a_changelog_that_comes_to_this_machine_is_not_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
+    world = World(counting(), tmp_path)
+    world.kafka.load(Partition("in", 0), ("k", "x"))
+    world.run_until(world.consumed)
+    assert "begins empty" not in caplog.text
+
+
+def test_two_stores_that_begin_are_told_of_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("a")
+    for topic in ("in", "out"):
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        stream.group_by_key().count(store=f"of-{topic}")
+    admin = FakeAdmin(Kafka(TOPICS | {OLD: 1}), Script())
+    planner = Planner(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
+    planner.plan({"m": Subscribed(())})
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert "store 'of-in', 'of-out' begins empty" in said

@@ -1,0 +1,138 @@
+"""Two topologies may run side by side if they share whole sub-topologies, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streams import App, Processor, Store, serdes
+from streams.topology.compatibility import find_conflicts
+from streams.topology.declared import (
+    DeclaredTopology,
+    declare_topology,
+    decode_topology,
+    encode_topology,
+)
+from streams.topology.description import described
+
+Read = Callable[[str], Any]
+
+
+def declared(steps: Callable[[Read], object]) -> DeclaredTopology:
+    app = App("a")
+    steps(lambda topic: app.stream(topic, key=serdes.string, value=serdes.string))
+    return declare_topology(described(app.topology()))
+
+
+def copies(*topics: str) -> DeclaredTopology:
+    return declared(lambda read: [read(topic).to("out") for topic in topics])
+
+
+def counts(*topics: str, store: str = "of-") -> DeclaredTopology:
+    return declared(
+        lambda read: [read(t).group_by_key().count(store=f"{store}{t}") for t in topics]
+    )
+
+
+class Using(Processor[str, str, str, str]):
+    """Uses the stores that it is given."""
+
+
+def kept(topic: str = "x", **how: Any) -> DeclaredTopology:
+    text = {"key": serdes.string, "value": serdes.string}
+    store = Store.persistent("s", **{**text, **how})
+    return declared(lambda read: read(topic).process(Using, stores=[store]))
+
+
+def repartitioned(*topics: str, partitions: int | None = None, name: str = "") -> DeclaredTopology:
+    names = {"name": name} if name else {}
+    return declared(
+        lambda read: [read(t).repartition(partitions=partitions, **names).to("o") for t in topics]
+    )
+
+
+SIDE_BY_SIDE = {
+    "equal": (counts("x"), counts("x")),
+    "swapped": (counts("x", "y"), counts("y", "x")),
+    "a step more": (copies("x"), declared(lambda r: r("x").filter(lambda k, v: True).to("out"))),
+    "a sub-topology more": (counts("x"), counts("y", "x")),
+    "nothing in common": (counts("x"), counts("y")),
+    "a group more, by a repartition topic": (
+        copies("x"),
+        declared(lambda r: r("x").group_by(lambda k, v: v, key=serdes.string).count(store="c")),
+    ),
+    "a join's size": tuple(
+        declared(lambda r, ms=ms: r("x").join(r("y"), lambda a, b: a, within=ms, name="j"))
+        for ms in (10, 20)
+    ),
+}
+
+
+@pytest.mark.parametrize("versions", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
+def test_versions_that_share_whole_sub_topologies_run_side_by_side(
+    versions: tuple[DeclaredTopology, DeclaredTopology],
+) -> None:
+    one, other = versions
+    assert find_conflicts(one, other, ("old", "new")) == []
+    assert find_conflicts(other, one, ("new", "old")) == []
+
+
+CONFLICTS = {
+    "other stores": (counts("x"), copies("x"), "'x' has the stores 'of-x' in old, and nothing in"),
+    "another name": (counts("x"), counts("x", store="by-"), "'of-x' in old, and 'by-x' in new"),
+    "one joins": (
+        copies("x"),
+        declared(lambda read: read("x").merge(read("y")).to("out")),
+        "'x' is read alone in old, and together with 'y' in new",
+    ),
+    "a store elsewhere": (kept(), kept("y"), "'s' is filled from 'x' in old, and from 'y' in new"),
+    "another serde": (
+        kept(),
+        kept(value=serdes.int64),
+        "'s' is key-value of string and string, with a changelog in old, and key-value of",
+    ),
+    "a changelog": (kept(logged=False), kept(), "without a changelog in old"),
+    "other partitions": (
+        repartitioned("x", partitions=2, name="r"),
+        repartitioned("x", partitions=3, name="r"),
+        "repartition topic 'a-r-repartition' has 2 partitions in old and 3 in new",
+    ),
+    "another's generated topic": (
+        repartitioned("x", "y"),
+        repartitioned("y", "x"),
+        "0000000001-repartition' is fed from 'x' in old, and from 'y' in new: name the step",
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "why"), CONFLICTS.values(), ids=CONFLICTS)
+def test_versions_that_share_parts_of_sub_topologies_do_not(
+    one: DeclaredTopology, other: DeclaredTopology, why: str
+) -> None:
+    assert why in "; ".join(find_conflicts(one, other, ("old", "new")))
+    assert find_conflicts(other, one, ("new", "old"))
+
+
+@pytest.mark.parametrize("declared_", [each for pair in SIDE_BY_SIDE.values() for each in pair])
+def test_a_declared_topology_comes_back_from_its_text(declared_: DeclaredTopology) -> None:
+    assert decode_topology(encode_topology(declared_)) == declared_
+
+
+def test_the_fingerprint_is_of_steps_stores_and_their_order() -> None:
+    assert counts("x", "y").fingerprint == counts("x", "y").fingerprint
+    others = [counts("y", "x"), copies("x", "y"), counts("x"), counts("x", "y", store="by-")]
+    assert len({each.fingerprint for each in [counts("x", "y"), *others]}) == 5
+
+
+@pytest.mark.parametrize("text", ["", "x", "eA==", encode_topology(counts("x"))[:-8]])
+def test_what_is_no_declared_topology_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a declared topology"):
+        decode_topology(text)
+
+
+def test_a_topology_of_many_sub_topologies_stays_small() -> None:
+    """All members' are in one record of the group, which may have a megabyte."""
+    many = counts(*(f"orders-of-region-{number}" for number in range(100)))
+    assert len(encode_topology(many)) < 5_000
