@@ -10,7 +10,7 @@ from streams.dsl.builder import known
 from streams.dsl.functions import KEY_VALUE, callable_for
 from streams.dsl.materialized import Store
 from streams.dsl.routing import same_application
-from streams.dsl.table import Table, table_of
+from streams.dsl.table import Table, refuse_expiring_rows, table_of
 from streams.errors import TopologyError
 from streams.operators.foreign_key import Serdes, look_up, register, resolve, subscribe, tell
 from streams.serdes import Serde
@@ -61,6 +61,8 @@ def join_by_foreign_key(
     same_application(step, left_table, right_table)
     callable_for(step, foreign_key, KEY_VALUE)
     callable_for(step, joiner, ("value", "other_value"))
+    for table in (left_table, right_table):
+        refuse_expiring_rows(step, table, "joined rows")
     find = None
     if other_partitioner is not None:
         callable_for(step, other_partitioner, ("key", "value", "partitions"))

@@ -15,7 +15,7 @@ from streams.dsl.builder import Builder, known
 from streams.dsl.functions import KEY_VALUE, callable_for
 from streams.dsl.instead import Instead
 from streams.dsl.materialized import Store
-from streams.dsl.table import KINDS, Table
+from streams.dsl.table import KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
 from streams.operators.table_aggregate import (
     ChangeFold,
@@ -106,6 +106,12 @@ class GroupedTable(Instead, Generic[K, V]):
         step = builder.graph.name(kind, name)
         kept = store or f"{step}-STATE-STORE"
         spec = builder.own_store(kept, step, self._key, value, kinds=KINDS)
+        if spec.ttl_ms is not None:
+            raise TopologyError(
+                f"step {step!r} aggregates the rows of a table, and store {spec.name!r} has ttl=: "
+                "a group would expire while its rows are there, and start anew with the next one. "
+                "Leave ttl= out: a group goes when its subtractor returns None"
+            )
         view = StoredView(spec)
         rows = builder.repartitioned(
             self._node,
@@ -138,6 +144,7 @@ def grouped(
     step = builder.graph.name("KTABLE-SELECT", name)
     callable_for(step, selector, KEY_VALUE)
     key, value = known(key, "key", step), known(value, "value", step)
+    refuse_expiring_rows(step, table, "groups")
     table._view.send_old()
     operator = change_groups(table._view, selector, key)
     node = builder.step("KTABLE-SELECT", table._node, operator, name=step)

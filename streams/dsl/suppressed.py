@@ -125,6 +125,9 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
             f"step {step!r}: suppress takes until_window_closes(...) or until_time_limit(...), "
             f"not {how!r}"
         )
+    from streams.dsl.table import refuse_expiring_rows  # what is suppressed is a table again
+
+    refuse_expiring_rows(step, table, "suppressed updates")
     parent = table._view
     if parent.is_versioned:
         raise TopologyError(

@@ -295,7 +295,9 @@ class Table(Instead, Generic[K, V]):
         if store is not None:
             spec = builder.own_store(store, step, self._key, value, kinds=KINDS)
         view = DerivedView(self._view, computed, spec)
-        if filters:  # to leave out deletions of what was never there, if that costs nothing
+        # To leave out deletions of what was never there, if that costs nothing. Where rows expire
+        # nobody knows what was there.
+        if filters:
             view.sends_old = self._view.send_old(force=False)
         node = builder.step(
             kind,
@@ -306,6 +308,20 @@ class Table(Instead, Generic[K, V]):
             updates=True,
         )
         return Table(builder, node, self._key, value if spec is None else spec.value, view)
+
+
+def refuse_expiring_rows(step: str, table: Table[Any, Any], result: str) -> None:
+    """Raise TopologyError where rows of `table` expire with no update that says so: `result`, which
+    `step` makes of them, would keep what was made of a row that has gone, and count it again when
+    its key returns (docs/decisions/0027)."""
+    store = table._view.expires_in
+    if store is not None:
+        raise TopologyError(
+            f"step {step!r} can't make {result} of a table whose rows expire in store {store!r} "
+            "(ttl=): nothing passes on that a row has expired, so what was made of it would stay, "
+            "and be counted again when its key returns. Leave ttl= out and delete rows by records "
+            'without a value, as in docs/tables.md, "Rows that expire"'
+        )
 
 
 def table_of(

@@ -7,7 +7,7 @@ from typing import Any
 from streams.dsl.functions import callable_for
 from streams.dsl.materialized import Store
 from streams.dsl.routing import same_application
-from streams.dsl.table import KINDS, Table
+from streams.dsl.table import KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
 from streams.operators.table_join import join_updates, merge_joined, swapped
 from streams.serdes import Serde
@@ -33,6 +33,8 @@ def joined(
     step = graph.name("KTABLE-MERGE", name)
     callable_for(step, joiner, ("value", "other_value"))
     _joinable(step, left, right)
+    for table in (left, right):
+        refuse_expiring_rows(step, table, "joined rows")
     spec = None
     if store is not None:
         spec = builder.own_store(store, step, left._key, value, kinds=KINDS)

@@ -2,6 +2,9 @@
 
 They go in the order in which the keys were changed last, each as the result of the record that
 changed it: with its headers, and its origin in messages (CachingKeyValueStore, NamedCache).
+
+A deletion of what was not there before the transaction goes to nobody. From a store with a `ttl` it
+does go on: what has expired is in the store no more, and those behind were not told.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ def held_back(
     sends_old, before = view.sends_old, store.before
     assert view.spec is not None
     own_key = keys_for_those_after(at, view.spec)
+    expires = view.spec.ttl_ms is not None
 
     def flush() -> None:
         while held:
@@ -56,7 +60,7 @@ def held_back(
                 del held[entry]  # from now on who asks for what was passed on finds it
                 new = entry.value
                 old = before(entry) if sends_old or new is None else None
-                if new is None and old is None:
+                if new is None and old is None and not expires:
                     continue  # came and went since the last commit: nobody has seen it
                 context.message = message
                 time_ms = entry.key.end_ms if at_end else entry.timestamp_ms

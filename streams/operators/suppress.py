@@ -76,6 +76,10 @@ class SuppressedView:
     def is_versioned(self) -> bool:
         return False
 
+    @property
+    def expires_in(self) -> str | None:
+        return self._parent.expires_in
+
     def get_as_of(self, at: Binding) -> GetAsOf:
         raise NotImplementedError("a suppressed table has no history")
 

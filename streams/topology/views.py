@@ -58,6 +58,12 @@ class View(Protocol):
         """Whether values can be had as of a time (`get_as_of`)."""
         ...
 
+    @property
+    def expires_in(self) -> str | None:
+        """The store with a `ttl` from which rows of this table expire, with no update that says so
+        (docs/decisions/0027); None: a row goes with an update only."""
+        ...
+
     def get_as_of(self, at: Binding) -> GetAsOf: ...
 
 
@@ -69,6 +75,10 @@ class StoredView:
         self.sends_old = False
 
     def send_old(self, *, force: bool = True) -> bool:
+        """A table whose rows expire has no old values to send: those behind it were not told that
+        a row expired."""
+        if self.expires_in is not None:
+            return False
         self.sends_old = True
         return True
 
@@ -88,6 +98,10 @@ class StoredView:
     @property
     def is_versioned(self) -> bool:
         return self.spec is not None and self.spec.kind is StoreKind.VERSIONED
+
+    @property
+    def expires_in(self) -> str | None:
+        return None if self.spec is None or self.spec.ttl_ms is None else self.spec.name
 
     def get_as_of(self, at: Binding) -> GetAsOf:
         assert self.spec is not None
@@ -173,6 +187,11 @@ class ComputedView(StoredView):
     @property
     def is_versioned(self) -> bool:
         return self._parent.is_versioned if self.spec is None else super().is_versioned
+
+    @property
+    def expires_in(self) -> str | None:
+        """Its own rows stay when the parent's expire, and are then of a row that there is not."""
+        return super().expires_in or self._parent.expires_in
 
     def get_as_of(self, at: Binding) -> GetAsOf:
         if self.spec is not None:
