@@ -18,6 +18,7 @@ from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
+from coordinator.groups.deleted_topics import DeletedTopics
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
@@ -94,7 +95,10 @@ class Coordinators:
                 config.group_max_size,
             ),
         )
-        topics.when_deleted.append(lambda topic: self.groups.offsets.forget_topic(topic.name))
+        self.deleted_topics = DeletedTopics(
+            self.groups.offsets, self.groups.sliced, topics.forgotten
+        )
+        topics.forget_offsets = self.deleted_topics.forget
         made = topics.own(METADATA_TOPIC)
         if made is not None and made.configs != KEPT:  # by a broker that set less
             topics.alter(METADATA_TOPIC, KEPT)
@@ -126,6 +130,7 @@ class Coordinators:
         What isn't quick goes on afterwards, while requests are answered (see `shard.loading`).
         """
         self._producer_ids.load()
+        self.deleted_topics.forget(tuple(self._topics.forgetting))
         self._loader.load([*self.groups.loading(), *self.transactions.loading()])
 
     def reconfigure(self, config: BrokerConfig) -> None:

@@ -3,37 +3,48 @@
 Behaviour: each group is answered for itself, once even if it is named twice: GROUP_ID_NOT_FOUND;
 NON_EMPTY_GROUP for one with members. Offsets that an open transaction holds go too.
 Versions: v1 nothing new; v2 flexible.
+A group with many offsets is deleted in slices (see `groups.offsets`); meanwhile it is answered with
+COORDINATOR_LOAD_IN_PROGRESS.
 An empty group id is as good as any other, for old clients' sake.
 Simplifications: none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.waiting import answer_in_slices
 from coordinator.errors import Code, Refused
+from coordinator.groups.offsets import GroupOffsets
+from coordinator.shard.slices import Sliced
 
 API_KEY = 42
 VERSIONS = range(3)
 
 
 def handle(request: Any, context: Context) -> Any:
-    return context.reply(
-        results=[
-            {"group_id": group_id, "error_code": _delete(group_id, context)}
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
+    groups = context.broker.coordinators.groups
+    return answer_in_slices(
+        _delete_groups(dict.fromkeys(request.groups_names), groups.offsets),
+        groups.sliced,
+        lambda results: context.reply(results=results),
     )
 
 
-def _delete(group_id: str, context: Context) -> Code:
-    try:
-        context.broker.coordinators.groups.offsets.delete_group(group_id)
-    except Refused as refused:
-        return coordinator_code(refused.code)
-    return Code.NONE
+def _delete_groups(group_ids: Iterable[str], offsets: GroupOffsets) -> Sliced[list[dict[str, Any]]]:
+    results = []
+    for group_id in group_ids:
+        code = Code.NONE
+        try:
+            yield from offsets.delete_group_in_slices(group_id)
+        except Refused as refused:
+            code = coordinator_code(refused.code)
+        results.append({"group_id": group_id, "error_code": code})
+        yield
+    return results
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -2,7 +2,9 @@
 
 Behaviour: each topic is answered for itself and is gone when it is. A name or an id that stands in
 the request twice, or a name and the id of the same topic, is answered once, with INVALID_REQUEST,
-and deletes nothing. `delete.topic.enable=false` refuses all (TOPIC_DELETION_DISABLED).
+and deletes nothing. What groups have committed for the topics is gone when they are answered; until
+then their names can't be used again.
+`delete.topic.enable=false` refuses all (TOPIC_DELETION_DISABLED).
 Versions: 3 TOPIC_DELETION_DISABLED, 4 flexible, 5 error messages, 6 topic ids (KIP-516).
 Simplifications: the time-out is not looked at. Kafka deletes its own topics if it is told to; here
 they are refused (INVALID_TOPIC_EXCEPTION): the coordinators' state stands in them.
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from coordinator.api.context import Context
+from coordinator.api.waiting import answer_of
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic
 
@@ -34,7 +37,14 @@ def handle(request: Any, context: Context) -> Any:
     if not context.broker.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
         return _refuse(request, context, Refused(code, _DISABLED))
-    return context.reply(responses=list(_answers(_asked(request, context), context)))
+    answers = list(_answers(_asked(request, context), context))
+
+    def reply(error: Exception | None) -> Any:
+        if error is not None:
+            raise error
+        return context.reply(responses=answers)
+
+    return answer_of(context.broker.coordinators.deleted_topics.wait, reply)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:

@@ -11,10 +11,12 @@ Simplifications: none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from coordinator.api.context import Context
 from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.waiting import answer_in_slices
 from coordinator.errors import Code, Refused
 
 API_KEY = 47
@@ -31,8 +33,15 @@ def handle(request: Any, context: Context) -> Any:
         for partition in topic.partitions
     ]
     there = [partition for partition in asked if topics.partition(*partition) is not None]
-    deleted = context.broker.coordinators.groups.offsets.delete(request.group_id, there)
-    codes = dict(zip(there, deleted, strict=True))
+    groups = context.broker.coordinators.groups
+    return answer_in_slices(
+        groups.offsets.delete_in_slices(request.group_id, there),
+        groups.sliced,
+        lambda deleted: _reply(request, context, dict(zip(there, deleted, strict=True))),
+    )
+
+
+def _reply(request: Any, context: Context, codes: Mapping[tuple[str, int], Code]) -> Any:
     return context.reply(
         topics=[
             {

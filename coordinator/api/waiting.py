@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
+
+from coordinator.shard.slices import Sliced, SlicedWork
 
 A = TypeVar("A")
 
@@ -29,6 +32,20 @@ def answer_of(start: Callable[[Callable[[A], None]], None], reply: Callable[[A],
         return reply(given[0])
     future = asyncio.get_running_loop().create_future()
     return _reply_later(future, reply)
+
+
+def answer_in_slices(work: Sliced[A], sliced: SlicedWork, reply: Callable[[A], Any]) -> Any:
+    """Run the work in slices; what it returns becomes the reply, what it raises is raised.
+
+    As `answer_of`, but that the work goes on to its end if the connection has gone.
+    """
+
+    def reply_or_raise(outcome: A | Exception) -> Any:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return reply(outcome)
+
+    return answer_of(partial(sliced.run, work), reply_or_raise)
 
 
 async def _reply_later(future: asyncio.Future[A], reply: Callable[[A], Any]) -> Any:

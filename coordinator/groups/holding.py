@@ -5,7 +5,7 @@ A group that has been joined is of one kind; one that somebody only commits offs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from coordinator.groups.classic import holding as classic
 from coordinator.groups.classic.state import GroupForgotten
@@ -40,6 +40,10 @@ def group_ids(shard: GroupShard) -> Iterator[str]:
 def tombstones(shard: GroupShard, group_id: str) -> list[Record]:
     """All that the log says of a group that is empty ends with these. Its offsets come first: as
     long as one of them stays, the group does."""
+    return [*forget_group(shard.state.offsets, group_id), *end_group(shard, group_id)]
+
+
+def end_group(shard: GroupShard, group_id: str) -> Sequence[Record]:
+    """Give the tombstones of an empty group itself, which has no offsets any more."""
     group = shard.state.consumer.get(group_id)
-    ends = [GroupForgotten(group_id)] if group is None else forget(group)
-    return [*forget_group(shard.state.offsets, group_id), *ends]
+    return [GroupForgotten(group_id)] if group is None else forget(group)

@@ -1,12 +1,20 @@
 """The offsets of groups: who may commit is the group's to say, what is committed the offsets'.
 
 A request finds: api file -> this -> a decision of `offsets` -> shard -> apply.
+
+Deletions may be of tens of thousands of offsets: they are made in slices, in as many batches as it
+takes, and each tombstone is true for itself. If an append in the middle fails, or the broker is
+killed there, some offsets are gone:
+- of OffsetDelete and DeleteGroups, some that the client wanted to be gone; it is told the error, or
+  nothing, and asks again. The group ends with the last batch. Until then, or until the deletion has
+  failed, it is served to nobody, so that no member ever starts from half of its offsets.
+- of a deleted topic, some that are nobody's any more.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
 from coordinator.clock import Clock
@@ -14,17 +22,23 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.validate import validate_offset_commit
 from coordinator.groups.consumer import validate as consumer
-from coordinator.groups.holding import holding_of, tombstones
+from coordinator.groups.holding import end_group, holding_of
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.commit import CommitOffsets, Committer, commit_offsets, fits
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
-from coordinator.offsets.forget import delete_offsets, forget_topic
+from coordinator.offsets.forget import delete_offsets, forget_some, forget_topics
 from coordinator.offsets.holding import Holding
+from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.life import Life
+from coordinator.shard.slices import Sliced, run_at_a_stretch
 
 logger = logging.getLogger(__name__)
+
+# About a millisecond each.
+TOMBSTONES_PER_STEP = 250
+LOOKED_AT_PER_STEP = 5_000
 
 
 class GroupOffsets:
@@ -41,6 +55,8 @@ class GroupOffsets:
         self._classic = classic
         self._config = config
         self._clock = clock
+        # Called with the names of topics that were deleted while a shard was not active.
+        self.forget_topics: Callable[[Collection[str]], None] = self._forget_at_a_stretch
 
     def commit(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
@@ -94,22 +110,54 @@ class GroupOffsets:
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
     def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
-        """OffsetDelete: one code a partition. Refuses with 69 if there is no such group, with 68 if
-        it is in use by others than consumers."""
-        shard = self._shards.of(group_id)
-        holding = self._holding(shard, group_id)
-        decision = delete_offsets(shard.state.offsets, group_id, holding, partitions)
-        shard.log.append_all(decision.records)
-        shard.offset_counters.deletions += len(decision.records)
-        return decision.response
+        """Delete offsets as `delete_in_slices` does, at a stretch."""
+        return run_at_a_stretch(self.delete_in_slices(group_id, partitions))
+
+    def delete_in_slices(
+        self, group_id: str, partitions: Sequence[tuple[str, int]]
+    ) -> Sliced[list[Code]]:
+        """Delete a group's offsets of these partitions (OffsetDelete), and give one code for each.
+
+        Raises Refused: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if the group is in use by others than
+        consumers. It may become so in between: those before are gone then.
+        """
+        codes: list[Code] = []
+        for start in range(0, max(1, len(partitions)), TOMBSTONES_PER_STEP):
+            if start:
+                yield
+            some = partitions[start : start + TOMBSTONES_PER_STEP]
+            shard = self._shards.of(group_id)
+            holding = self._holding(shard, group_id)
+            decision = delete_offsets(shard.state.offsets, group_id, holding, some)
+            shard.log.append_all(decision.records)
+            shard.offset_counters.deletions += len(decision.records)
+            codes += decision.response
+        return codes
 
     def delete_group(self, group_id: str) -> None:
-        """The group and all its offsets. Refuses with 69 if there is none, 68 if it isn't empty."""
+        """Delete a group as `delete_group_in_slices` does, at a stretch."""
+        run_at_a_stretch(self.delete_group_in_slices(group_id))
+
+    def delete_group_in_slices(self, group_id: str) -> Sliced[None]:
+        """Delete a group and all its offsets.
+
+        Raises Refused: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if it has members.
+        """
         shard = self._shards.of(group_id)
         if not self._holding(shard, group_id).is_empty:
             raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
-        shard.log.append_all(tombstones(shard, group_id))
-        shard.drop(group_id)
+        shard.deleting.add(group_id)
+        try:
+            while True:
+                some = forget_some(shard.state.offsets, group_id, TOMBSTONES_PER_STEP)
+                if len(some) < TOMBSTONES_PER_STEP:
+                    break
+                shard.log.append_all(some)
+                yield
+            shard.log.append_all([*some, *end_group(shard, group_id)])
+            shard.drop(group_id)
+        finally:
+            shard.deleting.discard(group_id)
 
     def _holding(self, shard: GroupShard, group_id: str) -> Holding:
         holding = holding_of(shard, group_id)
@@ -118,26 +166,53 @@ class GroupOffsets:
         return holding
 
     def forget_topic(self, topic: str) -> None:
-        """The topic has been deleted: no group has offsets there any more. A shard that is being
-        loaded forgets it as soon as it can be written to, before its namesake gets offsets there.
+        """Forget the offsets of a topic as `forget_topics_in_slices` does, at a stretch."""
+        self._forget_at_a_stretch({topic})
+
+    def _forget_at_a_stretch(self, topics: Collection[str]) -> None:
+        run_at_a_stretch(self.forget_topics_in_slices(topics))
+
+    def forget_topics_in_slices(self, topics: Collection[str]) -> Sliced[None]:
+        """Forget the offsets of deleted topics, in all groups. None of the topics may be made again
+        before this is done: offsets that are committed for it meanwhile might go as well.
+
+        A shard that is being loaded, or has resigned, keeps their names (see `loaded`).
         """
         for shard in self._shards.all:
             if shard.log.life is Life.ACTIVE:
-                self._forget_topic(shard, topic)
-            else:
-                shard.deleted_topics.append(topic)
+                yield from self._forget_topics(shard, topics)
+            if shard.log.life is not Life.ACTIVE:
+                shard.deleted_topics += topics
 
     def loaded(self, shard: GroupShard) -> None:
-        """The shard is active."""
-        for topic in shard.deleted_topics:
-            self._forget_topic(shard, topic)
-        shard.deleted_topics.clear()
+        """Forget what was deleted while the shard was not active; it is now."""
+        names, shard.deleted_topics = shard.deleted_topics, []
+        if names:
+            self.forget_topics(names)
 
-    def _forget_topic(self, shard: GroupShard, topic: str) -> None:
+    def has_still_to_forget(self, topic: str) -> bool:
+        """Tell whether a shard has still to forget a topic, as it is not active."""
+        return any(topic in shard.deleted_topics for shard in self._shards.all)
+
+    def _forget_topics(self, shard: GroupShard, topics: Collection[str]) -> Sliced[None]:
+        offsets = shard.state.offsets
+        pending = [each for each in offsets.holders if each not in offsets.committed]
+        groups = [*offsets.committed, *pending]
+        records: list[OffsetForgotten] = []
+        looked_at = 0
         try:
-            shard.log.append_all(forget_topic(shard.state.offsets, topic))
+            for group_id in groups:
+                looked_at += 1 + len(offsets.committed.get(group_id, ()))
+                records += forget_topics(offsets, group_id, topics)
+                while len(records) >= TOMBSTONES_PER_STEP or looked_at >= LOOKED_AT_PER_STEP:
+                    shard.log.append_all(records[:TOMBSTONES_PER_STEP])
+                    del records[:TOMBSTONES_PER_STEP]
+                    looked_at = 0
+                    yield
+            shard.log.append_all(records)
         except Refused as refused:
-            logger.warning("some offsets of the deleted topic %s are kept: %s", topic, refused)
+            names = ", ".join(sorted(topics))
+            logger.warning("some offsets of deleted topics (%s) are kept: %s", names, refused)
 
     def end_transaction(self, partition: int, ended: TransactionEnded) -> None:
         """A marker for one partition of `__consumer_offsets`.

@@ -26,6 +26,7 @@ from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.life import Life
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.shard import Log
+from coordinator.shard.slices import SlicedWork
 
 
 class GroupService:
@@ -47,6 +48,7 @@ class GroupService:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
+        self.sliced = SlicedWork(clock, scheduler)
         self._expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
         conversions = Conversions(policy, topics, self.classic, clock)
         self.consumer = ConsumerMembership(
@@ -112,6 +114,7 @@ class GroupService:
 
     def close(self) -> None:
         self.classic.close()
+        self.sliced.close()
         self._expiry.close()
         self.consumer.close()
 

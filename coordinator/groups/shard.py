@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.clock import Clock
+from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
 from coordinator.groups.classic.state import Group
 from coordinator.groups.consumer.advance import Seen
@@ -29,6 +30,7 @@ class GroupShard:
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
         self.deleted_topics: list[str] = []  # while it could not be written to
+        self.deleting: set[str] = set()  # groups of which a part is gone already
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 
     @property
@@ -59,9 +61,11 @@ class GroupShard:
         return True
 
     def check(self, group_id: str) -> None:
-        """Refuses with 14 and 16 unless it is active, and with 15 (see `GroupShards.of`)."""
+        """Refuse unless the group can be served (see `GroupShards.of`)."""
         self.log.check_active()
         self.log.unknown.check_readable(group_id)
+        if group_id in self.deleting:
+            raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, f"{group_id} is being deleted")
 
     def drop(self, group_id: str) -> None:
         """The log says that there is no such group any more: nothing volatile is left of it."""
@@ -90,8 +94,12 @@ class GroupShards:
         return self.all[shard_of(group_id, len(self.all))]
 
     def of(self, group_id: str) -> GroupShard:
-        """The shard of a group. Refuses with 14 and 16 unless it is active; with 15 if some of what
-        it says of the group is of a newer broker."""
+        """Find the shard of a group.
+
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, or the group deleted;
+        NOT_COORDINATOR once it has resigned; COORDINATOR_NOT_AVAILABLE if some of what it says of
+        the group is of a newer broker.
+        """
         shard = self.owner(group_id)
         shard.check(group_id)
         return shard

@@ -8,7 +8,8 @@
 
 A topic exists if `topics.json` says so and not before: the file is written anew and put in place
 by one rename, so that a broker killed at any moment leaves the old list or the new one. The names
-of partition directories that deleted topics leave behind stay in the list until they are gone.
+of partition directories that deleted topics leave behind stay in the list until they are gone, and
+the names of the topics until no group has offsets of them (see `groups.deleted_topics`).
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ class Storage:
     def partition_directory(self, topic: str, index: int) -> Path:
         return self.directory / f"{topic}-{index}"
 
-    def read_topics(self) -> tuple[list[TopicEntry], list[str]]:
-        """The topics, and the directories of deleted topics that may still be there."""
+    def read_topics(self) -> tuple[list[TopicEntry], list[str], list[str]]:
+        """Read the topics, the directories of deleted topics that may still be there, and the names
+        of deleted topics that groups may still have offsets of."""
         path = self.directory / _TOPICS
         text = self._disk.read(path)
         if text is None:
             self._check_holds_no_topic(path)
-            return [], []
+            return [], [], []
         try:
             content = json.loads(text)
             topics = [
@@ -109,7 +111,7 @@ class Storage:
                 )
                 for entry in content["topics"]
             ]
-            return topics, content["deleted"]
+            return topics, content["deleted"], content.get("forgetting", [])
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or use an empty directory"
@@ -125,7 +127,10 @@ class Storage:
                     "directory"
                 )
 
-    def write_topics(self, topics: Iterable[TopicEntry], deleted: Iterable[str]) -> None:
+    def write_topics(
+        self, topics: Iterable[TopicEntry], deleted: Iterable[str], forgetting: Iterable[str] = ()
+    ) -> None:
+        """Put the list of topics in place; see `read_topics`. OSError."""
         content = {
             "version": 1,
             "topics": [
@@ -138,6 +143,7 @@ class Storage:
                 for topic in topics
             ],
             "deleted": list(deleted),
+            "forgetting": list(forgetting),
         }
         self._disk.replace(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
 

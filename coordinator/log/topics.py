@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.log.configs import check_configs, settings_of
@@ -67,6 +68,10 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._leftovers: list[str] = []
         self.when_deleted: list[Callable[[Topic], None]] = []
+        # Called with the names of deleted topics; calls `forgotten` for each one.
+        self.forget_offsets: Callable[[Iterable[str]], None] | None = None
+        self.forgetting: dict[str, None] = {}  # topics whose offsets are being forgotten
+        self._saving: Timer | None = None
         # Up with each topic that is made, deleted or gets more partitions; and what it was when
         # the last one was made.
         self.version = 0
@@ -98,6 +103,8 @@ class Topics:
         check_name(name)
         if name in self._by_name:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if name in self.forgetting:
+            raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
         # Kafka's rule: its metrics can't tell these two characters apart.
         like = name.replace(".", "_")
         if "_" not in like:
@@ -190,7 +197,13 @@ class Topics:
             if f"{topic.name}-{i}" in names
         }
         entries = [entry for entry in self._entries() if entry.topic_id != topic.id]
-        self._write(entries, [*self._leftovers, *renames.values()])
+        if self.forget_offsets is not None:
+            self.forgetting[topic.name] = None
+        try:
+            self._write(entries, [*self._leftovers, *renames.values()])
+        except Refused:
+            self.forgetting.pop(topic.name, None)
+            raise
         del self._by_name[topic.name]
         del self._by_id[topic.id]
         self.version += 1
@@ -208,6 +221,22 @@ class Topics:
         self._remove_aside(renamed)
         for callback in self.when_deleted:
             callback(topic)
+        if self.forget_offsets is not None:
+            self.forget_offsets([topic.name])
+
+    def forgotten(self, name: str) -> None:
+        """Let there be topics of this name again: no group has offsets of the deleted one. The list
+        on disk follows in the loop's next turn, for all names of this one."""
+        self.forgetting.pop(name, None)
+        if self._saving is None:
+            self._saving = self._machine.scheduler.call_later(0, self._save)
+
+    def _save(self) -> None:
+        self._saving = None
+        try:
+            self._write(self._entries(), self._leftovers)
+        except Refused as refused:  # the next start sweeps once more
+            logger.warning("the list of topics is an old one: %s", refused)
 
     def _remove_aside(self, directories: list[str]) -> None:
         """On another thread: unlinking a gigabyte takes long."""
@@ -224,7 +253,9 @@ class Topics:
 
     def load(self) -> None:
         """Open what is on disk. CorruptLog, UnusableDataDirectory."""
-        entries, leftovers = self._storage.read_topics()
+        entries, leftovers, forgetting = self._storage.read_topics()
+        names = {entry.name for entry in entries}
+        self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
         for name in leftovers:
             self._clear_leftover(name)
         present = self._storage.names()
@@ -236,6 +267,8 @@ class Topics:
             self._write(self._entries(), [])
 
     def close(self) -> None:
+        if self._saving is not None:
+            self._saving.cancel()
         for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.close()
@@ -327,7 +360,7 @@ class Topics:
         self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
     ) -> None:
         try:
-            self._storage.write_topics(entries, leftovers)
+            self._storage.write_topics(entries, leftovers, self.forgetting)
         except OSError as error:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
         self._leftovers = leftovers

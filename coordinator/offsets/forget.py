@@ -1,8 +1,12 @@
-"""Offsets that go: by OffsetDelete, with their group, with their topic. Pending ones go too."""
+"""Offsets that go: by OffsetDelete, with their group, with their topic. Pending ones go too.
+
+All of them may be tens of thousands, so a caller takes some at a time (see `shard.slices`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 
 from coordinator.errors import Code, Refused
 from coordinator.offsets.holding import Holding
@@ -42,13 +46,24 @@ def forget_group(state: OffsetState, group_id: str) -> list[OffsetForgotten]:
     return [OffsetForgotten(group_id, *partition) for partition in sorted(found)]
 
 
-def forget_topic(state: OffsetState, topic: str) -> list[OffsetForgotten]:
-    """A tombstone for every offset of the topic in one shard."""
-    found = {
-        (group_id, name, partition)
-        for groups in (state.committed, state.holders)
-        for group_id, group in groups.items()
-        for name, partition in group
-        if name == topic
-    }
-    return [OffsetForgotten(*key) for key in sorted(found)]
+def forget_some(state: OffsetState, group_id: str, count: int) -> list[OffsetForgotten]:
+    """Give tombstones for at most so many partitions that the group has an offset of: fewer only if
+    there are no more."""
+    committed = state.committed.get(group_id, {})
+    found = list(islice(committed, count))
+    held = state.holders.get(group_id, {})
+    pending = (partition for partition in held if partition not in committed)
+    found += islice(pending, count - len(found))
+    return [OffsetForgotten(group_id, *partition) for partition in found]
+
+
+def forget_topics(
+    state: OffsetState, group_id: str, topics: Collection[str]
+) -> list[OffsetForgotten]:
+    """Give a tombstone for every partition of these topics that the group has an offset of."""
+    committed = state.committed.get(group_id, {})
+    found = [partition for partition in committed if partition[0] in topics]
+    for partition in state.holders.get(group_id, ()):
+        if partition[0] in topics and partition not in committed:
+            found.append(partition)
+    return [OffsetForgotten(group_id, *partition) for partition in found]

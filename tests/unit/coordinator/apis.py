@@ -38,6 +38,7 @@ class FakeTopics:
     def __init__(self) -> None:
         self._topics: dict[str, Any] = {}
         self.when_deleted: list[Callable[[Any], None]] = []
+        self.forgetting: dict[str, None] = {}
         self.version = self.created_version = 0
         self.create("words", 2)
 
@@ -49,6 +50,9 @@ class FakeTopics:
 
     def get(self, name: str) -> Any:
         return self._topics.get(name)
+
+    def forgotten(self, name: str) -> None:
+        self.forgetting.pop(name, None)
 
     own = get
 

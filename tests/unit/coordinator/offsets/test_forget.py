@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from coordinator.errors import Code
 from coordinator.offsets.apply import apply
-from coordinator.offsets.forget import delete_offsets, forget_group, forget_topic
+from coordinator.offsets.forget import (
+    delete_offsets,
+    forget_group,
+    forget_some,
+    forget_topics,
+)
 from coordinator.offsets.holding import SIMPLE, Holding
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
 from coordinator.shard.decision import Origin
@@ -58,8 +63,18 @@ def test_a_group_takes_its_own_offsets_along_and_a_topic_those_of_all_groups() -
         OffsetForgotten("g", "words", 0),
         OffsetForgotten("g", "words", 1),
     ]
-    assert forget_topic(state(), "words") == [
+    assert forget_topics(state(), "g", {"words"}) == [
         OffsetForgotten("g", "words", 0),
         OffsetForgotten("g", "words", 1),
-        OffsetForgotten("other", "words", 0),
     ]
+    assert forget_topics(state(), "other", {"words"}) == [OffsetForgotten("other", "words", 0)]
+    assert forget_topics(state(), "none", {"words"}) == []
+
+
+def test_some_of_a_groups_offsets_are_fewer_than_asked_for_only_if_there_are_no_more() -> None:
+    everything = set(forget_group(state(), "g"))
+    for count in range(1, 5):
+        found = forget_some(state(), "g", count)
+        assert len(found) == len(set(found)) == min(count, len(everything))
+        assert everything.issuperset(found)
+    assert forget_some(state(), "none", 1) == []

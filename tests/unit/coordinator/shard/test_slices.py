@@ -1,0 +1,96 @@
+"""Long work is run in slices: it ends, others have their turn, and it can be stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.shard.slices import SLICE_MS, Sliced, SlicedWork, run_at_a_stretch
+from tests.unit.coordinator.fakes import FakeClock
+
+
+class Steps:
+    """Work of so many steps, each of which takes `ms`."""
+
+    def __init__(self, clock: FakeClock, count: int, ms: int = 0) -> None:
+        self.taken = 0
+        self.is_closed = False
+        self._clock = clock
+        self._count = count
+        self._ms = ms
+
+    def work(self) -> Sliced[str]:
+        try:
+            for _ in range(self._count):
+                self.taken += 1
+                self._clock._elapsed_ms += self._ms
+                yield
+            return "done"
+        finally:
+            self.is_closed = True
+
+
+def test_short_work_is_done_at_once() -> None:
+    clock = FakeClock()
+    found: list[str | Exception] = []
+    SlicedWork(clock, clock).run(Steps(clock, 2).work(), found.append)
+    assert found == ["done"]
+    assert clock.scheduled() == 0
+
+
+def test_a_slice_ends_when_its_time_is_over() -> None:
+    clock = FakeClock()
+    steps = Steps(clock, 5, ms=1)
+    found: list[str | Exception] = []
+    SlicedWork(clock, clock).run(steps.work(), found.append)
+    assert (steps.taken, found) == (SLICE_MS, [])
+    clock.advance(100)
+    assert (steps.taken, found) == (5, ["done"])
+
+
+def test_works_take_turns_and_let_others_in_between() -> None:
+    clock = FakeClock()
+    sliced = SlicedWork(clock, clock)
+    first, second = Steps(clock, 1_000), Steps(clock, 1_000)
+    found: list[str | Exception] = []
+    for steps in (first, second):
+        sliced.run(steps.work(), found.append)
+    seen: list[tuple[int, int]] = []
+
+    def look() -> None:
+        seen.append((first.taken, second.taken))
+        if len(found) < 2:
+            clock.call_later(0, look)
+
+    look()
+    clock.advance(1)
+    assert found == ["done", "done"]
+    assert len(seen) > 50
+    assert all(abs(a - b) <= 20 for a, b in seen)
+
+
+def test_what_the_work_raises_is_handed_on() -> None:
+    clock = FakeClock()
+    error = ValueError("planned")
+
+    def work() -> Sliced[str]:
+        yield
+        raise error
+
+    found: list[str | Exception] = []
+    SlicedWork(clock, clock).run(work(), found.append)
+    assert found == [error]
+    with pytest.raises(ValueError, match="planned"):
+        run_at_a_stretch(work())
+
+
+def test_work_that_is_stopped_is_closed_and_never_goes_on() -> None:
+    clock = FakeClock()
+    sliced = SlicedWork(clock, clock)
+    steps = Steps(clock, 1_000)
+    found: list[str | Exception] = []
+    sliced.run(steps.work(), found.append)
+    taken = steps.taken
+    sliced.close()
+    clock.advance(10)
+    assert steps.is_closed
+    assert (steps.taken, found, clock.scheduled()) == (taken, [], 0)
