@@ -24,6 +24,7 @@ from tests.unit.coordinator.log.cleaner.worlds import (
     PID,
     World,
     filled,
+    has_each_key_once_where_it_is_clean,
     records,
     values,
     write,
@@ -260,11 +261,6 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_it_is_tried_again() -> None:
     disk.calls = 10_000
     world.clock.advance(60_000)
     assert len(list(records(log))) < len(before)
-
-
-def has_each_key_once_where_it_is_clean(log: Partition) -> bool:
-    keys = [key for offset, key, _ in records(log) if offset < log.first_dirty_offset]
-    return len(keys) == len(set(keys))
 
 
 def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:

@@ -7,6 +7,7 @@ it goes at its delete horizon: a deleted key would come back.
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,7 +16,14 @@ from coordinator.log.cleaner.section import section_of
 from coordinator.log.partition import Partition
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
-from tests.unit.coordinator.log.cleaner.worlds import DATA, World, filled, values, write
+from tests.unit.coordinator.log.cleaner.worlds import (
+    DATA,
+    World,
+    filled,
+    has_each_key_once_where_it_is_clean,
+    values,
+    write,
+)
 
 RETENTION_MS = 1_000
 CONFIGS = {"delete.retention.ms": str(RETENTION_MS)}
@@ -206,3 +214,43 @@ def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -
     assert world.cleaner.clean_now() == 0
     assert read_cleaned(disk, DATA) == {}
     assert World(disk.kill()).cleaner.clean_now() == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_in_any_history_of_topics_of_one_name_what_is_deleted_stays_deleted(seed: int) -> None:
+    rng = Random(seed)
+    disk = WithoutCheckpoint()
+    world = World(disk)
+    configs = {"delete.retention.ms": "0"}
+    world.create(configs=configs)
+    model: dict[bytes | None, bytes | None] = {}
+    for step in range(100):
+        for _ in range(rng.randrange(10)):
+            key = b"key-%d" % rng.randrange(8)
+            value = None if rng.random() < 0.3 else b"%d" % step
+            write(world.log, key, value)
+            model.pop(key, None)
+            if value is not None:
+                model[key] = value
+        chance = rng.random()
+        if chance < 0.7:
+            world.cleaner.clean_now()
+        elif chance < 0.85:
+            disk = killed(disk)
+            world = World(disk)
+        elif chance < 0.95:
+            disk.is_failing = True
+            delete_topic(world)
+            world.create(configs=configs)
+            disk = killed(disk)
+            world = World(disk)
+            model = {}
+        assert alive(world.log) == model, f"{seed=} {step=}"
+        assert has_each_key_once_where_it_is_clean(world.log), f"{seed=} {step=}"
+
+
+def killed(disk: WithoutCheckpoint) -> WithoutCheckpoint:
+    """Give the disk that the next broker finds."""
+    after = WithoutCheckpoint()
+    after.__dict__.update(disk.kill().__dict__)
+    return after

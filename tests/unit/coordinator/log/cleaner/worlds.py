@@ -79,3 +79,8 @@ def records(log: Partition) -> Iterator[tuple[int, bytes | None, bytes | None]]:
 
 def values(log: Partition) -> dict[bytes | None, bytes | None]:
     return {key: value for _, key, value in records(log)}
+
+
+def has_each_key_once_where_it_is_clean(log: Partition) -> bool:
+    keys = [key for offset, key, _ in records(log) if offset < log.first_dirty_offset]
+    return len(keys) == len(set(keys))
