@@ -20,7 +20,6 @@ import coordinator.lean  # noqa: F401 - first of all
 from coordinator.broker import serve
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
-from coordinator.log.recovery import CorruptLog
 from coordinator.log.storage import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen
@@ -96,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         _allow_many_files()
         serve(config, _listening, options.faults)
-    except (WrongSetting, WrongFault, UnusableDataDirectory, CorruptLog, CannotListen) as error:
+    except (WrongSetting, WrongFault, UnusableDataDirectory, CannotListen) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     except BrokenInvariant as error:

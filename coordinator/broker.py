@@ -197,7 +197,7 @@ class Broker:
         self._closing.callback(stop)
 
     def load(self) -> None:
-        """Everything but listening. UnusableDataDirectory, CorruptLog."""
+        """Everything but listening. UnusableDataDirectory."""
         config = self.config
         storage = Storage(config.data_dir, config.node_id, self._make_id(), self._disk)
         self._closing.callback(storage.close)
@@ -330,7 +330,7 @@ def serve(
     """Run a broker until SIGTERM or SIGINT; `listening` is told the address. The faults of
     `faults_file` are set from the start, and as the file has them at each SIGHUP.
 
-    UnusableDataDirectory, CorruptLog, CannotListen, WrongFault before that; BrokenInvariant if it
+    UnusableDataDirectory, CannotListen, WrongFault before that; BrokenInvariant if it
     had to stop.
     """
     uvloop.run(_serve(config, listening, faults_file))

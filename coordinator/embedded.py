@@ -30,7 +30,7 @@ class EmbeddedBroker:
     """A context manager. Without a `data_dir` the data is gone when it ends.
 
     `topics` are made if they aren't there. `settings` are Kafka's broker settings by dotted name.
-    Raises on entry: WrongSetting, UnusableDataDirectory, CorruptLog, CannotListen. On exit:
+    Raises on entry: WrongSetting, UnusableDataDirectory, CannotListen. On exit:
     BrokenInvariant, if the broker had to stop to protect its data.
     """
 

@@ -85,9 +85,11 @@ def _admission(partition: TopicPartition, context: Context) -> Code:
     name the broker's own topics."""
     if context.version < 4 and partition[0] in INTERNAL_TOPICS:
         return Code.TOPIC_AUTHORIZATION_FAILED
-    if context.broker.topics.partition(*partition) is None:
+    found = context.broker.topics.partition(*partition)
+    if found is None:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
-    return Code.NONE
+    # The transaction could not be ended there.
+    return Code.NONE if found.damage is None else Code.KAFKA_STORAGE_ERROR
 
 
 def _verified(command: AddPartitions, partition: TopicPartition, context: Context) -> Code:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.api.context import Context
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic, partition_of
 
 API_KEY = 61
@@ -55,6 +55,10 @@ def _described(topic: Topic | None, index: int) -> dict[str, Any]:
     if partition is None:
         message = _NO_TOPIC if topic is None else None
         return _refused(index, Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+    try:
+        partition.check_open()
+    except Refused as refused:
+        return _refused(index, refused.code, refused.message)
     producers = [
         {
             "producer_id": producer_id,

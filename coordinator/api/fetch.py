@@ -236,6 +236,7 @@ def _find(
     """The answer for a partition, and the bytes that count towards `min_bytes`. Refused."""
     check_leader_epoch(max(one.leader_epoch, UNKNOWN_EPOCH))  # here any negative one is unknown
     if one.last_fetched_epoch >= 0:
+        partition.check_open()
         end = end_offset_of_epoch(partition, one.last_fetched_epoch)
         if end is None:
             raise Refused(Code.OFFSET_OUT_OF_RANGE, f"leader epoch {one.last_fetched_epoch}")

@@ -64,12 +64,14 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
 
 
 def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[str, Any]:
-    """Refused: UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, and see `check_leader_epoch`."""
+    """Refused: UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and see
+    `check_leader_epoch`."""
     if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
         raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp}")
     partition = context.broker.topics.partition(topic, asked.partition_index)
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{asked.partition_index}")
+    partition.check_open()
     check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
     found = _find(partition, asked.timestamp, committed)
     if found is None:

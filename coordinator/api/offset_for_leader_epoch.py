@@ -54,6 +54,7 @@ def _look_up(topic: str, asked: Any, context: Context) -> dict[str, Any]:
     if partition is None:
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
     try:
+        partition.check_open()
         check_leader_epoch(asked.current_leader_epoch)
     except Refused as refused:
         return {"error_code": refused.code}

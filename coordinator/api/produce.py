@@ -105,6 +105,8 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
+        if partition.damage is not None:
+            partition.check_undamaged()
         start_offset = partition.start_offset
         check_produced(batch, partition.settings)
         if batch.is_transactional:

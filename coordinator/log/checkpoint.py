@@ -86,6 +86,13 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
         return None
 
 
+def forget_segments(disk: Disk, directory: Path, topic_id: UUID) -> None:
+    """Let the next start read the whole log: its files are going to be changed. OSError."""
+    found = read_checkpoint(disk, directory, topic_id)
+    if found is not None:
+        disk.replace(directory / _CHECKPOINT, encode_checkpoint(replace(found, segments=())))
+
+
 def write_start_offset(disk: Disk, directory: Path, topic_id: UUID, offset: int) -> None:
     """Durable when this returns. OSError."""
     disk.replace(directory / _START_OFFSET, sealed(topic_id, start_offset=offset))

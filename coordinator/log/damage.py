@@ -1,6 +1,6 @@
-"""Where the damage in a log is, so that a person can cut it out of the file.
+"""Where the damage in a log is, so that a person can repair it.
 
-A repair takes the bytes of the damaged batch out of its segment (see `docs/broker.md`): from where
+A repair takes the bytes of the damaged batch out of its file (see `coordinator.repair`): from where
 it begins to where the next whole batch does. The length in a damaged batch may be wrong, too, so
 that a next batch counts only if its checksum is right.
 """
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from coordinator.log.batch import HEADER_BYTES, parse_header, size_at
+from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, parse_header, size_at
 from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
 
@@ -43,11 +43,19 @@ def damage_with(segments: Segments, offset: int) -> Damage:
 
 def damage_at(segment: Segment, start: int, offset: int) -> Damage:
     """Find where the damage ends that starts at this position, with this offset."""
-    rest = segment.file.read(segment.file.size() - start, start)
-    size = size_at(rest, 0) if len(rest) >= HEADER_BYTES else len(rest)
-    is_told = size >= HEADER_BYTES and (size == len(rest) or _is_intact_batch(rest, size, offset))
-    end = size if is_told else find_batch(rest, offset)
-    return Damage(segment.path, start, start + (len(rest) if end is None else end))
+    data = segment.file.read(segment.file.size() - start, start)
+    return Damage(segment.path, start, start + damaged_bytes(data, offset))
+
+
+def damaged_bytes(data: bytes, offset: int) -> int:
+    """Count the bytes up to the next whole batch, or to the end if there is none. `data` starts
+    with the damaged batch, which has this offset. Its length is believed if a batch begins there.
+    """
+    size = size_at(data, 0) if len(data) >= PREFIX_BYTES else 0
+    if size == len(data) or (size >= HEADER_BYTES and _is_intact_batch(data, size, offset)):
+        return size
+    end = find_batch(data, offset)
+    return len(data) if end is None else end
 
 
 def find_batch(data: bytes, offset: int) -> int | None:

@@ -74,7 +74,7 @@ class Partition:
         self._segments = Segments(directory, topic_id, settings, machine)
         self._segments.when_wanted = self.save
         self._tell_again_ms = -inf
-        self.damage: str | None = None
+        self.damage: str | None = None  # nothing is written or removed, if there is some
         self.is_open = True
 
     def reconfigure(self, settings: LogSettings) -> None:
@@ -89,12 +89,25 @@ class Partition:
         and needs all that is in it."""
         self.damage = damage
 
+    def fail(self, damage: str) -> None:
+        """Serve nothing: the log could not be opened. Its files stay as they are."""
+        self.protect(damage)
+        self.is_open = False
+        self.producers = Producers()
+        self.start_offset = self.end_offset = self.last_stable_offset = 0
+        self._segments.close()
+
     def damage_with(self, offset: int) -> str:
         """Say in which bytes of which file the damaged batch is that has this offset."""
         try:
             return str(damage_with(self._segments, offset))
         except OSError as error:
             return str(error)
+
+    def check_open(self) -> None:
+        """Raises Refused(KAFKA_STORAGE_ERROR) if the log could not be opened."""
+        if not self.is_open:
+            self.check_undamaged()
 
     def check_undamaged(self) -> None:
         """Raises Refused(KAFKA_STORAGE_ERROR) if nothing may be written."""
@@ -168,8 +181,8 @@ class Partition:
         try:
             segment = segments.active_for(len(data), last_offset, timestamp_ms) or self._roll()
             segments.append(segment, data, last_offset, timestamp_ms)
-        except OSError as error:
-            self._tell_now_and_then(error)
+        except (Damaged, OSError) as error:  # Damaged: an index that is made again from the log
+            self._tell_now_and_then("an append", error)
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
         self._make_true(segment, batch, base_offset, log_append_time_ms)
         if segments.is_save_due:
@@ -177,12 +190,12 @@ class Partition:
         self.watchers.wake()
         return base_offset
 
-    def _tell_now_and_then(self, error: OSError) -> None:
+    def _tell_now_and_then(self, what: str, error: OSError | Damaged) -> None:
         """Clients try again at once, and each time it fails."""
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._tell_again_ms:
             self._tell_again_ms = now_ms + _TELL_EVERY_MS
-            logger.error("%s: an append has failed: %s", self.directory, error)
+            logger.error("%s: %s has failed: %s", self.directory, what, error)
 
     def _roll(self) -> Segment:
         segment = self._segments.roll(self.end_offset)
@@ -229,8 +242,11 @@ class Partition:
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
         """What a consumer may see from `offset` on. Refused: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE
-        if what is there is not what was written: nothing with a broken frame or checksum goes out.
+        if what is there is not what was written: nothing with a broken frame or checksum goes out;
+        KAFKA_STORAGE_ERROR.
         """
+        if not self.is_open:
+            self.check_open()
         if not self.start_offset <= offset <= self.end_offset:
             raise Refused(
                 Code.OFFSET_OUT_OF_RANGE,
@@ -247,8 +263,16 @@ class Partition:
                 committed=committed,
                 at_least_one=at_least_one,
             )
-        except Damaged as error:
-            raise _damage(error) from error
+        except (Damaged, OSError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Damaged | OSError) -> Refused:
+        """The refusal of a read that came to damage, or that the disk has failed."""
+        if isinstance(error, Damaged):
+            logger.error("%s", error)
+            return Refused(Code.CORRUPT_MESSAGE, str(error))
+        self._tell_now_and_then("a read", error)
+        return Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with data in [offset, upper_offset), as they were completed."""
@@ -257,20 +281,20 @@ class Partition:
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
-        Refused(CORRUPT_MESSAGE)."""
+        Refused: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
         segments = self._segments
         try:
             return lookup.by_timestamp(segments, timestamp_ms, self.start_offset, upper_offset)
-        except Damaged as error:
-            raise _damage(error) from error
+        except (Damaged, OSError) as error:
+            raise self._unreadable(error) from error
 
     def with_max_timestamp(self) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record that has the largest timestamp.
-        Refused(CORRUPT_MESSAGE)."""
+        Refused: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
         try:
             return lookup.with_max_timestamp(self._segments, self.start_offset)
-        except Damaged as error:
-            raise _damage(error) from error
+        except (Damaged, OSError) as error:
+            raise self._unreadable(error) from error
 
     # Removing
 
@@ -427,8 +451,3 @@ class Partition:
         """(file, bytes) of each segment, oldest first."""
         for segment in self._segments.all:
             yield segment.path, segment.size
-
-
-def _damage(error: Damaged) -> Refused:
-    logger.error("%s", error)
-    return Refused(Code.CORRUPT_MESSAGE, str(error))

@@ -42,9 +42,8 @@ class CorruptLog(Exception):
 
     def __init__(self, path: Path, position: int) -> None:
         super().__init__(
-            f"{path}: damaged at byte {position}, with valid data behind it. "
-            "Restore the file, or cut it there (truncate -s), remove the later segments of the "
-            "directory (*.log), and lose what follows"
+            f"{path}: damaged at byte {position}, with valid data behind it. Restore the file, or "
+            f"give up the damaged batch: python -m coordinator.repair {path} {position}"
         )
 
 

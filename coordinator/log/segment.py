@@ -14,6 +14,7 @@ Offsets grow from batch to batch, with gaps where a compaction has taken records
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from struct import Struct
@@ -225,13 +226,14 @@ class Segment:
             return stop
         end = start
         offset = self.base_offset  # no checksum is over it, so it is held to what was before
-        for batch in batches(self.file.read(stop - start, start)):
-            is_next = offset <= batch.base_offset <= self.base_offset + _POSITION_MAX
-            is_batch = batch.magic == 2 and batch.size >= HEADER_BYTES
-            if not is_next or not is_batch or not batch.is_intact():
-                break
-            offset = batch.last_offset + 1
-            end += batch.size
+        # A batch that says that it is shorter than its header, a ValueError, ends them as well.
+        with suppress(ValueError):
+            for batch in batches(self.file.read(stop - start, start)):
+                is_next = offset <= batch.base_offset <= self.base_offset + _POSITION_MAX
+                if not is_next or batch.magic != 2 or not batch.is_intact():
+                    break
+                offset = batch.last_offset + 1
+                end += batch.size
         if end == start:
             raise Damaged(self.path, start)
         low, high = self._checked

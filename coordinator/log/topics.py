@@ -19,6 +19,7 @@ from coordinator.errors import Code, Refused
 from coordinator.log.configs import check_configs, settings_of
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
+from coordinator.log.recovery import CorruptLog
 from coordinator.log.storage import (
     Storage,
     TopicEntry,
@@ -252,7 +253,8 @@ class Topics:
         self._machine.background.run(remove, done)
 
     def load(self) -> None:
-        """Open what is on disk. CorruptLog, UnusableDataDirectory."""
+        """Open what is on disk. A partition whose log is damaged is not served, all others are.
+        UnusableDataDirectory."""
         entries, leftovers, forgetting = self._storage.read_topics()
         names = {entry.name for entry in entries}
         self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
@@ -343,7 +345,14 @@ class Topics:
                 f"{to_base64(topic_id)}: move it away, it is another topic's. If its files are to "
                 "be this topic's from now on, remove its partition.metadata"
             )
-        partition.load()
+        try:
+            partition.load()
+        except CorruptLog as error:
+            partition.fail(str(error))
+            logger.error(
+                "%s-%d is not served until its log is repaired ('Repair' in docs/broker.md): %s",
+                *(partition.topic, partition.index, error),
+            )
 
     def _clear_leftover(self, name: str) -> None:
         self._storage.remove(name)

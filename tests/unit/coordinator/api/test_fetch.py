@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -319,6 +320,84 @@ def test_what_a_wait_has_found_is_sent_whole_though_its_topic_is_deleted_then(
         client.broker.topics.delete(topic)
         assert not waiting.done()
         assert values(await waiting) == [[b"found"]]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("length", [7, -1, 1 << 30, -(1 << 31)])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_damaged_batch_fails_its_partition_and_the_others_are_answered(
+    tmp_path: Path, at: int, length: int
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        topics = ["damaged", "whole"]
+        for name in topics:
+            client.create(name)
+            for value in (b"a", b"b", b"c"):
+                client.produce(name, batch(value))
+        client.broker.close()
+        [path] = (tmp_path / "damaged-0").glob("*.log")
+        data = bytearray(path.read_bytes())
+        size = len(data) // 3
+        data[at * size + 8 : at * size + 12] = length.to_bytes(4, "big", signed=True)
+        path.write_bytes(data)
+        again = Client(tmp_path)
+        for max_bytes in (1, 1 << 20):
+            asked = [
+                {"topic": name, "partitions": [wanted(at, max_bytes=max_bytes)]} for name in topics
+            ]
+            answer = again.ask(1, 12, **fetch(topics=asked))
+            parts = {topic.topic: topic.partitions[0] for topic in answer.responses}
+            assert parts["damaged"].error_code == Code.CORRUPT_MESSAGE
+            assert not parts["damaged"].records
+            assert parts["whole"].error_code == Code.NONE
+            assert parts["whole"].records
+        [before] = again.ask(1, 12, **fetch(wanted(0), topic="damaged")).responses[0].partitions
+        assert before.error_code == (Code.NONE if at else Code.CORRUPT_MESSAGE)
+        again.broker.close()
+
+    run(scenario())
+
+
+def test_a_file_that_can_not_be_read_fails_its_partition_and_the_others_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        client = Client(tmp_path)
+        topics = ["unreadable", "whole"]
+        for name in topics:
+            client.create(name)
+            client.produce(name, batch(b"a"))
+        client.broker.close()
+        again = Client(tmp_path)
+
+        def fail(count: int, at: int) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+        [segment] = again.partition("unreadable")._segments.all
+        monkeypatch.setattr(segment.file, "read", fail)
+        asked = [{"topic": name, "partitions": [wanted(0)]} for name in topics]
+        answer = again.ask(1, 12, **fetch(topics=asked))
+        parts = {topic.topic: topic.partitions[0] for topic in answer.responses}
+        assert parts["unreadable"].error_code == Code.KAFKA_STORAGE_ERROR
+        assert parts["whole"].records
+        for timestamp in (0, -3):
+            looked_up = again.ask(
+                2,
+                7,
+                replica_id=-1,
+                isolation_level=0,
+                topics=[
+                    {
+                        "name": name,
+                        "partitions": [{"partition_index": 0, "timestamp": timestamp}],
+                    }
+                    for name in topics
+                ],
+            )
+            codes = {topic.name: topic.partitions[0].error_code for topic in looked_up.topics}
+            assert codes == {"unreadable": Code.KAFKA_STORAGE_ERROR, "whole": Code.NONE}
 
     run(scenario())
 

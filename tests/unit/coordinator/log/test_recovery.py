@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import repair
 from coordinator.log.batch import batches, rewritten
 from coordinator.log.partition import Partition
 from coordinator.log.recovery import CorruptLog
@@ -93,8 +94,13 @@ def test_what_the_reports_of_damage_advise_makes_the_log_start_again(tmp_path: P
     whole = paths[1].read_bytes()
     first = int.from_bytes(whole[8:12], "big") + 12
     paths[1].write_bytes(whole[:-1])
-    with pytest.raises(CorruptLog, match=r"truncate -s.*remove the later segments"):
+    with pytest.raises(CorruptLog) as corrupt:
         partition(tmp_path)
+    _, _, advised = str(corrupt.value).partition("python -m coordinator.repair ")
+    assert repair.main(advised.split()) == 0
+    log = partition(tmp_path)
+    assert log.end_offset == 12
+    log.close()
     paths[1].write_bytes(whole[:first])
     with pytest.raises(CorruptLog, match=rf"{paths[2]}.*remove the segments from this one on"):
         partition(tmp_path)

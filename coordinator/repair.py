@@ -1,0 +1,163 @@
+"""The repair of a damaged log: one batch is given up, and everything else stays.
+
+    python -m coordinator.repair FILE POSITION
+
+FILE is a segment (`.log`) of a broker that has been stopped, POSITION the byte that the broker's
+log has named. The damaged batch is replaced by an empty one that has its offsets, as a compaction
+leaves them, so that no later offset moves. The file as it was stays beside it, as
+`FILE.damaged-POSITION`.
+
+If no batch follows, the log ends where the checkpoint, or the batch itself, says that it ended, so
+that no offset is given twice. The checkpoint is told to forget the segments: the next start reads
+the whole log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from coordinator.log.batch import Batch, parse_header
+from coordinator.log.checkpoint import forget_segments, read_checkpoint
+from coordinator.log.cleaner.rebuilt import emptied
+from coordinator.log.damage import damaged_bytes, is_whole
+from coordinator.log.disk import Disk, SystemDisk
+from coordinator.log.storage import read_partition_metadata
+
+PRODUCER_IDS = "__cluster_metadata"
+
+
+class NotRepaired(Exception):
+    """Nothing has been changed; the message says why and what to do."""
+
+
+class Repaired(NamedTuple):
+    """What was given up, and where the file is as it was."""
+
+    start: int
+    end: int
+    first_offset: int
+    end_offset: int
+    original: Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Repair one file; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m coordinator.repair",
+        description="Give up a damaged batch of a log, while its broker is stopped.",
+    )
+    parser.add_argument("file", type=Path, help="the segment that the broker's log has named")
+    parser.add_argument("position", type=int, help="the byte at which the damaged batch begins")
+    options = parser.parse_args(arguments)
+    try:
+        done = repair(options.file, options.position, SystemDisk())
+    except (NotRepaired, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    offsets = f"{done.first_offset} to {done.end_offset - 1}"
+    sys.stdout.write(
+        f"given up: bytes {done.start} to {done.end}, offsets {offsets} "
+        f"({done.original} is the file as it was)\n"
+    )
+    return 0
+
+
+def repair(path: Path, position: int, disk: Disk) -> Repaired:
+    """Replace the batch at this position by an empty one. NotRepaired, OSError."""
+    directory = path.parent
+    topic_id = read_partition_metadata(disk, directory)
+    if topic_id is None or path.suffix != ".log" or not path.stem.isdecimal():
+        raise NotRepaired(f"{path} is no segment: give a .log file in a partition's directory")
+    try:
+        lock = disk.lock(directory.parent / ".lock")
+    except BlockingIOError as error:
+        raise NotRepaired(f"the broker of {directory.parent} runs: stop it first") from error
+    try:
+        return _repair(path, position, topic_id, disk)
+    finally:
+        lock.release()
+
+
+def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
+    data = disk.read(path)
+    if data is None:
+        raise NotRepaired(f"{path} isn't there")
+    first_offset = _offset_at(path, data, position)
+    end = position + damaged_bytes(data[position:], first_offset)
+    end_offset = max(_end_offset(path, data, position, end, topic_id, disk), first_offset)
+    empty = _empty(first_offset, end_offset) if end_offset > first_offset else b""
+    original = path.with_name(f"{path.name}.damaged-{position}")
+    if disk.size(original) is not None:
+        raise NotRepaired(f"{original} is there already: move it away")
+    shutil.copy2(path, original)
+    forget_segments(disk, path.parent, topic_id)
+    disk.replace(path, data[:position] + empty + data[end:])
+    return Repaired(position, end, first_offset, end_offset, original)
+
+
+def _offset_at(path: Path, data: bytes, position: int) -> int:
+    """Step from batch to batch up to this position: the offset that comes next there."""
+    at, offset = 0, int(path.stem)
+    while at < position:
+        batch = parse_header(memoryview(data), at) if is_whole(data, at) else None
+        if batch is None or batch.magic != 2 or not batch.is_intact():
+            raise NotRepaired(f"{path} is damaged at byte {at} already: repair that first")
+        at, offset = at + batch.size, batch.last_offset + 1
+    if at != position or position >= len(data):
+        raise NotRepaired(
+            f"no batch begins at byte {position} of {path}: give the position that the broker's "
+            "log has named"
+        )
+    return offset
+
+
+def _end_offset(path: Path, data: bytes, start: int, end: int, topic_id: UUID, disk: Disk) -> int:
+    """The offset that comes next behind the damage; 0 if nothing tells."""
+    if end < len(data):
+        return parse_header(memoryview(data), end).base_offset
+    names = disk.names(path.parent)
+    bases = [int(name[:-4]) for name in names if name.endswith(".log")]
+    later = [base for base in bases if base > int(path.stem)]
+    if later:
+        return min(later)
+    if path.parent.name.startswith(f"{PRODUCER_IDS}-"):
+        raise NotRepaired(
+            f"{path}: the batch says which producer ids have been given, and none follows. Without "
+            "it they would be given again: restore the file ('Repair' in docs/broker.md)"
+        )
+    checkpoint = read_checkpoint(disk, path.parent, topic_id)
+    known = 0 if checkpoint is None else checkpoint.recovery_point
+    batch = parse_header(memoryview(data), start) if is_whole(data, start) else None
+    return max(known, batch.last_offset + 1) if batch and batch.is_intact() else known
+
+
+def _empty(first_offset: int, end_offset: int) -> bytes:
+    """A batch without records that has these offsets."""
+    return emptied(
+        Batch(
+            base_offset=first_offset,
+            length=0,
+            leader_epoch=0,
+            magic=2,
+            crc=0,
+            attributes=0,
+            last_offset_delta=end_offset - first_offset - 1,
+            base_timestamp_ms=-1,
+            max_timestamp_ms=-1,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            record_count=0,
+            data=b"",
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
