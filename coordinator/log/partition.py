@@ -438,6 +438,8 @@ class Partition:
                 self._segments.save_now(self.start_offset, self.end_offset, self.producers)
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
+            except Exception:  # Damaged and what else: the other logs are still to be closed
+                logger.exception("%s: closed without a checkpoint", self.directory)
         self._segments.close()
         self.watchers.wake()
 

@@ -347,7 +347,6 @@ class Segment:
 
     def _rebuilt_index(self) -> SparseIndex:
         """From the batches' headers. The files are written anew with the next checkpoint."""
-        self.saved = Saved(self.base_offset)
         index = SparseIndex(self.base_offset)
         latest, latest_offset = -1, self.base_offset
         for position, _, last_offset in self._steps(0):
@@ -357,6 +356,7 @@ class Segment:
             if position - index.last_position > self.index_interval_bytes:
                 index.add(last_offset, position)
                 index.add_time(latest, latest_offset)
+        self.saved = Saved(self.base_offset)
         return index
 
     def close(self) -> None:

@@ -140,6 +140,7 @@ class Segments:
         """
         size = len(data)
         self.flushing.check()
+        _ = segment.index  # if it can't be had, nothing has been written
         try:
             segment.file.write(data, segment.size)
             self.flushing.written(size, last_offset)

@@ -353,6 +353,12 @@ class Topics:
                 "%s-%d is not served until its log is repaired ('Repair' in docs/broker.md): %s",
                 *(partition.topic, partition.index, error),
             )
+        except OSError as error:
+            partition.fail(str(error))
+            logger.error(
+                "%s-%d is not served until the next start, as its files can't be read: %s",
+                *(partition.topic, partition.index, error),
+            )
 
     def _clear_leftover(self, name: str) -> None:
         self._storage.remove(name)

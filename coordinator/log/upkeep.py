@@ -6,11 +6,14 @@ else in between. What takes long (flushing, unlinking) is done in the background
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 from coordinator.clock import Timer
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
+
+logger = logging.getLogger(__name__)
 
 SLICE_MS = 2
 
@@ -39,7 +42,10 @@ class Upkeep:
             clock = self._machine.clock
             until_ms = clock.monotonic_ms() + SLICE_MS
             for partition in rest:
-                act(partition)
+                try:
+                    act(partition)
+                except Exception:  # one log that is damaged must not end the upkeep of all
+                    logger.exception("%s: the %s isn't done now", partition.directory, name)
                 if clock.monotonic_ms() >= until_ms:
                     wait(0, lambda: go_on(rest))
                     return

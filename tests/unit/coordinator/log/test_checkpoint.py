@@ -359,6 +359,23 @@ def test_a_damaged_batch_is_not_looked_into() -> None:
         assert refused.value.code == Code.CORRUPT_MESSAGE
 
 
+def test_nothing_is_written_to_a_segment_whose_index_can_not_be_made_again() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    write(log, 0, 3)
+    size = next(batches(log.read(0, 0))).size
+    log.close()
+    flip(disk, Path(LOG).with_suffix(".timeindex"), 0)
+    disk.files[LOG].content[size + 8 : size + 12] = bytes(4)  # it begins in the middle of nothing
+    before = bytes(disk.files[LOG].content)
+    again = opened(disk)
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            again.append(produced())
+        assert refused.value.code == Code.KAFKA_STORAGE_ERROR
+        assert disk.files[LOG].content == before
+
+
 def test_a_segment_that_is_missing_in_the_middle_is_reported() -> None:
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=1_000)
