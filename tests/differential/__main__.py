@@ -20,6 +20,7 @@ from tests.differential.trial import Tally, Verdict, judge, smallest
 
 CORPUS = Path(__file__).parent / "corpus"
 DIFFERING_MAX = 5
+SAID_EVERY = 500
 
 
 def report(verdict: Verdict, kept_in: Path | None) -> str:
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(given.seed, given.seed + given.cases):
             verdict = judge(generate(seed, operators, given.operator), peer)
             tally.add(verdict)
+            if tally.cases % SAID_EVERY == 0:
+                print(f"{tally.cases} cases, {len(tally.differing)} differ", flush=True)
             if not verdict.differences:
                 continue
             if given.no_shrink:

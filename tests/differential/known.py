@@ -91,29 +91,39 @@ def _is_cached(topology: Topology, step: Step) -> bool:
 
 
 def moves_a_single_repartition(topology: Topology) -> bool:
-    """Tell whether Kafka Streams, when it optimizes, moves a single repartition topic to before a
-    step that something else follows too, which then misses the records without a key
-    (docs/decisions/0033)."""
+    """Tell whether Kafka Streams, when it optimizes, moves a single repartition topic so that it
+    shows: to before a step that something else follows too, which then misses the records without
+    a key; or behind another child of the same step with which it is joined or merged again, whose
+    records then come first (docs/decisions/0033)."""
     if not topology.optimize:
         return False
-    ways: dict[str, list[list[Step]]] = {}
-    for stream in _repartitioned_streams(topology):
+    moved: dict[str, list[tuple[Step, list[Step]]]] = {}
+    for reader, stream in _repartitioned_streams(topology):
         way = []
         while stream.op in _PASSING:
             way.append(stream)
             stream = topology.step(stream.parents[0])
-        ways.setdefault(stream.id, []).append(way)
-    return any(
-        len(topology.children(step.id)) > 1
-        for found in ways.values()
-        if len(found) == 1
-        for step in found[0]
-    )
+        moved.setdefault(stream.id, []).append((reader, way))
+    for origin, found in moved.items():
+        if len(found) > 1:
+            continue
+        ((reader, way),) = found
+        if any(len(topology.children(step.id)) > 1 for step in way):
+            return True
+        behind = _reached(topology, reader)
+        if sum(bool(behind & _reached(topology, each)) for each in topology.children(origin)) > 1:
+            return True
+    return False
 
 
-def _repartitioned_streams(topology: Topology) -> Iterator[Step]:
+def _reached(topology: Topology, step: Step) -> set[str]:
+    """Find the step itself and all that come after it."""
+    return {step.id}.union(*(_reached(topology, each) for each in topology.children(step.id)))
+
+
+def _repartitioned_streams(topology: Topology) -> Iterator[tuple[Step, Step]]:
     """Find the streams that get a repartition topic because their keys have changed, each as often
-    as it gets one."""
+    as it gets one, and the steps that read it."""
     for step in topology.steps:
         streams: list[str] = []
         if step.op in _AGGREGATES:
@@ -126,7 +136,7 @@ def _repartitioned_streams(topology: Topology) -> Iterator[Step]:
             streams = [step.parents[0]]
         for each in streams:
             if _has_changed_keys(topology, topology.step(each)):
-                yield topology.step(each)
+                yield step, topology.step(each)
 
 
 def _groups(topology: Topology, step: Step) -> Iterator[Step]:
