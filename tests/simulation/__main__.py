@@ -1,8 +1,9 @@
 """`python -m tests.simulation --seeds 1000`: many histories, on every core; status 1 if one fails.
 
 `--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
-history of transactions, one of groups and three of the runtime: one of any kind, one where time
-decides what comes out, and one of an application with a model of its own; `--only` runs one kind.
+history of transactions, one of groups and four of the runtime: one of any kind, one where time
+decides what comes out, one of an application with a model of its own, and one with a ledger;
+`--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "applications": lambda seed: verdict(
         RuntimeHistory, runtime.scenario(seed, kind=[*APPLICATIONS][seed % len(APPLICATIONS)])
     ),
+    "ledger": lambda seed: verdict(RuntimeHistory, runtime.scenario(seed, ledger=True)),
 }
 
 

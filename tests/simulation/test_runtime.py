@@ -14,7 +14,8 @@ from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.test_histories import fingerprints
 
 TIMED_SEEDS = 2
-APPLICATION_SEEDS = 3
+APPLICATION_SEEDS = 2
+LEDGER_SEEDS = 5
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -35,6 +36,12 @@ def test_every_law_holds_where_time_decides_what_comes_out(kind: str, seed: int)
 @pytest.mark.parametrize("seed", range(APPLICATION_SEEDS))
 def test_every_law_holds_for_an_application_with_a_model_of_its_own(kind: str, seed: int) -> None:
     found = verdict(RuntimeHistory, scenario(seed, kind=kind))
+    assert not found, found
+
+
+@pytest.mark.parametrize("seed", range(LEDGER_SEEDS))
+def test_every_law_holds_with_a_ledger(seed: int) -> None:
+    found = verdict(RuntimeHistory, scenario(seed, ledger=True))
     assert not found, found
 
 

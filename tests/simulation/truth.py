@@ -36,6 +36,8 @@ class Truth:
     """One partition, as far as it has been read: `end_offset` is the next to read."""
 
     end_offset: int = 0
+    start_offset: int = 0
+    """What is below was deleted before anybody read it here."""
     entries: list[Entry] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     open: dict[int, list[Entry]] = field(default_factory=dict)  # by producer id

@@ -346,7 +346,8 @@ class World:
         for key, partition in self.partitions():
             # Of a compacted topic it is known only as long as nobody forgets it.
             if key[0] not in self.compacted or key not in self.truths:
-                self.truths[key] = Truth(end_offset=partition.start_offset)
+                start = partition.start_offset
+                self.truths[key] = Truth(end_offset=start, start_offset=start)
         self._read_on()
 
     # Clients

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from streams.dsl import foreign_key as foreign_key_steps
+from streams.ledger import Run
 from streams.operators import foreign_key
 from streams.positions import Committed, Partition
 from streams.runtime import assembly
+from streams.runtime.clients.written import Written
+from streams.runtime.ledger import Ledger
 from streams.runtime.queues import NEVER_WAIT
 from streams.runtime.task import Task
 from streams.topology.nodes import Binding, Operator
 from tests.simulation.bugs import replaced
+from tests.simulation.runtime import checkers
 from tests.simulation.runtime.bugs import Planted
 from tests.simulation.runtime.checkers import Offsets, Results
 from tests.simulation.world import World
@@ -75,8 +80,42 @@ def offsets_sent_of_what_advanced_alone(world: World) -> AbstractContextManager[
     return replaced(Task, "offsets", make)
 
 
+def changelogs_left_out_of_the_ledger(world: World) -> AbstractContextManager[None]:
+    """An entry says what was written to other topics alone."""
+
+    def make(original: Any) -> Any:
+        def take(self: Written) -> dict[Partition, tuple[Run, ...]]:
+            found: dict[Partition, tuple[Run, ...]] = original(self)
+            return {p: runs for p, runs in found.items() if not p.topic.endswith("-changelog")}
+
+        return take
+
+    return replaced(Written, "take", make)
+
+
+def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManager[None]:
+    """An entry names the offsets that its tasks had committed last."""
+
+    def make(original: Any) -> Any:
+        def write(self: Ledger, producer: Any, tasks: Collection[Task]) -> None:
+            now = {task: dict(task.positions) for task in tasks}
+            for task in tasks:
+                known: dict[Partition, int] = task.__dict__.setdefault("known", {})
+                task.positions = {p: known.get(p, 0) for p in task.positions}
+            try:
+                original(self, producer, tasks)
+            finally:
+                for task, positions in now.items():
+                    task.positions = task.__dict__["known"] = positions
+
+        return write
+
+    return replaced(Ledger, "write", make)
+
+
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}
 MERGED = {"kind": "merged", "guarantee": "exactly_once_v2"}
+LEDGER = {"kind": "regroup", "ledger": True}
 APPLICATION_BUGS = (
     Planted(
         rows_joined_that_wait_for_the_commit,
@@ -87,4 +126,6 @@ APPLICATION_BUGS = (
     Planted(overtaken_answers_asked_no_more, (Results,), "network", FOREIGN | {"caching": False}),
     Planted(empty_partitions_not_waited_for, (Results,), "kills", MERGED),
     Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
+    Planted(changelogs_left_out_of_the_ledger, (checkers.Ledger,), "kills", LEDGER),
+    Planted(ledger_written_with_the_offsets_before, (checkers.Ledger,), "kills", LEDGER),
 )

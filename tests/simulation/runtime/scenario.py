@@ -115,6 +115,8 @@ def scenario(
         preemption=random.choice((0.0, 0.02, 0.1)),
     )
     setting = replace(chosen, **given)
+    if setting.ledger and not setting.is_exactly_once:  # without transactions there is none
+        setting = replace(setting, guarantee="exactly_once_v2")
     if setting.is_exactly_once and "switches" not in given:
         setting = replace(setting, switches=random.random() < 0.2)
     if setting.kind in APPLICATIONS and "late_partitions" not in given:

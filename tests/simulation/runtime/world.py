@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from coordinator.log.partition import Partition
 from state.errors import Corrupt
 from streams.config import StreamsConfig
+from streams.ledger import ledger_topic
 from streams.topology.build import Topology
 from tests.simulation.runtime.applications import APPLICATIONS, Input
 from tests.simulation.runtime.clients.producer import SimProducer
@@ -66,6 +67,7 @@ class RuntimeSetting:
     threads: int = 1
     together: bool = False  # all workers on one machine
     guarantee: str = "exactly_once_v2"
+    ledger: bool = False
     switches: bool = False  # every second life of a worker is exactly once in the other way
     commit_interval_ms: int = 100
     session_timeout_ms: int = 1_500
@@ -91,6 +93,8 @@ class RuntimeWorld(World):
         self.application = None if make is None else make()
         if self.application is not None:
             topics = dict(self.application.topics)
+        if setting.ledger:
+            topics[ledger_topic(APPLICATION)] = 1
         super().__init__(setting.world, seed, topics, {}, BROKER)
         self.runtime = setting
         self.seed = seed
@@ -115,6 +119,7 @@ class RuntimeWorld(World):
             bootstrap_servers="broker:9092",
             processing_guarantee=setting.guarantee,
             commit_interval_ms=setting.commit_interval_ms,
+            ledger=setting.ledger,
             num_stream_threads=setting.threads,
             transaction_timeout_ms=setting.world.transaction_timeout_ms,
             session_timeout_ms=setting.session_timeout_ms,

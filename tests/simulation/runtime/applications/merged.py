@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 2
 KEYS = 4
-IDLE_MS = 40_000
+IDLE_MS = 25_000
 BUFFERED_RECORDS = 5
 """Of a partition: beyond them it is paused."""
 

@@ -6,6 +6,7 @@ from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.checkers.closed import Closed
 from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
 from tests.simulation.runtime.checkers.fenced import Fenced
+from tests.simulation.runtime.checkers.ledger import Ledger
 from tests.simulation.runtime.checkers.offsets import Offsets
 from tests.simulation.runtime.checkers.results import Results
 from tests.simulation.runtime.checkers.stores import Stores
@@ -14,6 +15,7 @@ CHECKERS: tuple[type[RuntimeChecker], ...] = (
     Closed,
     ExactlyOnce,
     Fenced,
+    Ledger,
     Offsets,
     Results,
     Stores,
@@ -24,6 +26,7 @@ __all__ = [
     "Closed",
     "ExactlyOnce",
     "Fenced",
+    "Ledger",
     "Offsets",
     "Results",
     "RuntimeChecker",

@@ -10,7 +10,7 @@ from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import Client
 from tests.simulation.runtime.process import Process
 
-VERSIONS = {8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5}
+VERSIONS = {8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 65: 0}
 """Of the requests of a membership, the highest that both brokers have."""
 WAKE_UP_S = 0.1
 
