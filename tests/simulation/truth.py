@@ -21,6 +21,7 @@ class Entry:
     key: bytes | None
     value: bytes
     committed: bool | None
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,9 @@ class Truth:
                 for entry in self.open.pop(batch.producer_id, ()):
                     entry.committed = committed
                 continue
-            for offset, (key, value) in zip(batch.offsets, batch.records, strict=True):
+            for offset, (key, value), time_ms in zip(
+                batch.offsets, batch.records, batch.timestamps_ms, strict=True
+            ):
                 entry = Entry(
                     offset,
                     batch.producer_id,
@@ -64,6 +67,7 @@ class Truth:
                     key,
                     value or b"",
                     None if batch.is_transactional else True,
+                    time_ms,
                 )
                 self.entries.append(entry)
                 self.by_offset[entry.offset] = entry

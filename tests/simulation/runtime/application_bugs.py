@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from state.store import ChangelogEntry, Checkpoint
+from state.versioned import VersionedStore
 from streams.dsl import foreign_key as foreign_key_steps
+from streams.handling import ErrorContext
 from streams.ledger import Run
 from streams.operators import foreign_key
 from streams.positions import Committed, Partition
 from streams.runtime import assembly
 from streams.runtime.clients.written import Written
+from streams.runtime.failures import Failures
 from streams.runtime.ledger import Ledger
 from streams.runtime.queues import NEVER_WAIT
 from streams.runtime.task import Task
@@ -21,6 +25,8 @@ from tests.simulation.bugs import replaced
 from tests.simulation.runtime import checkers
 from tests.simulation.runtime.bugs import Planted
 from tests.simulation.runtime.checkers import Offsets, Results
+from tests.simulation.runtime.clients.producer import SimProducer
+from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.world import World
 
 
@@ -113,9 +119,46 @@ def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManag
     return replaced(Ledger, "write", make)
 
 
+def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManager[None]:
+    """Of the versions of a key that come in one batch the last wins, as in other stores."""
+
+    def make(original: Any) -> Any:
+        def replay(
+            self: VersionedStore[Any, Any],
+            entries: Iterable[ChangelogEntry],
+            checkpoint: Checkpoint,
+        ) -> None:
+            latest = {entry[0]: entry for entry in entries}
+            original(self, latest.values(), checkpoint)
+
+        return replay
+
+    return replaced(VersionedStore, "replay", make)
+
+
+def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager[None]:
+    """A producer of their own brings them to their topic, whatever becomes of the transaction."""
+
+    def make(original: Any) -> Any:
+        def write(self: Any, topic: str, task: Any, where: ErrorContext) -> None:
+            assert isinstance(world, RuntimeWorld)
+            process = world.running().process
+            producer = process.__dict__.setdefault("dead", None)
+            if producer is None:
+                producer = SimProducer(process, {"client.id": "dead"})
+                process.__dict__["dead"] = producer
+            producer.produce(topic, where.source_value, where.source_key)
+
+        return write
+
+    return replaced(Failures, "_write", make)
+
+
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}
 MERGED = {"kind": "merged", "guarantee": "exactly_once_v2"}
 LEDGER = {"kind": "regroup", "ledger": True}
+VERSIONED = {"kind": "versioned", "guarantee": "exactly_once_v2"}
+HANDLED = {"kind": "handled", "guarantee": "exactly_once_v2"}
 APPLICATION_BUGS = (
     Planted(
         rows_joined_that_wait_for_the_commit,
@@ -126,6 +169,8 @@ APPLICATION_BUGS = (
     Planted(overtaken_answers_asked_no_more, (Results,), "network", FOREIGN | {"caching": False}),
     Planted(empty_partitions_not_waited_for, (Results,), "kills", MERGED),
     Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
+    Planted(restored_versions_are_the_latest_alone, (Results,), "damage", VERSIONED),
+    Planted(dead_letters_outside_of_transactions, (Results,), "kills", HANDLED),
     Planted(changelogs_left_out_of_the_ledger, (checkers.Ledger,), "kills", LEDGER),
     Planted(ledger_written_with_the_offsets_before, (checkers.Ledger,), "kills", LEDGER),
 )

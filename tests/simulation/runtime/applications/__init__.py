@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from tests.simulation.runtime.applications.application import Application, Input
 from tests.simulation.runtime.applications.foreign import Foreign
+from tests.simulation.runtime.applications.handled import Handled
 from tests.simulation.runtime.applications.merged import Merged
+from tests.simulation.runtime.applications.versioned import Versioned
 
-APPLICATIONS: dict[str, type[Application]] = {"foreign": Foreign, "merged": Merged}
+APPLICATIONS: dict[str, type[Application]] = {
+    "foreign": Foreign,
+    "merged": Merged,
+    "versioned": Versioned,
+    "handled": Handled,
+}
 
 __all__ = ["APPLICATIONS", "Application", "Input"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -50,3 +50,14 @@ class Application(ABC):
 
         Called at the end of a history, and with exactly once only.
         """
+
+
+def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
+    """Describe where two lists part."""
+    at = next(
+        (i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b),
+        min(len(found), len(wanted)),
+    )
+    return (
+        f"{found[at : at + 3]} where {wanted[at : at + 3]} should be ({len(found)}/{len(wanted)})"
+    )

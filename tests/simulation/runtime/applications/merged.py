@@ -7,7 +7,6 @@ history lasts: so the order of the times is that of the results, whatever comes 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ import orjson
 
 from streams import App, Store, serdes
 from streams.topology.build import Topology
-from tests.simulation.runtime.applications.application import Application, Input
+from tests.simulation.runtime.applications.application import Application, Input, difference
 from tests.simulation.runtime.topologies import APPLICATION, INPUT, OTHER, OUTPUT, STORE
 
 if TYPE_CHECKING:
@@ -71,9 +70,6 @@ class Merged(Application):
         for each in self.inputs:
             wanted.setdefault(each.key, []).append((each.value or b"").decode())
         for key, values in wanted.items():
-            found = longest.get(key, [])
-            if found != values:
-                pairs = zip_longest(found, values)
-                at = next(n for n, (one, other) in enumerate(pairs) if one != other)
-                return f"{key} is {found[at:][:5]} where {values[at:][:5]} should be, from {at} on"
+            if longest.get(key, []) != values:
+                return f"{key} is {difference(longest.get(key, []), values)}"
         return ""

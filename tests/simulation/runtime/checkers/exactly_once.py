@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import orjson
 
+from tests.simulation.runtime.applications.application import difference
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.topologies import OUTPUT, TICK, TIMED, group_of
 
@@ -98,14 +99,3 @@ class ExactlyOnce(RuntimeChecker):
             values = by_group if self.world.runtime.kind == "regroup" else found[key]
             if values != wanted:
                 self.violated(f"of {key} there is {difference(values, wanted)}")
-
-
-def difference(found: list[str], wanted: list[str]) -> str:
-    """Where two lists part."""
-    at = next(
-        (i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b),
-        min(len(found), len(wanted)),
-    )
-    return (
-        f"{found[at : at + 3]} where {wanted[at : at + 3]} should be ({len(found)}/{len(wanted)})"
-    )

@@ -101,11 +101,12 @@ class Stores(RuntimeChecker):
         if spec.kind is StoreKind.WINDOW and self.world.runtime.kind == "outer":
             return  # what has expired is swept a little at a time
         disk = MemoryDisk()
-        log = [(e.key or b"", e.value or None, 0) for e in truth.committed(snapshot.position)]
+        committed = truth.committed(snapshot.position)
+        log = [(e.key or b"", e.value or None, max(e.time_ms, 0)) for e in committed]
         if log:
             open_store(spec, disk).replay(log, Checkpoint(snapshot.position, ""))
-        replayed = {key: value[8:] for key, value in disk.range(None, None)}
-        found = {key: value[8:] for key, value in snapshot.data.items()}
+        replayed = dict(disk.range(None, None))
+        found = snapshot.data
         if found != replayed:
             keys = [k for k in {**found, **replayed} if found.get(k) != replayed.get(k)]
             shown = {k: (found.get(k, b"")[-30:], replayed.get(k, b"")[-30:]) for k in keys[:2]}
