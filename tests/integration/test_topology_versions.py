@@ -121,7 +121,7 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     refused = second.log_since(0)
     assert "counts-of-in" in refused
     assert "choose another application id" in refused
-    assert refused.count("REBALANCING") == 1
+    assert refused.count("-> REBALANCING") == 1
     application.wait_for_line(first, "was refused", begin)
     application.wait_for_line(first, "counts-of-in", begin)
     application.load("in", IN)

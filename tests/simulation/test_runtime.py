@@ -16,6 +16,7 @@ from tests.simulation.test_histories import fingerprints
 TIMED_SEEDS = 2
 APPLICATION_SEEDS = 2
 LEDGER_SEEDS = 5
+LINES_SEEDS = 4
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -42,6 +43,16 @@ def test_every_law_holds_for_an_application_with_a_model_of_its_own(kind: str, s
 @pytest.mark.parametrize("seed", range(LEDGER_SEEDS))
 def test_every_law_holds_with_a_ledger(seed: int) -> None:
     found = verdict(RuntimeHistory, scenario(seed, ledger=True))
+    assert not found, found
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("seed", range(LINES_SEEDS))
+def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_side_by_side(
+    seed: int, together: bool
+) -> None:
+    """Two lines of the topology are swapped in every second life of a worker."""
+    found = verdict(RuntimeHistory, scenario(seed, kind="lines", together=together))
     assert not found, found
 
 

@@ -6,7 +6,13 @@ import pytest
 
 from tests.simulation.history import verdict
 from tests.simulation.runtime.application_bugs import APPLICATION_BUGS
-from tests.simulation.runtime.bugs import BUGS, Planted, stores_emptied_at_each_start
+from tests.simulation.runtime.bugs import (
+    BUGS,
+    VERSION_BUGS,
+    Bug,
+    Planted,
+    stores_emptied_at_each_start,
+)
 from tests.simulation.runtime.checkers import RuntimeChecker
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
@@ -32,6 +38,16 @@ def test_a_checker_finds_a_bug_of_the_runtime(
         if violation is not None and violation.checker == checker.name:
             return
     pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
+
+
+@pytest.mark.parametrize("bug", VERSION_BUGS, ids=[bug.__name__ for bug in VERSION_BUGS])
+def test_an_input_that_nobody_has_while_versions_run_side_by_side_is_found(bug: Bug) -> None:
+    for seed in range(SEEDS):
+        chosen = scenario(seed, focus="rebalances", kind="lines", together=True, workers=2)
+        violation = RuntimeHistory(chosen, bug, []).run()
+        if violation is not None and violation.checker == "progress":
+            return
+    pytest.fail(f"nothing is seen in {SEEDS} histories")
 
 
 def test_a_failure_of_the_runtime_is_shown_by_a_short_history() -> None:

@@ -15,6 +15,7 @@ from state.buffer import BufferStore
 from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown
+from streams.membership.protocol import Assigned
 from streams.positions import Committed, Partition
 from streams.runtime import commit, loop, restorer
 from streams.runtime.changelog import Begin
@@ -22,6 +23,7 @@ from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.loop import StreamLoop
 from streams.runtime.opening import Opener
 from streams.runtime.task import Task
+from streams.runtime.versions import TaskNumbers
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
     Closed,
@@ -31,6 +33,7 @@ from tests.simulation.runtime.checkers import (
     RuntimeChecker,
     Stores,
 )
+from tests.simulation.runtime.machine import SimDirectory
 from tests.simulation.world import World
 
 Bug = Callable[[World], AbstractContextManager[None]]
@@ -343,6 +346,40 @@ def deletions_left_out_of_changelogs(world: World) -> AbstractContextManager[Non
         return drain
 
     return replaced(KeyValueStore, "drain", make)
+
+
+def tasks_handed_out_in_the_leaders_numbers(world: World) -> AbstractContextManager[None]:
+    """A member that numbers otherwise finds none of its partitions in them."""
+
+    def make(original: Any) -> Any:
+        def number_for_member(self: Any, member: str, tasks: Any) -> list[str]:
+            return sorted(tasks)
+
+        return number_for_member
+
+    return replaced(TaskNumbers, "number_for_member", make)
+
+
+def stale_assignments_kept(world: World) -> AbstractContextManager[None]:
+    """A static member that comes back goes on with what another version of it was given."""
+    return replaced(Assigned, "is_for_another", lambda original: lambda *_: False)
+
+
+def directories_named_by_own_numbers(world: World) -> AbstractContextManager[None]:
+    """Two versions on one machine wait for each other's directories."""
+    return replaced(
+        SimDirectory,
+        "number_subtopologies",
+        lambda original: lambda self, wanted: {n: n for n in wanted},
+    )
+
+
+VERSION_BUGS: tuple[Bug, ...] = (
+    tasks_handed_out_in_the_leaders_numbers,
+    stale_assignments_kept,
+    directories_named_by_own_numbers,
+)
+"""Of two versions that number their sub-topologies otherwise: an input is processed by nobody."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

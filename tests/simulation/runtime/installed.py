@@ -84,12 +84,12 @@ def _unsteady(world: RuntimeWorld, original: Any) -> Any:
     """Now and then everybody gets what another had: a leader may assign as it likes."""
     random = Random(f"{world.seed} leader")
 
-    def assign_tasks(tasks: Any, previous: dict[str, Any]) -> Any:
+    def assign_tasks(tasks: Any, previous: dict[str, Any], *able: Any) -> Any:
         if random.random() < world.runtime.unsteady:
             had = list(previous.values())
             random.shuffle(had)
             previous = dict(zip(previous, had, strict=True))
-        return original(tasks, previous)
+        return original(tasks, previous, *able)
 
     return assign_tasks
 

@@ -7,6 +7,8 @@
     tick       the same by a processor, and beside it a number for each task that grows as time goes
                by: what it writes and forwards is of no input
     regroup    as collect, by another key, through a repartition topic
+    lines      collect by a processor, and beside it each value of a second input as it is; every
+               second life of a worker has the two lines in the other order
 
 Of these time decides what comes out, so the records bear times of their own:
 
@@ -47,7 +49,7 @@ from streams.topology.nodes import (
 from streams.topology.views import StoredView
 
 APPLICATION = "app"
-INPUT, OTHER, OUTPUT = "in", "other", "out"
+INPUT, OTHER, OUTPUT, COPIES = "in", "other", "out", "copies"
 STORE = "seen"
 
 
@@ -143,6 +145,34 @@ def _ticking(*, persistent: bool) -> Topology:
     return app.topology()
 
 
+class Collect(Processor[str, str, str, list[Any]]):
+    def process(self, record: Record[str, str]) -> None:
+        store = self.context.store(STORE)
+        seen = [*(store.get(record.key) or []), record.value]
+        store.put(record.key, seen)
+        self.context.forward(record.with_value(seen))
+
+
+def _lines(*, persistent: bool, swapped: bool) -> Topology:
+    keep = Store.persistent if persistent else Store.in_memory
+    app = App(APPLICATION)
+
+    def collect_input() -> None:
+        app.stream(INPUT, key=serdes.string, value=serdes.string).process(
+            Collect,
+            stores=[keep(STORE, key=serdes.string, value=serdes.json)],
+            key=serdes.string,
+            value=serdes.json,
+        ).to(OUTPUT)
+
+    def copy_other() -> None:
+        app.stream(OTHER, key=serdes.string, value=serdes.string).to(COPIES)
+
+    for add in (copy_other, collect_input) if swapped else (collect_input, copy_other):
+        add()
+    return app.topology()
+
+
 def _closing(kind: str, *, caching: bool, persistent: bool) -> Topology:
     app = App(APPLICATION)
     keep = Store.persistent if persistent else Store.in_memory
@@ -173,8 +203,10 @@ def _outer() -> Topology:
     return app.topology()
 
 
-def topology(kind: str, *, caching: bool, persistent: bool) -> Topology:
-    """One of the module's kinds."""
+def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = False) -> Topology:
+    """One of the module's kinds; `swapped` is of `lines`."""
+    if kind == "lines":
+        return _lines(persistent=persistent, swapped=swapped)
     if kind == "tick":
         return _ticking(persistent=persistent)
     if kind == "outer":

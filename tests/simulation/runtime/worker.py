@@ -86,7 +86,7 @@ class SimWorker:
         config = world.config_of(self.lives)
         worker = Worker(
             id=self.id,
-            topology=world.topology(),
+            topology=world.topology(self.lives),
             config=config,
             clients=Clients(APPLICATION, config, "broker:9092"),
             directory=SimDirectory(process, self.machine),

@@ -20,6 +20,7 @@ from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.threads import SimThread
 from tests.simulation.runtime.topologies import (
     APPLICATION,
+    COPIES,
     GRACE_MS,
     INPUT,
     OTHER,
@@ -87,12 +88,14 @@ class RuntimeWorld(World):
 
     def __init__(self, setting: RuntimeSetting, seed: int) -> None:
         topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
-        if setting.kind == "outer":
+        if setting.kind in ("outer", "lines"):
             topics[OTHER] = PARTITIONS
         make = APPLICATIONS.get(setting.kind)
         self.application = None if make is None else make()
         if self.application is not None:
             topics = dict(self.application.topics)
+        if setting.kind == "lines":
+            topics[COPIES] = PARTITIONS
         if setting.ledger:
             topics[ledger_topic(APPLICATION)] = 1
         super().__init__(setting.world, seed, topics, {}, BROKER)
@@ -147,11 +150,17 @@ class RuntimeWorld(World):
         other = "exactly_once" if guarantee == "exactly_once_v2" else "exactly_once_v2"
         return self.config.model_copy(update={"processing_guarantee": other})
 
-    def topology(self) -> Topology:
+    def topology(self, life: int = 1) -> Topology:
+        """What a worker's life runs."""
         setting = self.runtime
         if self.application is not None:
             return self.application.topology(caching=setting.caching, persistent=setting.persistent)
-        return topology(setting.kind, caching=setting.caching, persistent=setting.persistent)
+        return topology(
+            setting.kind,
+            caching=setting.caching,
+            persistent=setting.persistent,
+            swapped=life % 2 == 0,
+        )
 
     # Threads
 
@@ -209,9 +218,10 @@ class RuntimeWorld(World):
             if self.runtime.kind in TIMED:
                 self._feed_timed(number, given[-1], random)
                 continue
-            self._feed.produce(
-                INPUT, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
-            )
+            for topic in (INPUT, OTHER) if self.runtime.kind == "lines" else (INPUT,):
+                self._feed.produce(
+                    topic, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
+                )
 
     def _feed_input(self, fed: Input) -> None:
         assert self.application is not None

@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation.runtime.applications.application import difference
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
-from tests.simulation.runtime.topologies import OUTPUT, TICK, TIMED, group_of
+from tests.simulation.runtime.topologies import COPIES, OUTPUT, TICK, TIMED, group_of
 
 
 class ExactlyOnce(RuntimeChecker):
@@ -23,9 +23,12 @@ class ExactlyOnce(RuntimeChecker):
             return
         match self.world.runtime.kind:
             case "copy":
-                self._check_copies()
+                self._check_copies(OUTPUT)
             case "count":
                 self._check_counts()
+            case "lines":
+                self._check_lists()
+                self._check_copies(COPIES)
             case _:
                 self._check_lists()
 
@@ -44,9 +47,9 @@ class ExactlyOnce(RuntimeChecker):
         if missing:
             self.violated(f"lost are {sorted(missing)[:5]}")
 
-    def _check_copies(self) -> None:
+    def _check_copies(self, topic: str) -> None:
         found: dict[str, list[str]] = {key: [] for key in self.world.given}
-        for records in self.world.committed(OUTPUT).values():
+        for records in self.world.committed(topic).values():
             for _, key, value in records:
                 found[key].append(value.decode())
         for key, given in self.world.given.items():

@@ -124,7 +124,7 @@ class Offsets(RuntimeChecker):
         noted.append(cut)
 
     def ended(self) -> None:
-        if self.world.runtime.kind in ("collect", "count", "tick", "merged"):
+        if self.world.runtime.kind in ("collect", "count", "tick", "merged", "lines"):
             for task, cuts in self._cuts.items():
                 for cut in cuts:
                     self._check(task[1], cut)
