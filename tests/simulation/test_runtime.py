@@ -8,6 +8,7 @@ import pytest
 
 from tests.simulation.history import verdict
 from tests.simulation.runtime.applications import APPLICATIONS
+from tests.simulation.runtime.bugs import members_of_the_release_before
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.topologies import TIMED
@@ -53,6 +54,16 @@ def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_si
 ) -> None:
     """Two lines of the topology are swapped in every second life of a worker."""
     found = verdict(RuntimeHistory, scenario(seed, kind="lines", together=together))
+    assert not found, found
+
+
+@pytest.mark.parametrize("kind", ["collect", "regroup"])
+@pytest.mark.parametrize("seed", range(LINES_SEEDS))
+def test_every_law_holds_beside_members_of_the_release_that_declares_no_topology(
+    seed: int, kind: str
+) -> None:
+    chosen = scenario(seed, focus="rebalances", kind=kind)
+    found = verdict(RuntimeHistory, chosen, members_of_the_release_before)
     assert not found, found
 
 

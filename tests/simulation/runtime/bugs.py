@@ -15,9 +15,9 @@ from state.buffer import BufferStore
 from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown
-from streams.membership.protocol import Assigned
+from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Committed, Partition
-from streams.runtime import commit, loop, restorer
+from streams.runtime import assembly, commit, loop, restorer
 from streams.runtime.changelog import Begin
 from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.loop import StreamLoop
@@ -34,6 +34,7 @@ from tests.simulation.runtime.checkers import (
     Stores,
 )
 from tests.simulation.runtime.machine import SimDirectory
+from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.world import World
 
 Bug = Callable[[World], AbstractContextManager[None]]
@@ -445,3 +446,23 @@ BUGS = (
     Planted(what_has_left_stays_on_disk, (Closed,), "kills", {"kind": "suppress"}),
     Planted(deletions_left_out_of_changelogs, (Closed, Stores), "damage", {"kind": "outer"}),
 )
+
+
+def members_of_the_release_before(world: World) -> AbstractContextManager[None]:
+    """No bug: every second life of a worker says nothing of its topology, and as a leader hears
+    nothing of the others'."""
+
+    def make(original: Any) -> Any:
+        def member(worker: Any, number: int, planner: Any) -> Any:
+            made = original(worker, number, planner)
+            assert isinstance(world, RuntimeWorld)
+            if int(world.running().process.name.partition("#")[2]) % 2:
+                made._topology = None
+                made._plan = lambda members: planner.plan(
+                    {name: Subscribed(each.tasks, each.shutdown) for name, each in members.items()}
+                )
+            return made
+
+        return member
+
+    return replaced(assembly, "_member", make)
