@@ -115,7 +115,6 @@ def data_options(store: str, budget: MemoryBudget, tune: Tune | None) -> Any:
     options.set_stats_persist_period_sec(0)
     options.set_manifest_preallocation_size(64 << 10)
     options.set_max_manifest_file_size(4 << 20)
-    options.set_skip_stats_update_on_db_open(True)
     options.set_max_total_wal_size(_WAL_BYTES_MAX)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_atomic_flush(True)

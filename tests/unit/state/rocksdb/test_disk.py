@@ -278,6 +278,17 @@ def test_a_closed_disk_says_so_and_closes_again(tmp_path: Path) -> None:
             call()
 
 
+def test_the_count_of_entries_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    disk = RocksDisk(tmp_path / "db")
+    disk.write(records(0, 500), Checkpoint(500, "topic"))
+    disk.close()
+    disk = RocksDisk(tmp_path / "db")
+    assert disk.approximate_count() == 500
+    disk.write(records(500, 510), Checkpoint(510, "topic"))
+    assert disk.approximate_count() == 510, "with what is in memory"
+    disk.close()
+
+
 def test_clear_forgets_everything(tmp_path: Path) -> None:
     disk = RocksDisk(tmp_path / "db")
     disk.write(records(0, 100), Checkpoint(100, "topic"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from state.key_value import KeyValueStore
 from state.store import Checkpoint
-from streams import Store, StreamsError, TopologyTestDriver
+from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.clients import DataProducer
 from streams.runtime.commit import Step
 from streams.runtime.logged import LoggedStore
@@ -169,3 +170,31 @@ def test_a_step_that_there_is_not_is_refused() -> None:
         driver.crash()
         with pytest.raises(StreamsError, match="has crashed"):
             driver.crash()
+
+
+KEPT = {
+    "on disk": Store.persistent("s"),
+    "on disk, without a changelog": Store.persistent("s", logged=False),
+    "on disk, with a ttl": Store.persistent("s", ttl=1_000),
+    "in memory": Store.in_memory("s"),
+}
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("store", KEPT)
+def test_the_count_of_keys_is_there_after_a_restart(store: str, *, crashes: bool) -> None:
+    app = App("counting")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.group_by_key().count(store=KEPT[store])
+    with TopologyTestDriver(app, commit="manual") as driver:
+        topic = driver.topic("in", key=serdes.string, value=serdes.string)
+        view: Any = driver.store("s")
+        for first, last in ((0, 100), (100, 110)):
+            for number in range(first, last):
+                topic.pipe(f"key {number}", "v", timestamp_ms=0)
+            driver.commit()
+            assert view.approximate_count() == last
+            if crashes:
+                driver.crash()
+            driver.restart()
+            assert view.approximate_count() == last == len(list(view.all()))
