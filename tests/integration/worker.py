@@ -24,7 +24,8 @@ from streams.runtime.commit import Step
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
     """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition;
     `join` joins each value with itself, if it is odd, through two repartitions and three stores;
-    `poison` counts, in an aggregate that it changes in place, what `is_poison` does not stop."""
+    `poison` counts, in an aggregate that it changes in place, what `is_poison` does not stop;
+    `refused` does the same, and stops it in the serde of the aggregate's store."""
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.string)
     if kind == "count":
@@ -42,8 +43,9 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
             odd, lambda one, other: f"{one}+{other}", within=86_400_000, name="twins"
         )
         joined.to(target, value=serdes.string)
-    elif kind == "poison":
-        seen = stream.group_by_key().aggregate(dict, tally, value=serdes.json, store="seen")
+    elif kind in ("poison", "refused"):
+        fold, value = (tally, serdes.json) if kind == "poison" else (remember, REFUSING)
+        seen = stream.group_by_key().aggregate(dict, fold, value=value, store="seen")
         counts = seen.to_stream().map_values(lambda tallied: tallied["n"], value=serdes.int64)
         counts.to(target)
     else:
@@ -62,6 +64,22 @@ def tally(key: str, value: str, tallied: dict[str, int]) -> dict[str, int]:
     if is_poison(value):
         raise ValueError(f"{value} is poison")
     return tallied
+
+
+def remember(key: str, value: str, tallied: dict[str, Any]) -> dict[str, Any]:
+    """Counts in place, poison too."""
+    tallied["n"] = tallied.get("n", 0) + 1
+    tallied["last"] = value
+    return tallied
+
+
+def refuse_poison(tallied: dict[str, Any]) -> bytes:
+    if is_poison(tallied["last"]):
+        raise ValueError(f"{tallied['last']} is poison")
+    return serdes.json.serialize(tallied)
+
+
+REFUSING = serdes.of(refuse_poison, serdes.json.deserialize, name="no poison")
 
 
 def killer(step: str | None, commit: int) -> Callable[[Step], None]:

@@ -13,6 +13,7 @@ import pytest
 
 from streams import (
     App,
+    ErrorContext,
     Processor,
     Record,
     Store,
