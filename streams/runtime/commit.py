@@ -105,7 +105,7 @@ class Committer:
         self._reached(Step.PRODUCED)
         positions = self._consumer.positions(p for task in dirty for p in task.positions)
         for task in dirty:
-            task.advance(positions)
+            task.advance(positions, now_ms)
         for producer, together in shared:
             if producer.transactional:
                 offsets = _offsets(together)

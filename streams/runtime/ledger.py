@@ -43,7 +43,8 @@ class Ledger:
             task.name: {partition: held.offset for partition, held in task.offsets()}
             for task in tasks
         }
-        value = encode(Entry(*producer.identity, inputs, written))
+        commits = {task.name: task.commit_number for task in tasks}
+        value = encode(Entry(*producer.identity, inputs, written, commits))
         key = producer.name.encode()
         # With a report of its own, so that it does not account for itself in the next transaction.
         try:

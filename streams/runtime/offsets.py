@@ -3,13 +3,20 @@
 All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
 is a consistent cut. Beside them each carries the time of its own partition: the largest timestamp
 that had been processed of it, from which stream time goes on after a restart; and the stream times
-of the steps that have their own, by which windows close.
+of the steps that have their own, by which windows close; and the number of the commit, which tells
+apart the commits of a task that has read nothing in between (punctuations alone).
 
     version   text
     1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
     2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
               changelog the CRC-32 of its name and its position (uint32, int64), then for each
-              step with a time of its own that of `time of <step>` and the time; big-endian
+              step with a time of its own that of `time of <step>` and the time, then that of
+              `number of the commit` and the number; big-endian
+
+The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
+the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
+which writes none. It is left out where it would make the text longer than a broker takes by
+default.
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
 NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
@@ -36,6 +43,10 @@ _MARK = "M2."
 _TIME_BYTES = 8
 _STORE = struct.Struct(">Iq")
 _NO_TIME = -1
+_COMMIT = "number of the commit"
+"""Stands where others are names of stores, which have no blanks."""
+_BYTES_MAX = 4_095
+"""Of the text: what a broker takes by default, less the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
 _KAFKA_STREAMS_VERSIONS = (1, 2)
 
@@ -55,20 +66,32 @@ class Metadata:
         """The stream time of a step that has its own; -1: unknown."""
         return self._positions.get(_hash(_time_of(step)), _NO_TIME)
 
+    @property
+    def commit_number(self) -> int | None:
+        """The number of the commit, larger than that of the task's commit before; None if nothing
+        is said of it."""
+        return self._positions.get(_hash(_COMMIT))
+
 
 def encode_metadata(
     positions: Mapping[str, int],
     time_ms: int = _NO_TIME,
     step_times: Mapping[str, int] | None = None,
+    commit_number: int | None = None,
 ) -> str:
     """`positions`: for each store the first changelog offset that is not in it. `step_times`: the
-    stream time in ms of each step that has its own."""
+    stream time in ms of each step that has its own. `commit_number`: None: nothing is said of it.
+    """
     data = bytearray(time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
         data += _STORE.pack(_hash(store), position)
     for step, step_ms in (step_times or {}).items():
         data += _STORE.pack(_hash(_time_of(step)), step_ms)
-    return _MARK + base64.b64encode(data).decode()
+    text = _text(data)
+    if commit_number is None:
+        return text
+    numbered = _text(data + _STORE.pack(_hash(_COMMIT), commit_number))
+    return numbered if len(numbered) <= _BYTES_MAX else text
 
 
 def decode_metadata(text: str) -> Metadata:
@@ -90,7 +113,7 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
     for sub in topology.subtopologies:
         names = _logged(sub)
         steps = sub.timed_steps
-        written = encode_metadata(dict.fromkeys(names, 0), 0, dict.fromkeys(steps, 0))
+        written = encode_metadata(dict.fromkeys(names, 0), 0, dict.fromkeys(steps, 0), 0)
         size = len(written) + 1  # librdkafka's closing NUL
         if size > limit_bytes:
             problems.append(
@@ -99,13 +122,17 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
                 f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "
                 "by a repartition"
             )
-        if clash := _clash([*names, *map(_time_of, steps)]):
+        if clash := _clash([*names, *map(_time_of, steps), _COMMIT]):
             problems.append(
                 f"{clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
                 "CRC-32, by which committed offsets name them: give one of them another name"
             )
     if problems:
         raise ConfigError("; ".join(problems))
+
+
+def _text(data: bytes) -> str:
+    return _MARK + base64.b64encode(data).decode()
 
 
 def _decode_ours(data: bytes) -> Metadata:

@@ -185,7 +185,8 @@ class Opener:
                 if logged.from_source:
                     held = mine.get(logged.changelog)
                     logged.committed = 0 if held is None else held.offset
-            task.restore(begin, _required(task, mine), times, steps)
+            number = max((each.commit_number or 0 for each in said.values()), default=0)
+            task.restore(begin, _required(task, mine), times, steps, number)
         return stable
 
     def _say_pending(self, pending: Iterable[Partition]) -> None:

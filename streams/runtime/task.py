@@ -115,6 +115,8 @@ class Task:
         """The highest timestamp of each partition, where it is known from what was committed."""
         self.step_times: dict[str, int] = {}
         """The same of the steps that have a stream time of their own."""
+        self.commit_number = 0
+        """Of the last commit: see `streams.runtime.offsets`."""
         self.slice_records = _SLICE_RECORDS_FIRST
         """How many records to process before something else is looked at."""
         self._subtopology = subtopology
@@ -156,10 +158,12 @@ class Task:
         required: dict[Partition, int],
         times: dict[Partition, int],
         step_times: dict[str, int] | None = None,
+        commit_number: int = 0,
     ) -> None:
         """The committed offsets are known: the stores may be caught up."""
         self._step("restore")
         self.step_times = step_times or {}
+        self.commit_number = commit_number
         self.positions = positions
         self.required = required
         self.times = times
@@ -361,9 +365,11 @@ class Task:
             if not logged.from_source:
                 logged.position = latest[logged.changelog]
 
-    def advance(self, positions: Mapping[Partition, int]) -> None:
+    def advance(self, positions: Mapping[Partition, int], now_ms: int) -> None:
         """What is to be committed: the offset of the next record that waits here, else where the
-        consumer is, which may be past markers (`positions`; those without one stay)."""
+        consumer is, which may be past markers (`positions`; those without one stay); and the number
+        of the commit, at `now_ms` by the wall clock."""
+        self.commit_number = max(self.commit_number + 1, now_ms)
         for partition in self.positions:
             head = self.records.head(partition)
             if head is None:
@@ -384,8 +390,9 @@ class Task:
         stores = {name: each.position for name, each in self.stores.items() if not each.from_source}
         times = self.records.times(self.context.stream_time_ms)
         steps = {step: time.ms for step, time in self.context.step_times.items()}
+        number = self.commit_number
         return [
-            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME), steps)))
+            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME), steps, number)))
             for p, offset in self.positions.items()
         ]
 

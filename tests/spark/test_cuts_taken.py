@@ -6,14 +6,15 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from streams import App, serdes
+from streams import App, Processor, ProcessorContext, Record, serdes
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import Connection, coordinator_of
 from streams.membership.offsets import commit_offsets
@@ -22,7 +23,7 @@ from streams.runtime.offsets import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.books.ledgers import entries_in_cut
 from streams.spark.cuts.cut import StoreCut
-from streams.spark.cuts.members import in_flight
+from streams.spark.cuts.members import in_flight, ranges_in_cut
 from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
@@ -348,3 +349,63 @@ def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> 
             timeout_s=WAIT_S,
             what="an offset to be committed",
         )
+
+
+class Announcing(Processor[str, str, str, str]):
+    """Counts in a topic, by the wall clock, and keeps nothing."""
+
+    def init(self, context: ProcessorContext[str, str]) -> None:
+        super().init(context)
+        self._numbers = count()
+        context.schedule(10, self._announce, clock="wall")
+
+    def process(self, record: Record[str, str]) -> None:
+        """What is read is not looked at."""
+
+    def _announce(self, now_ms: int) -> None:
+        self.context.forward(Record("k", str(next(self._numbers)), now_ms))
+
+
+def announcing(servers: str, name: str, state: Path, **settings: Any) -> App:
+    """An application that only punctuates, without a store."""
+    with Client(servers) as client:
+        for topic in (f"{name}-lines", f"{name}-out"):
+            create_topic(client, topic, partitions=1)
+    given = {"commit_interval_ms": 20, "state_dir": state} | settings
+    app = App(name, bootstrap_servers=servers, **given)
+    lines = app.stream(f"{name}-lines", key=serdes.string, value=serdes.string)
+    lines.process(Announcing, key=serdes.string, value=serdes.string).to(f"{name}-out")
+    return app
+
+
+def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_ledger(
+    broker: Broker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    name = unique("announcing")
+    app = announcing(broker.bootstrap_servers, name, tmp_path, ledger=True)
+    out, lines = Partition(f"{name}-out", 0), Partition(f"{name}-lines", 0)
+    cuts: list[Cut] = []
+
+    def is_taken() -> bool:
+        """Another one, of the same offsets."""
+        with suppress(ConfigError):  # nothing is committed yet
+            cut = read_cut(app)
+            if not cuts or cut.commits != cuts[-1].commits:
+                cuts.append(cut)
+        return len(cuts) == 5
+
+    with app.start() as running:
+        running.wait_for("RUNNING", WAIT_S)
+        wait_until(is_taken, timeout_s=WAIT_S, what=lambda: f"5 cuts, of {cuts}")
+    assert {cut.offsets[lines] for cut in cuts} == {0}
+    access = Access(broker.bootstrap_servers)
+    whole = {m.offset() for m in records(broker.bootstrap_servers, out.topic, 1)}
+    before: set[int] = set()
+    for cut in cuts:
+        entries = list(entries_in_cut(access, cut))
+        assert max(each.commits["0_0"] for each in entries) == cut.commits[lines]
+        ranges = ranges_in_cut(cut, out.topic)
+        inside = {offset for each in ranges for offset in range(each.first, each.until)} & whole
+        assert inside == {o for o in whole if any(each.wrote(out, o) for each in entries)}
+        assert before < inside, "each has what the one before it had, and more"
+        before = inside

@@ -45,6 +45,9 @@ class Cut:
         one partition, a transaction of the cut may end above one that isn't
     ledger_end: of the ledger's partition: its entries of the cut are below (not all below are in
         it: see `members`); None without a ledger
+    commits: of each partition that the application reads the number of the commit that brought its
+        offset (see `streams.runtime.offsets`), 0 where nothing was committed; those for which it
+        is known
     exact: False where the committed offsets name no positions of stores, as those of Kafka
         Streams: these then are the ends of the changelogs at that time
     """
@@ -57,6 +60,7 @@ class Cut:
     beyond: Mapping[Partition, tuple[Run, ...]] = field(default_factory=dict)
     ledger_end: int | None = None
     exact: bool = True
+    commits: Mapping[Partition, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As text, which `from_json` reads back."""
@@ -77,6 +81,7 @@ class Cut:
                 "beyond": _by_topic({p: [[*r] for r in runs] for p, runs in self.beyond.items()}),
                 "ledger_end": self.ledger_end,
                 "exact": self.exact,
+                "commits": _by_topic(self.commits),
             }
         ).decode()
 
@@ -108,6 +113,7 @@ class Cut:
                 },
                 ledger_end=found["ledger_end"],
                 exact=bool(found["exact"]),
+                commits=_by_partition(found.get("commits", {})),  # of an earlier release: none
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(

@@ -21,7 +21,7 @@ class Members:
     """Tells of transactions whether they are in `cut`."""
 
     def __init__(self, cut: Cut) -> None:
-        self._offsets = cut.offsets
+        self._offsets, self._commits = cut.offsets, cut.commits
         read = {topic for topic, _ in cut.offsets}
         self._positions = {
             Partition(store.changelog, number): at
@@ -33,12 +33,13 @@ class Members:
     def has(self, entry: Entry) -> bool:
         """Whether a transaction is in the cut.
 
-        One of punctuations alone commits the offsets of the one before it again, and the changelogs
-        that it wrote tell it. Where it wrote none it can't be told from that one, and is in the cut
-        iff that one is (docs/decisions/0008).
+        One of punctuations alone commits the offsets of the one before it again, and the number of
+        its commit tells it. Where an earlier release has committed there is no number: then the
+        changelogs that it wrote tell it, and if it wrote none it is in the cut iff the one before
+        it is (docs/decisions/0008).
         """
         positions = self._positions
-        return entry.is_in(self._offsets) and all(
+        return entry.is_in(self._offsets, self._commits) and all(
             runs[-1].last < positions[partition]
             for partition, runs in entry.written.items()
             if partition in positions

@@ -5,7 +5,7 @@ From its topology, or, where only the id is known, from the group's offsets and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,17 @@ def _store_of(topic: str, application_id: str, groups: Collection[str]) -> str |
     if max(owners, key=len, default="") != application_id:
         return None
     return topic[len(application_id) + 1 : -len(_CHANGELOG)] or None
+
+
+def commit_numbers(
+    sources: Iterable[Partition], offsets: Mapping[Partition, Committed]
+) -> dict[Partition, int]:
+    """Return the number of the commit that brought each offset, where its metadata name it; and 0,
+    which no commit has, for `sources` of which none is committed."""
+    said = {p: decode_metadata(held.metadata).commit_number for p, held in offsets.items()}
+    return dict.fromkeys((p for p in sources if p not in offsets), 0) | {
+        p: number for p, number in said.items() if number is not None
+    }
 
 
 def positions(

@@ -54,7 +54,7 @@ from streams.spark.cuts.cluster import Cluster
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.entries import read_entries
 from streams.spark.cuts.members import beyond, trimmed
-from streams.spark.cuts.shape import Shape, of_app, of_group, positions
+from streams.spark.cuts.shape import Shape, commit_numbers, of_app, of_group, positions
 from streams.spark.source.access import Access
 
 if TYPE_CHECKING:
@@ -106,7 +106,14 @@ def read_cut(
         raise _nothing_committed(cluster, name)
     stores, exact = _stores(cluster, shape, found)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in found.offsets.items()}
-    cut = Cut(application_id=name, taken_ms=taken_ms, offsets=offsets, stores=stores, exact=exact)
+    cut = Cut(
+        application_id=name,
+        taken_ms=taken_ms,
+        offsets=offsets,
+        stores=stores,
+        exact=exact,
+        commits=commit_numbers(sources, found.offsets),
+    )
     if ledger is not None:
         return _with_ledger(cluster, cut, shape, ledger, settled)
     return _if_quiet(cluster, cut, shape, found)

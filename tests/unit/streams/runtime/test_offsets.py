@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import zlib
 
 import pytest
 
@@ -42,6 +43,33 @@ def test_the_time_of_a_step_comes_back_and_is_no_store_of_its_name() -> None:
     metadata = decode_metadata(encode_metadata({"count": 7}, 5, {"count": 9, "sum": -1}))
     assert (metadata.position_of("count"), metadata.time_of("count")) == (7, 9)
     assert (metadata.time_of("sum"), metadata.time_of("another")) == (-1, -1)
+
+
+@pytest.mark.parametrize("number", [0, 1, 1_700_000_000_000, 2**62])
+def test_the_number_of_a_commit_comes_back(number: int) -> None:
+    metadata = decode_metadata(encode_metadata({"counts": 12}, 7, {"s": 9}, number))
+    assert metadata.commit_number == number
+    assert (metadata.position_of("counts"), metadata.time_ms, metadata.time_of("s")) == (12, 7, 9)
+    assert decode_metadata(encode_metadata({"counts": 12}, 7)).commit_number is None
+
+
+def test_the_release_before_reads_on_where_a_commit_has_a_number() -> None:
+    """It takes the text in pieces of a CRC-32 and a figure, and looks up those that it knows."""
+    text = encode_metadata({"counts": 12}, 7, None, 3)
+    data = base64.b64decode(text.removeprefix("M2."))
+    found = dict(struct.iter_unpack(">Iq", data[8:]))
+    assert int.from_bytes(data[:8], "big") == 7
+    assert found == {0xB837163B: 12, zlib.crc32(b"number of the commit"): 3}
+
+
+@pytest.mark.parametrize(("stores", "numbered"), [(254, True), (255, False)])
+def test_the_number_is_left_out_where_a_broker_would_not_take_it(
+    stores: int, numbered: bool
+) -> None:
+    positions = {f"s{number}": 2**63 - 1 for number in range(stores)}
+    text = encode_metadata(positions, 2**63 - 1, None, 2**63 - 1)
+    assert len(text) + 1 <= KAFKAS_DEFAULT
+    assert (decode_metadata(text).commit_number is not None) == numbered
 
 
 def test_the_times_of_steps_count_in_what_a_broker_takes() -> None:
@@ -109,7 +137,7 @@ def test_what_is_refused_is_what_a_broker_would_refuse(stores: int, fits: bool) 
 
 
 def test_a_broker_that_takes_less_is_named_with_what_it_takes() -> None:
-    with pytest.raises(ConfigError, match=r"s0.*32 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
+    with pytest.raises(ConfigError, match=r"s0.*48 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
         check_sizes(with_stores("s0"), 20)
 
 

@@ -15,8 +15,8 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.handling import Handlers
 from streams.membership.protocol import Assigned
 from streams.membership.terms import Signal
-from streams.positions import Partition
-from streams.runtime.offsets import decode_metadata
+from streams.positions import Committed, Partition
+from streams.runtime.offsets import decode_metadata, encode_metadata
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Entry
 from tests.unit.streams.runtime.world import Through, World, counting, mapping, sharing, tasks
@@ -58,6 +58,13 @@ def offsets_sent(world: World, partition: Partition = INPUT) -> list[int]:
     """The offset of `partition` in each commit."""
     sent = [dict(offsets) for producer in world.producers for offsets in producer.sent]
     return [offsets[partition].offset for offsets in sent]
+
+
+def numbers_sent(world: World) -> list[int]:
+    """The number of each commit, as the metadata name it."""
+    sent = [dict(offsets) for producer in world.producers for offsets in producer.sent]
+    numbers = [decode_metadata(offsets[INPUT].metadata).commit_number for offsets in sent]
+    return [number for number in numbers if number is not None]
 
 
 def values(world: World) -> list[str]:
@@ -311,6 +318,36 @@ def test_a_transaction_of_punctuations_alone_sends_the_offsets_again(tmp_path: P
     assert offsets_sent(world) == [0, 0]
     positions = [decode_metadata(each[INPUT].metadata).position_of("c") for each in sent]
     assert positions == [1, 3], "with the changelog's new position: a marker lies in between"
+
+
+def test_the_number_of_the_commit_tells_them_apart_and_grows_over_a_restart(tmp_path: Path) -> None:
+    world = punctuating(tmp_path)
+    world.run_until(lambda: world.loop.counters.commits == 2)
+    first, second = numbers_sent(world)
+    assert 0 < first < second
+    again = World(processing(), tmp_path / "again", kafka=world.kafka)
+    assert again.clock() * 1_000 < second - 100, "its clock is behind"
+    load_times(again, INPUT, 5)
+    again.run_until(again.consumed)
+    assert numbers_sent(again) == [second + 1]
+
+
+def test_the_number_of_the_commit_grows_over_commits_of_a_release_that_writes_none(
+    tmp_path: Path,
+) -> None:
+    world = punctuating(tmp_path)
+    world.run_until(lambda: world.loop.counters.commits == 2)
+    held = world.kafka.offsets[INPUT]
+    said = decode_metadata(held.metadata)
+    position = said.position_of("c")
+    assert position is not None
+    earlier = encode_metadata({"c": position}, said.time_ms)
+    world.kafka.offsets[INPUT] = Committed(held.offset, earlier)
+    later = World(processing(), tmp_path / "later", kafka=world.kafka)
+    later.clock.advance(world.clock() + 1.0)
+    load_times(later, INPUT, 5)
+    later.run_until(later.consumed)
+    assert numbers_sent(later) > numbers_sent(world)[-1:]
 
 
 def test_a_zombie_that_has_only_punctuated_is_fenced_by_its_offsets(tmp_path: Path) -> None:

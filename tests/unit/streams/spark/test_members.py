@@ -28,6 +28,7 @@ class Model:
     written: dict[Partition, list[int | None]] = field(default_factory=dict)
     offsets: list[dict[Partition, int]] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
+    commits: list[dict[Partition, int]] = field(default_factory=list)
     """After so many transactions."""
 
     def at(self, taken: int) -> Cut:
@@ -36,12 +37,18 @@ class Model:
             taken_ms=0,
             offsets=self.offsets[taken],
             stores={"s": StoreCut(LOG.topic, {0: self.positions[taken]})},
+            commits=self.commits[taken],
         )
 
     def of(self, partition: Partition, taken: int) -> list[int]:
         """The offsets of what the first `taken` transactions wrote."""
         found = self.written.get(partition, [])
         return [at for at, by in enumerate(found) if by is not None and by < taken]
+
+
+def _may_overlap(steps: list[str]) -> bool:
+    """Whether these are of different tasks: all that are not "up" are of the one downstream."""
+    return len({step if step.startswith("up") else "down" for step in steps}) == len(steps)
 
 
 @st.composite
@@ -52,13 +59,13 @@ def histories(draw: st.DrawFn) -> Model:
     read = dict.fromkeys([*lines, WORDS], 0)
     model.offsets.append(dict(read))
     model.positions.append(0)
-    steps = draw(st.lists(st.sampled_from(["up 0", "up 1", "down", "punctuate"]), max_size=14))
+    model.commits.append(dict(read))  # 0: nothing is committed
+    kinds = ["up 0", "up 1", "down", "punctuate", "announce"]
+    steps = draw(st.lists(st.sampled_from(kinds), max_size=14))
     at = 0
     while at < len(steps):  # one, or two at a time
         together = steps[at : at + 2] if draw(st.booleans()) else steps[at : at + 1]
-        if len(set(together)) < len(together) or "punctuate" in together[1:]:
-            together = together[:1]
-        if {"down", "punctuate"} <= set(together):
+        if not _may_overlap(together):
             together = together[:1]
         at += len(together)
         runs: list[dict[Partition, list[int]]] = [{} for _ in together]
@@ -66,6 +73,8 @@ def histories(draw: st.DrawFn) -> Model:
         for _ in range(draw(st.integers(1, 4))):  # in turns, so that runs alternate
             for index, step in enumerate(together):
                 targets = [WORDS] if step.startswith("up") else [OUT, LOG]
+                if step == "announce":
+                    targets = [OUT]
                 for target in targets:
                     log = model.written.setdefault(target, [])
                     runs[index].setdefault(target, []).append(len(log))
@@ -81,10 +90,12 @@ def histories(draw: st.DrawFn) -> Model:
                 case "down" if read[WORDS] < committed and len(together) == 1:
                     read[WORDS] = draw(st.integers(read[WORDS] + 1, len(model.written[WORDS])))
                     inputs = {WORDS: read[WORDS]}
-                case _:  # it has only punctuated, and changed its store
+                case _:  # it has only punctuated, and changed its store, or not even that
                     inputs = {WORDS: read[WORDS]}
             written = {p: tuple(merged(Run(o, o) for o in o_s)) for p, o_s in runs[index].items()}
-            model.entries.append(Entry(index, 0, {step: inputs}, written))
+            number = len(model.entries) + 1
+            model.entries.append(Entry(index, 0, {step: inputs}, written, {step: number}))
+            model.commits.append(model.commits[-1] | dict.fromkeys(inputs, number))
             for target in runs[index]:
                 model.written[target].append(None)
             if LOG in runs[index]:
@@ -135,6 +146,34 @@ def test_a_punctuation_that_changed_a_store_is_told_from_what_was_before_it() ->
     silent = Entry(1, 0, {"0_0": offsets}, {OUT: (Run(11, 11),)})
     members = Members(cut)
     assert [members.has(each) for each in (before, after, silent)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("entry", "cut", "inside"),
+    [
+        (None, None, True),
+        (None, 7, True),
+        (8, None, True),
+        (6, 7, True),
+        (7, 7, True),
+        (8, 7, False),
+    ],
+)
+def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_commit(
+    entry: int | None, cut: int | None, inside: bool
+) -> None:
+    """An earlier release writes none: then it is in the cut with the one before it."""
+    taken = Cut(
+        application_id="app",
+        taken_ms=0,
+        offsets={LINES: 5},
+        commits={} if cut is None else {LINES: cut},
+    )
+    commits = {} if entry is None else {"0_0": entry}
+    silent = Entry(1, 0, {"0_0": {LINES: 5}}, {OUT: (Run(11, 11),)}, commits)
+    assert Members(taken).has(silent) == inside
+    assert Members(replace(taken, offsets={LINES: 6})).has(silent), "it has read on since"
+    assert Cut.from_json(taken.to_json()) == taken
 
 
 def test_a_topic_in_place_of_a_changelog_is_no_measure_of_what_is_written_to_it() -> None:

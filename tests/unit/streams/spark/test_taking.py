@@ -1,0 +1,53 @@
+"""Whether a cut without a ledger may tell the ends of outputs: only where nothing was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from streams.membership.offsets import CommittedOffsets
+from streams.positions import Committed, Partition
+from streams.runtime.offsets import encode_metadata
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.shape import Shape
+from streams.spark.cuts.taking import _if_quiet
+
+IN, OUT = Partition("in", 0), Partition("out", 0)
+SHAPE = Shape(application_id="app", sources=frozenset({"in"}), outputs=frozenset({"out"}))
+
+
+def committed(number: int | None) -> CommittedOffsets:
+    """The offset of a task that has read five records and only punctuates since."""
+    return CommittedOffsets({IN: Committed(5, encode_metadata({}, 7, None, number))}, frozenset())
+
+
+class FakeCluster:
+    """Has ends of outputs, and the offsets that a second look finds."""
+
+    def __init__(self, found: CommittedOffsets) -> None:
+        self._found = found
+
+    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+        return [Partition(topic, 0) for topic in topics]
+
+    def ended(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 9)
+
+    def last_stable(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 5)
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> CommittedOffsets:
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("second", "ends"), [(committed(3), {OUT: 9}), (committed(4), None), (committed(None), None)]
+)
+def test_ends_are_told_where_no_task_has_committed_meanwhile(
+    second: CommittedOffsets, ends: Any
+) -> None:
+    cluster: Any = FakeCluster(second)
+    cut = Cut(application_id="app", taken_ms=0, offsets={IN: 5})
+    assert _if_quiet(cluster, cut, SHAPE, committed(3)).ends == ends
