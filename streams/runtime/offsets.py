@@ -131,7 +131,7 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
         raise ConfigError("; ".join(problems))
 
 
-def _text(data: bytes) -> str:
+def _text(data: bytes | bytearray) -> str:
     return _MARK + base64.b64encode(data).decode()
 
 

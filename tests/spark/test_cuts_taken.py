@@ -371,7 +371,7 @@ def announcing(servers: str, name: str, state: Path, **settings: Any) -> App:
     with Client(servers) as client:
         for topic in (f"{name}-lines", f"{name}-out"):
             create_topic(client, topic, partitions=1)
-    given = {"commit_interval_ms": 20, "state_dir": state} | settings
+    given: dict[str, Any] = {"commit_interval_ms": 20, "state_dir": state} | settings
     app = App(name, bootstrap_servers=servers, **given)
     lines = app.stream(f"{name}-lines", key=serdes.string, value=serdes.string)
     lines.process(Announcing, key=serdes.string, value=serdes.string).to(f"{name}-out")

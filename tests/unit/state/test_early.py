@@ -1,0 +1,197 @@
+"""A store that serialises early against one that does not: the same, but where a serde refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from state.errors import Refused
+from state.expiring import ExpiringStore
+from state.key_value import KeyValueStore
+from state.memory import MemoryDisk
+from state.session import SessionStore
+from state.store import Checkpoint
+from state.transaction import Codecs
+from state.window import WindowStore
+from state.windowed import Windowed
+from streams import serdes
+
+POISON = "poison"
+
+
+def refusing(value: Any) -> bytes:
+    if POISON in value:
+        raise ValueError("too strong")
+    return serdes.json.serialize(value)
+
+
+CODECS = Codecs(
+    serdes.string.serialize, serdes.string.deserialize, refusing, serdes.json.deserialize
+)
+WINDOWS: dict[str, Any] = {"retention_ms": 1_000, "window_size_ms": 10}
+
+
+class Pair:
+    """The same store twice, with disks of their own; what is done to one is done to both."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.disks = MemoryDisk(), MemoryDisk()
+        self.late, self.early = map(make, self.disks)
+        self.refused: list[int] = []
+        self.early.serialize_early(lambda: self.refused.append(1))
+        self.position = 0
+
+    def same(self, ask: Callable[[Any], Any]) -> Any:
+        late, early = ask(self.late), ask(self.early)
+        assert early == late
+        assert self.early.settle() == []
+        assert self.late.settle() == []
+        return late
+
+    def commit(self) -> None:
+        self.position += 1
+        late, early = self.late.drain(), self.early.drain()
+        assert early == late
+        for store in (self.late, self.early):
+            store.commit(Checkpoint(self.position, "t"))
+        first, second = ([*disk.range(None, None)] for disk in self.disks)
+        assert first == second
+        assert self.disks[0].checkpoint() == self.disks[1].checkpoint()
+
+
+def key_value(disk: Any) -> Any:
+    return KeyValueStore("s", disk, CODECS)
+
+
+KEYS = {
+    "key-value": key_value,
+    "with a ttl": lambda disk: ExpiringStore("s", disk, CODECS, ttl_ms=50),
+    "windows": lambda disk: WindowStore("s", disk, CODECS, **WINDOWS),
+    "windows, by time": lambda disk: WindowStore("s", disk, CODECS, by_time=True, **WINDOWS),
+    "sessions": lambda disk: SessionStore("s", disk, CODECS, retention_ms=1_000),
+}
+ACTS = ("put", "update", "in place", "delete", "read", "all", "commit", "rollback")
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_it_writes_and_reads_the_same(kind: str, data: Any) -> None:
+    pair = Pair(KEYS[kind])
+    acts = data.draw(st.lists(st.sampled_from(ACTS), max_size=25))
+    for number, act in enumerate(acts):
+        key = data.draw(st.sampled_from(["a", "b", "bb"]))
+        at_ms = data.draw(st.integers(0, 200))
+        place: Any = Windowed(key, at_ms - at_ms % 10, at_ms - at_ms % 10 + 10)
+        value = [str(number)]
+        if act == "commit":
+            pair.commit()
+        elif act == "rollback":
+            pair.late.rollback()
+            pair.early.rollback()
+        elif act == "all":
+            pair.same(lambda store: list(store.all()))
+        else:
+            pair.same(lambda store: done(store, kind, act, place, at_ms, list(value)))  # noqa: B023
+    pair.commit()
+    assert not pair.refused
+
+
+def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[str]) -> Any:
+    """Do one thing to a store; what it answers."""
+    windows, sessions = kind.startswith("windows"), kind == "sessions"
+    if act in ("put", "delete"):
+        put = None if act == "delete" else value
+        if windows:
+            return store.put(place.key, put, place.start_ms, at_ms)
+        return store.put(place if sessions else place.key, put, at_ms)
+    if act == "update":
+        if isinstance(store, ExpiringStore) and not store.admits(at_ms):
+            return None
+        entry = (
+            store.update(place.key, place.start_ms)
+            if windows
+            else store.update(place if sessions else place.key)
+        )
+        if entry is None:
+            return None
+        was = None if entry.value is None else list(entry.value)
+        so_far = entry.value or []
+        so_far += value
+        entry.value, entry.timestamp_ms = so_far, at_ms
+        return was
+    found = (
+        store.fetch(place.key, place.start_ms)
+        if windows
+        else store.fetch_session(place.key, place.start_ms, place.end_ms)
+        if sessions
+        else store.get(place.key)
+    )
+    if act == "in place" and found is not None:
+        found.append("changed")
+        return None
+    return found
+
+
+def test_a_put_that_is_refused_leaves_what_was_there() -> None:
+    pair = Pair(key_value)
+    store = pair.early
+    store.put("a", ["fine"], 1)
+    for value in ([POISON], store.get("a")):
+        value.append(POISON)
+        with pytest.raises(Refused, match=r"store 's' can't take value .*poison.* \(list\)"):
+            store.put("a", value, 2)
+        assert store.entry("a") == (["fine"], 1)
+    assert store.settle() == []
+    assert store.drain() == [(b"a", b'["fine"]', 1)]
+    assert len(pair.refused) == 2
+
+
+def test_an_update_that_is_refused_writes_no_key() -> None:
+    store = Pair(key_value).early
+    entry = store.update("a")
+    with pytest.raises(Refused):
+        entry.value = [POISON]
+    assert store.get("a") is None
+    assert store.drain() == []
+
+
+def test_what_was_changed_in_place_to_what_is_refused_is_taken_back() -> None:
+    store = Pair(key_value).early
+    store.put("a", ["fine"], 1)
+    store.settle()
+    store.get("a").append(POISON)
+    ((key, value, error),) = store.settle()
+    assert (key, value) == ("a", ["fine", POISON])
+    assert "can't take value" in str(error)
+    assert store.get("a") == ["fine"]
+    assert store.drain() == [(b"a", b'["fine"]', 1)]
+
+
+def test_an_object_that_nobody_asked_for_is_refused_when_all_is_serialised() -> None:
+    store = Pair(key_value).early
+    kept = ["fine"]
+    store.put("a", kept, 1)
+    store.settle()
+    kept.append(POISON)
+    assert store.settle() == []
+    with pytest.raises(Refused):
+        store.drain()
+
+
+def test_nothing_is_kept_in_the_cache_meanwhile_and_all_is_read_right_after() -> None:
+    pair = Pair(key_value)
+    for number in range(3):
+        pair.same(lambda store: store.put("a", [str(number)], number))  # noqa: B023
+        pair.commit()
+    pair.early.serialize_early(None)
+    assert pair.same(lambda store: store.entry("a")) == (["2"], 2)
+    pair.same(lambda store: store.put("a", ["3"], 3))
+    pair.commit()
+    pair.early.put("a", [POISON], 4)
+    with pytest.raises(Refused):
+        pair.early.drain()
