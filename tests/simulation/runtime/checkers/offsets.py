@@ -126,8 +126,9 @@ class Offsets(RuntimeChecker):
     def ended(self) -> None:
         if self.world.runtime.kind in ("collect", "count", "tick", "merged", "lines"):
             for task, cuts in self._cuts.items():
-                for cut in cuts:
-                    self._check(task[1], cut)
+                if STORE in self._logged[task[0]]:
+                    for cut in cuts:
+                        self._check(task[1], cut)
 
     def _check(self, number: int, cut: Cut) -> None:
         counts = self.world.runtime.kind == "count"
