@@ -4,6 +4,10 @@ The store's time is the largest timestamp of what it was given, as with windows,
 clock's, so that reprocessing finds what was there the first time. A value whose timestamp is
 `ttl_ms` or more behind is not returned. It is removed by a sweep (`state.sweep`), which writes a
 deletion to the changelog: a restore, and who else reads the changelog, sees the same.
+
+What was written last of a key is in the changelog, and so may not have the largest timestamp of the
+transaction: the task commits the store's time with its offsets, and gives it back (`advance`) when
+it starts. So when a value expires does not depend on where transactions end.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ V = TypeVar("V")
 class ExpiringStore(KeyValueStore[K, V]):
     """A key-value store whose values live for `ttl_ms` of stream time.
 
-    What `update` hands out moves stream time when it is committed. A value that has expired before
-    it is put is dropped, and `dropped` counts it: what the key has stays. Deletions always count.
+    `put` and `delete` move stream time; before `update` the caller does, by `admits` or `advance`.
+    A value that has expired before it is put is dropped, and `dropped` counts it: what the key has
+    stays. Deletions always count.
     """
 
     def __init__(
@@ -68,13 +73,19 @@ class ExpiringStore(KeyValueStore[K, V]):
             held.value, held.timestamp_ms = None, -1
         return held
 
-    def admits(self, timestamp_ms: int) -> bool:
-        """Whether a value of that time would be kept by `put`; if so stream time is at least that
-        from now on. To be asked before `update` is given one."""
-        if not self._live(timestamp_ms):
+    def advance(self, timestamp_ms: int) -> None:
+        """Move stream time on to `timestamp_ms`, in ms, if it is not further."""
+        if timestamp_ms > self._stream_time_ms:
+            self._stream_time_ms = timestamp_ms
+
+    def admits(self, timestamp_ms: int, *, deletes: bool) -> bool:
+        """Return whether `put` would keep a value of `timestamp_ms`, in ms, or with `deletes` a
+        deletion of that time, which always counts. If so stream time is at least that from now on.
+        """
+        if not deletes and not self._live(timestamp_ms):
             self.dropped += 1
             return False
-        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        self.advance(timestamp_ms)
         return True
 
     def _set(self, encoded: bytes, key: K, value: V | None, timestamp_ms: int | None) -> None:
@@ -85,7 +96,7 @@ class ExpiringStore(KeyValueStore[K, V]):
             self.dropped += 1
             return
         super()._set(encoded, key, value, timestamp_ms)
-        self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
+        self.advance(timestamp_ms)
 
     def _scan(
         self, first: bytes | None, last: bytes | None, *, reverse: bool
@@ -97,8 +108,7 @@ class ExpiringStore(KeyValueStore[K, V]):
 
     def _serialised(self) -> list[ChangelogEntry]:
         times = [entry.timestamp_ms for entry in self._overlay.values()]
-        # Time is where the changelog leaves it, as a replay will: not at what was overwritten.
-        self._stream_time_ms = max(self._committed_stream_time_ms, *times, -1)
+        self.advance(max(times, default=-1))
         for key, stored in self._sweep.next(len(self._overlay), self._stream_time_ms):
             if key not in self._overlay and not self._live(unpack_time(stored[:8])[0]):
                 self._overlay[key] = self._expired(key, stored)

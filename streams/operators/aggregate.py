@@ -85,9 +85,22 @@ def aggregate(view: View, fold: Fold) -> Operator:
                 old = None if was is None else was.value
                 downstream(key, emitted(entry.value), old, time_ms, True)
 
-        return process
+        return process if spec.ttl_ms is None else in_stream_time(store, process)
 
     return bind
+
+
+def in_stream_time(store: Any, process: Emit) -> Emit:
+    """Return `process` behind a step by which each record that counts moves the stream time of
+    `store`, whose aggregates expire: one that expires by a record is gone when it is taken in."""
+    advance = store.advance
+
+    def process_in_time(key: Any, value: Any, timestamp_ms: int) -> None:
+        if key is not None and value is not None:
+            advance(timestamp_ms)
+        process(key, value, timestamp_ms)
+
+    return process_in_time
 
 
 def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:

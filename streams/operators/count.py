@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.key_value import KeyValueStore
-from streams.operators.aggregate import aggregate
+from streams.operators.aggregate import aggregate, in_stream_time
 from streams.operators.copies import as_it_is
 from streams.operators.held import held_back
 from streams.topology.nodes import Binding, Emit, Operator, StoreKind
@@ -52,6 +52,6 @@ def count(view: View) -> Operator:
             else:
                 downstream(key, entry.value, old if sends_old else None, entry.timestamp_ms, True)
 
-        return process
+        return process if spec.ttl_ms is None else in_stream_time(store, process)
 
     return bind

@@ -39,7 +39,7 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
     admits = None if spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, timestamp_ms: int) -> None:
-        if admits is not None and new is not None and not admits(timestamp_ms):
+        if admits is not None and not admits(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:
@@ -97,7 +97,7 @@ def update_keeper(at: Binding, view: View) -> Update:
     context, admits = at.context, None if spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admits is not None and new is not None and not admits(timestamp_ms):
+        if admits is not None and not admits(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:
@@ -121,7 +121,7 @@ def _cached_updates(at: Binding, store: Any, view: View) -> Update:
     admits = None if view.spec.ttl_ms is None else store.admits
 
     def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admits is not None and new is not None and not admits(timestamp_ms):
+        if admits is not None and not admits(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:

@@ -3,14 +3,16 @@
 All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
 is a consistent cut. Beside them each carries the time of its own partition: the largest timestamp
 that had been processed of it, from which stream time goes on after a restart; and the stream times
-of the steps that have their own, by which windows close; and the number of the commit, which tells
-apart the commits of a task that has read nothing in between (punctuations alone).
+of the steps that have their own, by which windows close, and of the stores whose values expire; and
+the number of the commit, which tells apart the commits of a task that has read nothing in between
+(punctuations alone).
 
     version   text
     1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
     2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
               changelog the CRC-32 of its name and its position (uint32, int64), then for each
-              step with a time of its own that of `time of <step>` and the time, then that of
+              step with a time of its own that of `time of <step>` and the time, for each store
+              with a ttl that of `time of expiry of <store>` and the time, then that of
               `number of the commit` and the number; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or

@@ -34,6 +34,7 @@ from enum import Enum, auto
 from typing import Any
 
 from state.errors import Corrupt, Refused, RefusedLate
+from state.expiring import ExpiringStore
 from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from state.transaction import no_record
@@ -49,9 +50,9 @@ from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import encode_metadata
 from streams.runtime.punctuation import Timeline
 from streams.runtime.queues import NO_TIME, Consuming, Order, Queues, Records, Run, Straight
-from streams.topology.build import Subtopology
+from streams.topology.build import Subtopology, expiry_of
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import Watch
+from streams.topology.nodes import StepTime, Watch
 
 log = logging.getLogger(__name__)
 
@@ -189,6 +190,8 @@ class Task:
             step_times=self.step_times,
             early=self.early if self.every_store() else None,
         )
+        for expiry, store in self._expiry_times():
+            store.advance(expiry.ms)
         with self._corrupt_is_named():  # processors may read their stores as they are started
             topics = compile_subtopology(self._subtopology, self._context)
         receivers = {p: topics[p.topic] for p in self.partitions}
@@ -388,6 +391,8 @@ class Task:
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
         stores = {name: each.position for name, each in self.stores.items() if not each.from_source}
+        for expiry, store in self._expiry_times():
+            expiry.ms = store.stream_time_ms
         times = self.records.times(self.context.stream_time_ms)
         steps = {step: time.ms for step, time in self.context.step_times.items()}
         number = self.commit_number
@@ -408,6 +413,12 @@ class Task:
         self.context.commit_asked = False
         if self.early.is_on:
             self.early.committed(now_ms)
+
+    def _expiry_times(self) -> Iterator[tuple[StepTime, ExpiringStore[Any, Any]]]:
+        """Yield each store whose values expire, with its stream time as offsets carry it."""
+        for name, store in self.every_store().items():
+            if isinstance(store, ExpiringStore):
+                yield self.context.step_time(expiry_of(name)), store
 
     def _step(self, name: str) -> None:
         allowed, state = _TRANSITIONS[name]

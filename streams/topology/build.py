@@ -25,6 +25,11 @@ from streams.topology.nodes import (
 from streams.topology.partitions import Flow, partition_counts
 
 
+def expiry_of(store: str) -> str:
+    """Return what stands for a store with a `ttl` where steps have their stream times."""
+    return f"expiry of {store}"
+
+
 @dataclass(frozen=True, slots=True)
 class Subtopology:
     """Steps that run in one task, in the order they were added (parents first)."""
@@ -40,8 +45,10 @@ class Subtopology:
 
     @property
     def timed_steps(self) -> tuple[str, ...]:
-        """The steps that have a stream time of their own."""
-        return tuple(n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
+        """The steps that have a stream time of their own; and what stands for each store that has,
+        since its values expire (`expiry_of`)."""
+        steps = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
+        return *steps, *(expiry_of(spec.name) for spec in self.stores if spec.ttl_ms is not None)
 
     def first_user(self, store: str) -> str:
         """Return the first step that uses `store`."""
