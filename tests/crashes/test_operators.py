@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.brokers import Broker
-from tests.crashes.operators import joined, windowed
+from tests.crashes.operators import expiring, joined, windowed
 from tests.crashes.operators.course import WORKERS, Course
 from tests.crashes.trial import CrashWorker
 
@@ -23,7 +23,11 @@ POINTS: dict[str, tuple[str, ...]] = {
     "kafka": ("OFFSETS_SENT:2", "STORING:7"),
 }
 RESTORE = "RESTORING:5"
-APPLICATIONS: dict[str, Any] = {"windowed": windowed, "joined": joined}
+APPLICATIONS: dict[str, Any] = {
+    "windowed": windowed,
+    "joined": joined,
+    "expiring": expiring,
+}
 
 
 @pytest.fixture(params=APPLICATIONS)

@@ -24,7 +24,7 @@ from streams.runtime import restorer
 from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
 from tests.crashes import ticking, topology
-from tests.crashes.operators import joined, windowed
+from tests.crashes.operators import expiring, joined, windowed
 
 _KEYS_A_BATCH = 4
 _RECORDS_A_BATCH = 40
@@ -103,6 +103,7 @@ def main() -> None:
         "ticking": ticking.build,
         "windowed": windowed.build,
         "joined": joined.build,
+        "expiring": expiring.build,
     }[given.kind]
     app = build(
         given.application,

@@ -187,6 +187,8 @@ def made_store(given: Mapping[str, Any], caching: bool) -> Store:
             return Store.session(name, retention=given["retention_ms"], **more)
     if given.get("retention_ms") is not None:
         more["retention"] = given["retention_ms"]
+    if given.get("ttl_ms") is not None:
+        more["ttl"] = given["ttl_ms"]
     if given["persistent"]:
         return Store.persistent(name, **more)
     return Store.in_memory(name, **more)

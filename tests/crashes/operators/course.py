@@ -255,7 +255,7 @@ def _contents(spec: StoreSpec, disk: Any, log: Iterable[Any] = ()) -> dict[Any, 
     try:
         if log:
             store.replay(log, Checkpoint(0, ""))
-        if spec.kind in (StoreKind.BUFFER, StoreKind.VERSIONED):
+        if spec.kind in (StoreKind.BUFFER, StoreKind.VERSIONED) or spec.ttl_ms is not None:
             return dict(disk.range(None, None))
         found: dict[Any, list[Any]] = defaultdict(list)
         for key, value in store.all():  # type: ignore[union-attr]
