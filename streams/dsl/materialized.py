@@ -54,8 +54,9 @@ class Store:
         """Keys and values on RocksDB.
 
         With `caching` the result of an aggregation goes downstream once a commit. `ttl`: entries
-        are gone so long after the timestamp of their last write. `retention` is for the windowed
-        operators, which keep their windows in this store.
+        are gone so long after the timestamp of their last write, and nobody is told: a table of
+        such rows can be looked up, and not be grouped or joined with another table. `retention` is
+        for the windowed operators, which keep their windows in this store.
         """
         return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
                       persistent=True, rocksdb=rocksdb)  # fmt: skip

@@ -14,4 +14,4 @@ def test_the_examples_of_the_page_hold() -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     for example in examples:
         exec(example, found)
-    assert len(examples) == 4
+    assert len(examples) == 5
