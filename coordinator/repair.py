@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (NotRepaired, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    offsets = f"{done.first_offset} to {done.end_offset - 1}"
+    count = done.end_offset - done.first_offset
+    offsets = f"{done.first_offset} to {done.end_offset - 1}" if count > 0 else "unknown"
     sys.stdout.write(
         f"given up: bytes {done.start} to {done.end}, offsets {offsets} "
         f"({done.original} is the file as it was)\n"
@@ -89,16 +90,20 @@ def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
     if data is None:
         raise NotRepaired(f"{path} isn't there")
     first_offset = _offset_at(path, data, position)
-    end = position + damaged_bytes(data[position:], first_offset)
-    end_offset = max(_end_offset(path, data, position, end, topic_id, disk), first_offset)
+    size = damaged_bytes(data[position:], first_offset)
+    damaged, rest = data[position : position + size], data[position + size :]
+    if rest:
+        end_offset = parse_header(memoryview(rest)).base_offset
+    else:
+        end_offset = _end_offset(path, damaged, first_offset, topic_id, disk)
     empty = _empty(first_offset, end_offset) if end_offset > first_offset else b""
     original = path.with_name(f"{path.name}.damaged-{position}")
     if disk.size(original) is not None:
         raise NotRepaired(f"{original} is there already: move it away")
     shutil.copy2(path, original)
     forget_segments(disk, path.parent, topic_id)
-    disk.replace(path, data[:position] + empty + data[end:])
-    return Repaired(position, end, first_offset, end_offset, original)
+    disk.replace(path, data[:position] + empty + rest)
+    return Repaired(position, position + size, first_offset, end_offset, original)
 
 
 def _offset_at(path: Path, data: bytes, position: int) -> int:
@@ -117,10 +122,9 @@ def _offset_at(path: Path, data: bytes, position: int) -> int:
     return offset
 
 
-def _end_offset(path: Path, data: bytes, start: int, end: int, topic_id: UUID, disk: Disk) -> int:
-    """The offset that comes next behind the damage; 0 if nothing tells."""
-    if end < len(data):
-        return parse_header(memoryview(data), end).base_offset
+def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: Disk) -> int:
+    """Find the offset that comes next behind the damage at the end of a file: `first_offset` if
+    nothing tells."""
     names = disk.names(path.parent)
     bases = [int(name[:-4]) for name in names if name.endswith(".log")]
     later = [base for base in bases if base > int(path.stem)]
@@ -132,9 +136,11 @@ def _end_offset(path: Path, data: bytes, start: int, end: int, topic_id: UUID, d
             "it they would be given again: restore the file ('Repair' in docs/broker.md)"
         )
     checkpoint = read_checkpoint(disk, path.parent, topic_id)
-    known = 0 if checkpoint is None else checkpoint.recovery_point
-    batch = parse_header(memoryview(data), start) if is_whole(data, start) else None
-    return max(known, batch.last_offset + 1) if batch and batch.is_intact() else known
+    end_offset = first_offset if checkpoint is None else checkpoint.recovery_point
+    batch = parse_header(memoryview(damaged)) if is_whole(damaged, 0) else None
+    if batch is not None and batch.is_intact():  # its number of offsets is under the checksum
+        end_offset = max(end_offset, first_offset + batch.last_offset_delta + 1)
+    return max(end_offset, first_offset)
 
 
 def _empty(first_offset: int, end_offset: int) -> bytes:

@@ -51,6 +51,19 @@ class SparseIndex:
         entry = bisect_right(self._offsets, offset - self._base) - 1
         return self._positions[entry] if entry >= 0 else 0
 
+    def last_offset_at(self, position: int) -> int | None:
+        """Look up the last offset of the batch that starts at a position; None without an entry."""
+        entry = bisect_left(self._positions, position)
+        if entry == len(self._positions) or self._positions[entry] != position:
+            return None
+        return self._base + self._offsets[entry]
+
+    def is_before_next(self, last_offset: int, position: int) -> bool:
+        """Whether a batch that starts there and ends with this offset comes before all batches
+        that have an entry farther on."""
+        entry = bisect_right(self._positions, position)
+        return entry == len(self._positions) or last_offset - self._base < self._offsets[entry]
+
     def position_within(self, position: int) -> int:
         """The last place known, up to `position`, where a batch starts."""
         entry = bisect_right(self._positions, position) - 1

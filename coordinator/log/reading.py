@@ -95,7 +95,7 @@ def _locate(
     end = segment.size if upper >= segment_end else segment.position_of(upper)
     stop = segment.whole_batches_end(start, end, max_bytes, at_least_one)
     if stop > start:
-        stop = segment.intact_end(start, stop)
+        stop = segment.intact_end(start, stop, segment_end)
     return _Located(segment, start, stop, end, upper > segment_end, at)
 
 

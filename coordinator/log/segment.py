@@ -175,9 +175,17 @@ class Segment:
     # Reading
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch starts whose last offset is `offset` or later; `size` if none."""
-        for position, _, last_offset in self._steps(self.index.position_before(offset)):
+        """Where the first batch starts whose last offset is `offset` or later; `size` if none.
+        Damaged."""
+        index = self.index
+        start = index.position_before(offset)
+        known_offset = index.last_offset_at(start)
+        for position, _, last_offset in self._steps(start):
+            if position == start and known_offset is not None and last_offset != known_offset:
+                raise Damaged(self.path, start)
             if last_offset >= offset:
+                if not index.is_before_next(last_offset, position):
+                    raise Damaged(self.path, position)
                 return position
         return self.size
 
@@ -205,8 +213,10 @@ class Segment:
         return end
 
     def _steps(self, position: int) -> Iterator[tuple[int, int, int]]:
-        """(position, size, last offset) of each batch from this position on. Damaged."""
+        """(position, size, last offset) of each batch from this position on. Damaged, also where
+        offsets don't grow: no checksum is over them, and a batch would be passed over."""
         window, start = b"", position
+        next_offset = self.base_offset
         while position < self.size:
             at = position - start
             if at + _STEP.size > len(window):
@@ -214,24 +224,37 @@ class Segment:
                 if _STEP.size > len(window):
                     raise Damaged(self.path, position)
             base_offset, length, last_offset_delta = _STEP.unpack_from(window, at)
-            if length < _LENGTH_MIN:
+            if length < _LENGTH_MIN or base_offset < next_offset:
                 raise Damaged(self.path, position)
-            yield position, length + 12, base_offset + last_offset_delta
+            last_offset = base_offset + last_offset_delta
+            next_offset = last_offset + 1
+            yield position, length + 12, last_offset
             position += length + 12
 
-    def intact_end(self, start: int, stop: int) -> int:
+    def intact_end(self, start: int, stop: int, end_offset: int | None = None) -> int:
         """Where the good batches from `start` on end, up to `stop`: what was written in this life
-        of the broker, or read before, is taken as good. Damaged if the first one isn't."""
+        of the broker, or read before, is taken as good. `end_offset`: where the offsets of the
+        segment end, if it is known. Damaged if the first one isn't good."""
         if start >= self._unchecked_end or (self._checked[0] <= start and stop <= self._checked[1]):
             return stop
         end = start
         offset = self.base_offset  # no checksum is over it, so it is held to what was before
+        limit = self.base_offset + _POSITION_MAX + 1 if end_offset is None else end_offset
         # A batch that says that it is shorter than its header, a ValueError, ends them as well.
+        last: Batch | None = None
+        last_from = offset  # where the last one could have begun
         with suppress(ValueError):
             for batch in batches(self.file.read(stop - start, start)):
-                is_next = offset <= batch.base_offset <= self.base_offset + _POSITION_MAX
-                if not is_next or batch.magic != 2 or not batch.is_intact():
+                if batch.magic != 2 or not batch.is_intact() or batch.last_offset >= limit:
                     break
+                if batch.base_offset < offset:
+                    # One of the two says a wrong offset. It is the one before if it has room
+                    # between its own neighbours, somewhere before the offset that it says.
+                    if last and last_from + last.last_offset_delta < batch.base_offset:
+                        end -= last.size
+                    break
+                is_led_up_to = end > start or start == 0  # what is before it has been seen
+                last, last_from = batch, offset if is_led_up_to else batch.base_offset
                 offset = batch.last_offset + 1
                 end += batch.size
         if end == start:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -344,6 +345,41 @@ def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:
     assert [batch.base_offset for batch in batches(bytes(served.records))] == [0]
     with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}"):
         again.fetch(1, 1 << 20, committed=False, at_least_one=True)
+
+
+@pytest.mark.parametrize("index_interval_bytes", [1, 4_096])
+@pytest.mark.parametrize("moved_to", [0, 1, 3, 4, 6, 1_000])
+@pytest.mark.parametrize("at", [0, 2, 5])
+def test_a_batch_that_says_another_offset_is_found_by_who_reads_all(
+    at: int, moved_to: int, index_interval_bytes: int
+) -> None:
+    """No checksum is over the offset. A reader who went on behind it would miss what is there."""
+    if at == moved_to:
+        pytest.skip("it is where it was")
+    disk = MemoryDisk()
+    options: dict[str, Any] = {"disk": disk, "index_interval_bytes": index_interval_bytes}
+    log = partition(DIRECTORY, **options)
+    for _ in range(6):
+        log.append(produced())
+    log.close()
+    content = disk.files[LOG].content
+    size = len(content) // 6
+    content[at * size : at * size + 8] = moved_to.to_bytes(8, "big")
+    for read in (Partition.read, _fetched):
+        for max_bytes in (1, 1 << 20):
+            again = partition(DIRECTORY, **options)
+            with pytest.raises((Damaged, Refused), match="damaged at byte"):
+                read_all(again, read, max_bytes)
+
+
+def read_all(log: Partition, read: Callable[[Partition, int, int], bytes], max_bytes: int) -> None:
+    offset = 0
+    while offset < 6:
+        offset = list(batches(read(log, offset, max_bytes)))[-1].last_offset + 1
+
+
+def _fetched(log: Partition, offset: int, max_bytes: int) -> bytes:
+    return bytes(log.fetch(offset, max_bytes, committed=False, at_least_one=True).records)
 
 
 def test_a_damaged_batch_is_not_looked_into() -> None:
