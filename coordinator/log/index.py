@@ -48,21 +48,19 @@ class SparseIndex:
 
     def position_before(self, offset: int) -> int:
         """A batch starts here, and none before it has `offset` or a later one."""
-        entry = bisect_right(self._offsets, offset - self._base) - 1
-        return self._positions[entry] if entry >= 0 else 0
+        return self.around(offset)[0]
 
-    def last_offset_at(self, position: int) -> int | None:
-        """Look up the last offset of the batch that starts at a position; None without an entry."""
-        entry = bisect_left(self._positions, position)
-        if entry == len(self._positions) or self._positions[entry] != position:
-            return None
-        return self._base + self._offsets[entry]
-
-    def is_before_next(self, last_offset: int, position: int) -> bool:
-        """Whether a batch that starts there and ends with this offset comes before all batches
-        that have an entry farther on."""
-        entry = bisect_right(self._positions, position)
-        return entry == len(self._positions) or last_offset - self._base < self._offsets[entry]
+    def around(self, offset: int) -> tuple[int, int, int, int]:
+        """Find such a position, and the last offset of the batch there; and both of the entry that
+        follows. An offset or a position of -1: there is no such entry."""
+        offsets, base = self._offsets, self._base
+        after = bisect_right(offsets, offset - base)
+        start = known = following = following_offset = -1
+        if after < len(offsets):
+            following, following_offset = self._positions[after], base + offsets[after]
+        if after > 0:
+            start, known = self._positions[after - 1], base + offsets[after - 1]
+        return max(start, 0), known, following, following_offset
 
     def position_within(self, position: int) -> int:
         """The last place known, up to `position`, where a batch starts."""

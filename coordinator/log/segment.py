@@ -177,17 +177,28 @@ class Segment:
     def position_of(self, offset: int) -> int:
         """Where the first batch starts whose last offset is `offset` or later; `size` if none.
         Damaged."""
-        index = self.index
-        start = index.position_before(offset)
-        known_offset = index.last_offset_at(start)
-        for position, _, last_offset in self._steps(start):
-            if position == start and known_offset is not None and last_offset != known_offset:
+        start, known, following, following_offset = self.index.around(offset)
+        steps = self._steps(start)
+        for _, _, last_offset in steps:
+            if last_offset != known >= 0:
                 raise Damaged(self.path, start)
+            if last_offset < offset:
+                break
+            self._check_before(following, following_offset, start, last_offset)
+            return start
+        for position, _, last_offset in steps:
             if last_offset >= offset:
-                if not index.is_before_next(last_offset, position):
-                    raise Damaged(self.path, position)
+                self._check_before(following, following_offset, position, last_offset)
                 return position
         return self.size
+
+    def _check_before(
+        self, following: int, following_offset: int, position: int, last_offset: int
+    ) -> None:
+        """Raises Damaged if a batch isn't before the one that the index has next, if there is one,
+        though its position is."""
+        if 0 <= following != position and last_offset >= following_offset:
+            raise Damaged(self.path, position)
 
     def read(self, start: int, max_bytes: int) -> bytes:
         """Whole batches from this position on, at least one. Damaged."""
@@ -216,7 +227,7 @@ class Segment:
         """(position, size, last offset) of each batch from this position on. Damaged, also where
         offsets don't grow: no checksum is over them, and a batch would be passed over."""
         window, start = b"", position
-        next_offset = self.base_offset
+        last_offset = self.base_offset - 1
         while position < self.size:
             at = position - start
             if at + _STEP.size > len(window):
@@ -224,10 +235,9 @@ class Segment:
                 if _STEP.size > len(window):
                     raise Damaged(self.path, position)
             base_offset, length, last_offset_delta = _STEP.unpack_from(window, at)
-            if length < _LENGTH_MIN or base_offset < next_offset:
+            if length < _LENGTH_MIN or base_offset <= last_offset:
                 raise Damaged(self.path, position)
             last_offset = base_offset + last_offset_delta
-            next_offset = last_offset + 1
             yield position, length + 12, last_offset
             position += length + 12
 
