@@ -18,7 +18,9 @@ from coordinator import repair
 from coordinator.broker import Broker
 from coordinator.coordinators import GROUP_TOPIC, METADATA_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
+from coordinator.groups.state import GroupCodec
 from coordinator.log.batch import Batch, batches, encode_batch
+from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.life import Life
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.log.logs import NOW_MS, produced
@@ -245,6 +247,35 @@ def test_a_shard_is_repaired_and_has_all_but_what_the_damaged_batch_said(
     commit(client, "b", 5)
     assert client.partition(GROUP_TOPIC).end_offset == 4, "no offset is given twice"
     client.broker.close()
+
+
+def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: Path) -> None:
+    """What an older record says of a key may be all that can be read of it."""
+    client = Client(tmp_path)
+    client.create("other")
+    client.broker.topics.alter(GROUP_TOPIC, {"cleanup.policy": "compact", "segment.bytes": "300"})
+    for offset in range(10):
+        commit(client, "a", offset)
+    key, _ = GroupCodec().encode(OffsetForgotten("a", "other", 0))
+    damaged = encode_batch([(key, b"\0\x04damaged")], timestamp_ms=NOW_MS)
+    client.partition(GROUP_TOPIC).append_internal(damaged)
+    for offset in range(10):
+        commit(client, "b", offset)
+    client.broker.close()
+    before = {each: each.read_bytes() for each in log_files(tmp_path / f"{GROUP_TOPIC}-0")}
+    assert len(before) > 5
+    client = Client(tmp_path)
+    assert shard(client.broker, GROUP_TOPIC) is Life.FAILED
+    assert client.broker.cleaner.clean_now() == 0
+    client.broker.topics.alter(
+        GROUP_TOPIC, {"cleanup.policy": "delete", "retention.bytes": "0", "segment.bytes": "300"}
+    )
+    log = client.partition(GROUP_TOPIC)
+    log.remove_expired()
+    assert code_of(log.delete_records_before, -1) is Code.KAFKA_STORAGE_ERROR
+    client.broker.close()
+    after = {each: each.read_bytes() for each in log_files(tmp_path / f"{GROUP_TOPIC}-0")}
+    assert after == before
 
 
 def shard(broker: Broker, topic: str) -> Life:
