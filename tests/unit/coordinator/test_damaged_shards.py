@@ -84,7 +84,9 @@ def test_a_group_shard_with_a_damaged_record_refuses_and_the_other_serves(
     assert world.offset(other) == 6
 
 
-def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(world: World) -> None:
+def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.commit(7)
     log = group_log(world)
     damage(log, OFFSET_KEY)
@@ -95,6 +97,7 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(world: Worl
         world.clock.advance(30 * DAY_MS)
         assert log.end_offset == end_offset
         assert log.damage is not None
+    assert len(caplog.records) == len(errors(caplog)) == 2, "it isn't tried again and again"
     index = world.groups.partition_of("counts")
     world.groups.resign(index)
     assert world.groups.elect(index)()
