@@ -15,7 +15,6 @@ the whole log.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -100,7 +99,7 @@ def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
     original = path.with_name(f"{path.name}.damaged-{position}")
     if disk.size(original) is not None:
         raise NotRepaired(f"{original} is there already: move it away")
-    shutil.copy2(path, original)
+    disk.replace(original, data)
     forget_segments(disk, path.parent, topic_id)
     disk.replace(path, data[:position] + empty + rest)
     return Repaired(position, position + size, first_offset, end_offset, original)
