@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from examples.data.inputs import Input
 from streams import App, StreamsConfig
+from streams.app import report
 from streams.config import load_config
+from streams.dialing import BROKER_WAIT_S
 from streams.embedded import bootstrap_address
+from streams.errors import OutcomeUnknown, StreamsError, UserError
 from streams.runtime.clients import Clients
 from streams.topology.nodes import SinkNode, SourceNode
 
@@ -63,10 +67,29 @@ def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
     return load_config(**given)
 
 
+@contextmanager
+def one_message() -> Iterator[None]:
+    """Print what a person can put right, or can try again, as one line, and exit with status 2."""
+    try:
+        yield
+    except UserError as error:
+        raise typer.Exit(report(error)) from None
+    except OutcomeUnknown as error:
+        raise typer.Exit(report(UserError(str(error)))) from None
+
+
 def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
-    """Write them all, each with its timestamp. Returns how many there were."""
+    """Write them all, each with its timestamp. Returns how many there were. Raises StreamsError if
+    one was not delivered."""
     serdes = chosen.sources()
-    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    failed: list[str] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error.str())
+
+    settings = {"bootstrap.servers": servers, "partitioner": "murmur2_random"}
+    producer = Producer({**settings, "delivery.report.only.error": True, "on_delivery": note})
     written = 0
     for topic, key, value, timestamp_ms in inputs:
         source = serdes[topic]
@@ -80,8 +103,10 @@ def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
         written += 1
         if written % 1_000 == 0:
             producer.flush(30)
-    if producer.flush(30):
-        raise SystemExit(f"{servers} does not take the records")
+    left = producer.flush(30)
+    if left or failed:
+        reason = failed[0] if failed else "no answer in 30 s"
+        raise StreamsError(f"{servers} did not take {left + len(failed)} records: {reason}")
     return written
 
 
@@ -94,14 +119,16 @@ def main(
 ) -> None:
     """Make an example's topics, and write its input."""
     chosen = example(name)
-    config = configured(bootstrap_servers, state_dir)
-    servers = bootstrap_address(config)
-    topics = [*chosen.sources(), *chosen.sinks()]
-    # Records keep the time at which they are made out to be: they are not to expire by it.
-    settings = {topic: {"retention.ms": "-1"} for topic in topics}
-    admin = Clients("feed", config, servers).admin()
-    admin.create_topics(dict.fromkeys(topics, PARTITIONS), settings, config.replication_factor)
-    written = write(servers, chosen, chosen.records(seed, count))
+    with one_message():
+        config = configured(bootstrap_servers, state_dir)
+        servers = bootstrap_address(config)
+        topics = [*chosen.sources(), *chosen.sinks()]
+        # Records keep the time at which they are made out to be: they are not to expire by it.
+        settings = {topic: {"retention.ms": "-1"} for topic in topics}
+        admin = Clients("feed", config, servers).admin(retry_s=BROKER_WAIT_S)
+        admin.partition_counts_at_start(BROKER_WAIT_S)
+        admin.create_topics(dict.fromkeys(topics, PARTITIONS), settings, config.replication_factor)
+        written = write(servers, chosen, chosen.records(seed, count))
     print(f"{written} records in {', '.join(chosen.sources())} on {servers}")
 
 

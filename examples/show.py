@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from examples.feed import Servers, State, configured, example
+from examples.feed import Servers, State, configured, example, one_message
 from streams.embedded import bootstrap_address
+from streams.errors import ConfigError, StreamsError
 
 _WAIT_S = 10.0
 
 
 def read(servers: str, topic: str) -> list[Any]:
-    """All committed records of a topic, by their timestamps."""
+    """All committed records of a topic, by their timestamps. Raises ConfigError for a topic that is
+    not there, StreamsError if its records can't be read."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -29,20 +31,32 @@ def read(servers: str, topic: str) -> list[Any]:
     )
     found: list[Any] = []
     try:
-        partitions = consumer.list_topics(topic, timeout=_WAIT_S).topics[topic].partitions
+        partitions = _partitions(consumer, servers, topic)
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         ends = 0
         while ends < len(partitions):
             message = consumer.poll(_WAIT_S)
-            if message is None:
-                raise SystemExit(f"{servers} does not answer for {topic!r}")
-            if message.error() is not None:
+            error = None if message is None else message.error()
+            if message is not None and error is None:
+                found.append(message)
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                 ends += 1
             else:
-                found.append(message)
+                reason = f"no answer in {_WAIT_S:g} s" if error is None else error.str()
+                raise StreamsError(f"topic {topic!r} on {servers} can't be read: {reason}")
     finally:
         consumer.close()
     return sorted(found, key=lambda message: message.timestamp()[1])
+
+
+def _partitions(consumer: Consumer, servers: str, topic: str) -> list[int]:
+    try:
+        listed = consumer.list_topics(timeout=_WAIT_S).topics  # of one topic would make it
+    except KafkaException as error:
+        raise ConfigError(f"no broker answers at {servers}: {error.args[0].str()}") from error
+    if topic not in listed:
+        raise ConfigError(f"there is no topic {topic!r} on {servers}: feed the example first")
+    return list(listed[topic].partitions)
 
 
 def main(
@@ -52,16 +66,17 @@ def main(
     state_dir: State = None,
 ) -> None:
     """What an example has written so far, committed records only."""
-    servers = bootstrap_address(configured(bootstrap_servers, state_dir))
-    for topic, sink in example(name).sinks().items():
-        messages = read(servers, topic)
-        print(f"{topic}: {len(messages)} records")
-        for message in messages[-last:]:
-            key, value = message.key(), message.value()
-            print(
-                f"  {None if key is None else sink.key.deserialize(key)}:",
-                None if value is None else sink.value.deserialize(value),
-            )
+    with one_message():
+        servers = bootstrap_address(configured(bootstrap_servers, state_dir))
+        for topic, sink in example(name).sinks().items():
+            messages = read(servers, topic)
+            print(f"{topic}: {len(messages)} records")
+            for message in messages[-last:]:
+                key, value = message.key(), message.value()
+                print(
+                    f"  {None if key is None else sink.key.deserialize(key)}:",
+                    None if value is None else sink.value.deserialize(value),
+                )
 
 
 if __name__ == "__main__":

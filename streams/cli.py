@@ -125,7 +125,7 @@ def create_topics(
     try:
         config = load_config(**{name: value for name, value in given.items() if value is not None})
         servers = bootstrap_address(config)
-        admin = Clients("millrace", config, servers).admin()
+        admin = Clients("millrace", config, servers).admin(retry_s=_BROKER_WAIT_S)
         existing = admin.partition_counts_at_start(_BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
     except UserError as error:

@@ -18,7 +18,7 @@ from streams.config import StreamsConfig
 from streams.dialing import BROKER_WAIT_S, Dialing
 from streams.embedded import bootstrap_address
 from streams.endpoint import Answer, Endpoint
-from streams.errors import ConfigError, NotClosed, StreamsError, UserError
+from streams.errors import ConfigError, NotClosed, OutcomeUnknown, StreamsError, UserError
 from streams.health import Health, judge, thread_health
 from streams.ledger import ledger_topic
 from streams.metrics import WorkerCollector, exposition
@@ -87,13 +87,16 @@ class RunningApp:
         self.bootstrap_servers = servers = bootstrap_address(config)
         clients = Clients(topology.application_id, config, servers)
         clients.check_settings()
-        admin = clients.admin()
+        admin = clients.admin(retry_s=BROKER_WAIT_S)
         counts = admin.partition_counts_at_start(BROKER_WAIT_S)
         check_inputs(topology, counts, servers, config.handlers.topics())
         check_sizes(topology, admin.metadata_bytes_max())
         if config.ledger:
             topic = ledger_topic(topology.application_id)
-            admin.create_topics({topic: 1}, {topic: LEDGER}, config.replication_factor)
+            try:
+                admin.create_topics({topic: 1}, {topic: LEDGER}, config.replication_factor)
+            except OutcomeUnknown as error:
+                raise ConfigError(f"the ledger can't be made: {error}") from error
         with ExitStack() as exits:
             try:
                 directory = StateDirectory(config.state_dir, topology.application_id)

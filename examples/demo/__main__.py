@@ -20,7 +20,9 @@ from typing import Annotated
 from uuid import uuid4
 
 import typer
+from confluent_kafka import KafkaException
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -34,7 +36,8 @@ from examples.demo.processes import (
     reconcile,
     worker,
 )
-from streams.errors import UserError
+from streams.errors import OutcomeUnknown, UserError
+from streams.membership.connection import ConnectionLost
 from streams.spark.environment import check_java, check_packages
 
 WORKERS = 2
@@ -145,8 +148,8 @@ def demo(
     directory = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
     try:
         exact = run_demo(guarantee, broker, directory, spark=spark)
-    except DemoFailed as error:
-        console.print(f"[bold red]{error}[/]\nlogs and data are in {directory}")
+    except (DemoFailed, UserError, OutcomeUnknown, ConnectionLost, KafkaException) as error:
+        console.print(f"[bold red]{escape(str(error))}[/]\nlogs and data are in {directory}")
         raise typer.Exit(2) from None
     if exact or guarantee == "at_least_once":
         shutil.rmtree(directory)
@@ -156,7 +159,8 @@ def demo(
 
 
 def run_demo(guarantee: str, address: str, directory: Path, *, spark: bool = False) -> bool:
-    """Whether the books balance. Raises DemoFailed where something could not run at all."""
+    """Whether the books balance. Raises DemoFailed where something could not run at all, and what
+    the clients raise where brokers don't answer, or not in time."""
     if spark:
         check_spark()
     embedded = Broker(directory) if address == "embedded" else None

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from examples.demo.corpus import Line
 from examples.demo.processes import DemoFailed
 from streams import serdes
+from streams.membership.connection import ConnectionLost
+from streams.membership.offsets import offsets_of_group
+from streams.positions import Partition
+from streams.runtime.clients import Admin, retry
+from streams.spark.source.access import Access
 
 PARTITIONS = 4
 _WAIT_S = 30
 # librdkafka would tell the terminal about every attempt to reach the broker that was just killed.
 _LOG = logging.getLogger("examples.demo.kafka")
-_LOG.addHandler(logging.NullHandler())
-_LOG.propagate = False
+for _quiet in (_LOG, logging.getLogger("streams.runtime.clients.librdkafka")):
+    _quiet.addHandler(logging.NullHandler())
+    _quiet.propagate = False
 
 
 def _settings(address: str) -> dict[str, Any]:
@@ -66,7 +65,7 @@ class Books:
     def __init__(self, address: str, suffix: str) -> None:
         self._address = address
         self._settings = _settings(address)
-        self._admin = AdminClient(self._settings, logger=_LOG)
+        self._admin = Admin(self._settings, address, _WAIT_S, retry_s=_WAIT_S)
         self._group = f"word-count{suffix}"
         self._lines = f"lines{suffix}"
         self._counts = f"counts-by-word{suffix}"
@@ -74,20 +73,16 @@ class Books:
         self._changelog = f"{self._group}-counts-changelog"
 
     def create_topics(self) -> None:
-        """Raises DemoFailed if no broker answers."""
-        try:
-            self._admin.list_topics(timeout=10)
-        except KafkaException as error:
-            reason = error.args[0].str()
-            raise DemoFailed(f"no broker answers at {self._address!r}: {reason}") from None
-        topics = [NewTopic(name, PARTITIONS) for name in (self._lines, self._counts)]
-        for answer in self._admin.create_topics(topics).values():
-            answer.result(_WAIT_S)
+        """Create the input and the output, and wait until they have leaders. Raises ConfigError if
+        no broker answers, OutcomeUnknown if they are not there in time."""
+        self._admin.partition_counts_at_start(10)
+        self._admin.create_topics(dict.fromkeys((self._lines, self._counts), PARTITIONS), {}, -1)
 
     def delete_topics(self) -> None:
         """Leave somebody else's broker as it was."""
         topics = [self._lines, self._counts, self._repartition, self._changelog]
-        for answer in self._admin.delete_topics(topics).values():
+        answers = AdminClient(self._settings, logger=_LOG).delete_topics(topics)
+        for answer in answers.values():
             answer.exception(_WAIT_S)
 
     def load(self, lines: list[Line], advanced: Callable[[int], None]) -> None:
@@ -120,23 +115,27 @@ class Books:
 
     def words_written(self) -> int:
         """How many words are in the repartition topic by now, committed or not."""
-        if self._repartition not in self._admin.list_topics(timeout=_WAIT_S).topics:
+        if self._repartition not in self._admin.partition_counts():
             return 0  # the first worker is about to make it
-        partitions = [TopicPartition(self._repartition, number) for number in range(PARTITIONS)]
-        answers = self._admin.list_offsets({p: OffsetSpec.latest() for p in partitions})
-        return sum(answer.result(_WAIT_S).offset for answer in answers.values())
+        partitions = [Partition(self._repartition, number) for number in range(PARTITIONS)]
+        return sum(self._admin.latest(partitions).values())
 
     def drained(self) -> bool:
         """Whether no committed record is left to process, on any topic that is read."""
         partitions = [
-            TopicPartition(topic, number)
+            Partition(topic, number)
             for topic in (self._lines, self._repartition)
             for number in range(PARTITIONS)
         ]
-        request = [ConsumerGroupTopicPartitions(self._group, partitions)]
-        answer = self._admin.list_consumer_group_offsets(request)[self._group].result(_WAIT_S)
+        dial = Access(self._address).dial
+        found = retry(
+            lambda _: offsets_of_group(dial, self._group, partitions), _WAIT_S, ConnectionLost
+        )
+        if found.pending:  # a transaction is about to commit them
+            return False
         committed = [
-            TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in answer.topic_partitions
+            TopicPartition(*p, found.offsets[p].offset if p in found.offsets else 0)
+            for p in partitions
         ]
         return next(self._committed_from(committed), None) is None
 
@@ -163,16 +162,20 @@ class Books:
         )
         try:
             reader.assign(positions)
-            left = len(positions)
+            left, deadline_s = len(positions), time.monotonic() + _WAIT_S
             while left:
                 message = reader.poll(_WAIT_S)
-                if message is None:
-                    raise DemoFailed(f"no answer from {self._address} in {_WAIT_S} s")
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
+                error = None if message is None else message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     left -= 1
+                elif message is not None and error is None:
+                    yield message
+                elif time.monotonic() >= deadline_s:
+                    why = "" if error is None else f": {error.str()}"
+                    raise DemoFailed(f"no answer from {self._address} in {_WAIT_S} s{why}")
+                else:  # brokers come and go; librdkafka tells of it, and asks again
+                    continue
+                deadline_s = time.monotonic() + _WAIT_S
         finally:
             reader.close()
 

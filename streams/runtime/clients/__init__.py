@@ -16,6 +16,7 @@ from streams.runtime.clients.producer import (
     recovery_from_produce,
 )
 from streams.runtime.clients.reader import Header, RangeReader
+from streams.runtime.clients.retrying import retry
 
 __all__ = [
     "Admin",
@@ -28,5 +29,6 @@ __all__ = [
     "partition_of",
     "recovery_from",
     "recovery_from_produce",
+    "retry",
     "stable_offset",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -16,20 +16,29 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.positions import Partition
-from streams.runtime.clients.errors import UNKNOWN_TOPIC, log, made, recovery_from
+from streams.runtime.clients.errors import UNKNOWN_TOPIC, NotReady, log, made, recovery_from
+from streams.runtime.clients.retrying import retry
 
+T = TypeVar("T")
 METADATA_BYTES_MAX = 4_096
 """Kafka's default of offset.metadata.max.bytes."""
 
 
 class Admin:
-    """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers."""
+    """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers.
 
-    def __init__(self, settings: Mapping[str, Any], servers: str, timeout_s: float) -> None:
+    What brokers can't answer at the moment, of a topic that is new or has a new leader, is asked
+    again for `retry_s`.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], servers: str, timeout_s: float, retry_s: float = 0.0
+    ) -> None:
         self._settings = dict(settings)
         self._admin = made("admin", AdminClient, self._settings)
         self._servers = servers
         self._timeout_s = timeout_s
+        self._retry_s = retry_s
 
     def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         """The number of partitions of every topic. Raises ConfigError if no broker answers."""
@@ -69,8 +78,13 @@ class Admin:
         """The id of each topic, which tells it from one of the same name made later."""
         if not topics:
             return {}
-        answers = self._admin.describe_topics(TopicCollection(list(topics)))
-        found = {topic: self._result(a, f"describe {topic}") for topic, a in answers.items()}
+        asked = TopicCollection(list(topics))
+        found = self._retried(
+            lambda: {
+                topic: self._result(answer, f"describe {topic}")
+                for topic, answer in self._admin.describe_topics(asked).items()
+            }
+        )
         return {topic: str(description.topic_id) for topic, description in found.items()}
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -78,8 +92,12 @@ class Admin:
         if not topics:
             return {}
         asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-        answers = self._admin.describe_configs(asked)
-        found = {r.name: self._result(a, f"settings of {r.name}") for r, a in answers.items()}
+        found = self._retried(
+            lambda: {
+                r.name: self._result(answer, f"settings of {r.name}")
+                for r, answer in self._admin.describe_configs(asked).items()
+            }
+        )
         return {
             topic: {name: entry.value for name, entry in entries.items() if entry.value is not None}
             for topic, entries in found.items()
@@ -88,57 +106,74 @@ class Admin:
     def create_topics(
         self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
     ) -> None:
-        """Create topics, each with its settings if it has any; one that exists stays as it is."""
+        """Create topics, each with its settings if it has any; one that exists stays as it is.
+        Where questions are retried, wait until the brokers list them with their leaders."""
         wanted = [
             NewTopic(topic, count, factor, config=settings.get(topic, {}))
             for topic, count in partitions.items()
         ]
         if not wanted:
             return
-        for topic, answer in self._admin.create_topics(wanted).items():
-            self._result(answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS})
+
+        def create() -> None:
+            for topic, answer in self._admin.create_topics(wanted).items():
+                self._result(
+                    answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS}
+                )
+
+        self._retried(create)
+        if self._retry_s:
+            self._retried(lambda: self._check_listed(partitions))
 
     def groups(self) -> list[str]:
         """The names of all groups, those that only keep offsets too. Raises OutcomeUnknown unless
         every broker has answered."""
-        found = self._result(self._admin.list_consumer_groups(), "list groups")
-        if found.errors:
-            raise OutcomeUnknown(f"list groups: {found.errors[0]}")
+        found = self._retried(self._list_groups)
         return [group.group_id for group in found.valid]
 
     def delete_before(self, offsets: Mapping[Partition, int]) -> None:
         """Delete the records below the offset given of each partition."""
-        answers = self._admin.delete_records([TopicPartition(*p, o) for p, o in offsets.items()])
-        for asked, answer in answers.items():
-            self._result(answer, f"delete records of {asked.topic}[{asked.partition}]")
+        asked = [TopicPartition(*p, o) for p, o in offsets.items()]
+
+        def delete() -> None:
+            for each, answer in self._admin.delete_records(asked).items():
+                self._result(answer, f"delete records of {each.topic}[{each.partition}]")
+
+        self._retried(delete)
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The first offset of each partition that can be read."""
-        return self._offsets(partitions, OffsetSpec.earliest())
+        return self._retried(lambda: self._offsets(partitions, OffsetSpec.earliest()))
 
     def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The high watermark of each partition: above every record, of open transactions too."""
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._retried(lambda: self._offsets(partitions, OffsetSpec.latest()))
 
     def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The last stable offset of each partition: below it, no transaction is open."""
-        return self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return self._retried(
+            lambda: self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        )
 
     def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
         """The offset of the first record of each partition that has this timestamp or a later one;
         the end where all records are older."""
+        return self._retried(lambda: self._since(partitions, timestamp_ms))
+
+    def _since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
         asked = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
         found = {p: answer.offset for p, answer in self._list_offsets(asked).items()}
         older = [partition for partition, offset in found.items() if offset < 0]
         if not older:
             return found
         # No record, or no answer (see `_offsets`)? To take the second for the first would skip all.
-        ends, starts = self.latest(older), self.earliest(older)
+        ends = self._offsets(older, OffsetSpec.latest())
+        starts = self._offsets(older, OffsetSpec.earliest())
         newest = self._list_offsets({p: OffsetSpec.max_timestamp() for p in older})
         for partition, answer in newest.items():
             is_empty = starts[partition] == ends[partition]
             if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
-                raise OutcomeUnknown(f"offset of {partition} by time: no answer")
+                raise NotReady(f"offset of {partition} by time: no answer")
         return found | ends
 
     def _offsets(
@@ -152,7 +187,7 @@ class Admin:
             if answer.offset < 0:
                 # What librdkafka 2.16 answers, without an error, when it was cut off.
                 self._renew()
-                raise OutcomeUnknown(f"offset of {partition}: no answer")
+                raise NotReady(f"offset of {partition}: no answer")
         return {partition: answer.offset for partition, answer in found.items()}
 
     def _list_offsets(
@@ -177,6 +212,27 @@ class Admin:
             self._renew()
             raise
 
+    def _list_groups(self) -> Any:
+        found = self._result(self._admin.list_consumer_groups(), "list groups")
+        if found.errors:
+            raise NotReady(f"list groups: {found.errors[0]}")
+        return found
+
+    def _check_listed(self, topics: Collection[str]) -> None:
+        """Raise NotReady unless the brokers list these topics, with a leader of each partition."""
+        try:
+            listed = self._admin.list_topics(timeout=self._timeout_s).topics
+        except KafkaException as error:
+            raise recovery_from(error, "list topics") from error
+        for topic in topics:
+            if topic not in listed or listed[topic].error is not None:
+                raise NotReady(f"create topic {topic}: the brokers don't list it yet")
+            if any(each.leader < 0 for each in listed[topic].partitions.values()):
+                raise NotReady(f"create topic {topic}: a partition has no leader yet")
+
+    def _retried(self, ask: Callable[[], T]) -> T:
+        return retry(lambda _: ask(), self._retry_s, NotReady)
+
     def _renew(self) -> None:
         """librdkafka's admin asks with the leader epoch that it has once seen, and does not look
         again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does."""
@@ -190,7 +246,7 @@ class Admin:
             if code in fine:
                 return None
             if code in UNKNOWN_TOPIC:  # a broker of several may not have heard of a new topic yet
-                raise OutcomeUnknown(f"{doing}: {error.args[0].str()}") from error
+                raise NotReady(f"{doing}: {error.args[0].str()}") from error
             raise recovery_from(error, doing) from error
         except TimeoutError as error:
             raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error

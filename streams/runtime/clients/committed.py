@@ -7,23 +7,17 @@ other clients have written as metadata is not read back right: `streams.membersh
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from streams.positions import Committed, Partition
-from streams.runtime.clients.errors import made, recovery_from
+from streams.runtime.clients.errors import NotReady, made, recovery_from
+from streams.runtime.clients.retrying import retry
 
-_MOVING = {
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-}
-"""What librdkafka hands on of a coordinator that is new or has moved; the next question looks for
-it again (seen with a broker that is new)."""
-_AGAIN_S = 0.1
+_ANSWER_S = 0.1
+"""How long a question waits at least."""
 
 
 def stable_offset(
@@ -36,22 +30,23 @@ def stable_offset(
     """
     own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
     consumer = made("consumer", Consumer, {**settings, **own})
-    until_s = time.monotonic() + timeout_s
     try:
-        while True:
-            try:
-                return _asked(consumer, partition, max(until_s - time.monotonic(), _AGAIN_S))
-            except KafkaException as error:
-                is_over = time.monotonic() + _AGAIN_S > until_s
-                if is_over or error.args[0].code() not in _MOVING:
-                    raise recovery_from(error, f"offset of group {group}") from error
-            time.sleep(_AGAIN_S)
+        # What librdkafka hands on of a coordinator that is new or has moved passes: the next
+        # question looks for it again (seen with a broker that is new).
+        return retry(
+            lambda left_s: _asked(consumer, group, partition, max(left_s, _ANSWER_S)),
+            timeout_s,
+            NotReady,
+        )
     finally:
         consumer.close()
 
 
-def _asked(consumer: Any, partition: Partition, timeout_s: float) -> Committed | None:
-    (found,) = consumer.committed([TopicPartition(*partition)], timeout_s)
-    if found.error is not None:
-        raise KafkaException(found.error)
+def _asked(consumer: Any, group: str, partition: Partition, timeout_s: float) -> Committed | None:
+    try:
+        (found,) = consumer.committed([TopicPartition(*partition)], timeout_s)
+        if found.error is not None:
+            raise KafkaException(found.error)
+    except KafkaException as error:
+        raise recovery_from(error, f"offset of group {group}") from error
     return None if found.offset < 0 else Committed(found.offset, found.metadata or "")

@@ -67,6 +67,33 @@ HOPELESS = {
 }
 
 
+RETRIABLE = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+}
+"""What passes by itself, as Kafka's RetriableException has it. `KafkaError.retriable()` does not
+tell: librdkafka 2.16 sets it for a producer's transactions only."""
+
+
+class NotReady(OutcomeUnknown):
+    """Brokers can't answer at this moment; the same question may be answered soon."""
+
+
 def recovery_from(error: KafkaException, doing: str) -> Exception:
     """The error named by its recovery. Anything that isn't known to be final is unknown."""
     cause: KafkaError = error.args[0]
@@ -75,7 +102,7 @@ def recovery_from(error: KafkaException, doing: str) -> Exception:
         return TaskMigrated(what)
     if cause.code() in HOPELESS:
         return StreamsError(what)
-    return OutcomeUnknown(what)
+    return (NotReady if cause.code() in RETRIABLE else OutcomeUnknown)(what)
 
 
 class Lines:

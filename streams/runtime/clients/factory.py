@@ -39,9 +39,11 @@ class Clients:
         # A fetch that nobody answers: with librdkafka's default no input comes for a minute.
         self._answer_ms = min(max(config.request_timeout_ms, _ANSWER_MS_MIN), _ANSWER_MS_MAX)
 
-    def admin(self, timeout_s: float = math.inf) -> Admin:
-        """Asks, and waits for an answer so long, at most `request_timeout_ms`."""
-        return Admin(self._common("admin"), self._servers, min(timeout_s, self._timeout_s))
+    def admin(self, timeout_s: float = math.inf, retry_s: float = 0.0) -> Admin:
+        """Asks, and waits for an answer so long, at most `request_timeout_ms`; asks again for
+        `retry_s` what brokers can't answer at the moment."""
+        timeout_s = min(timeout_s, self._timeout_s)
+        return Admin(self._common("admin"), self._servers, timeout_s, retry_s)
 
     def consumer(self, name: str) -> DataConsumer:
         """Reads committed records; an offset outside a topic is an error, not a jump."""

@@ -12,13 +12,12 @@ from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost, coordinator_of
 from streams.membership.offsets import fetch_offsets
 from streams.positions import CommittedOffsets, Partition
-from streams.runtime.clients import Admin
+from streams.runtime.clients import Admin, retry
 from streams.spark.source.access import Access
 
 T = TypeVar("T")
 
 _ANSWER_S = 10.0
-_AGAIN_S = 0.1
 _PENDING_S = 0.005
 """An offset is pending for as long as a transaction takes to commit: some milliseconds."""
 _NAMED_MAX = 5
@@ -121,16 +120,13 @@ class Cluster:
         return ends
 
     def _answered(self, doing: str, ask: Callable[[], T]) -> T:
-        while True:
-            try:
-                return ask()
-            except (ConnectionLost, OutcomeUnknown) as error:
-                if not self.left_s:
-                    raise ConfigError(
-                        f"the brokers at {self.servers!r} gave no answer within "
-                        f"{self.timeout_s:g} s: {doing}: {error}"
-                    ) from error
-            time.sleep(_AGAIN_S)
+        try:
+            return retry(lambda _: ask(), self.left_s, ConnectionLost, OutcomeUnknown)
+        except (ConnectionLost, OutcomeUnknown) as error:
+            raise ConfigError(
+                f"the brokers at {self.servers!r} gave no answer within "
+                f"{self.timeout_s:g} s: {doing}: {error}"
+            ) from error
 
 
 def _named(things: Collection[object]) -> str:

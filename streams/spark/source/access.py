@@ -35,7 +35,7 @@ class Access:
 
     def admin(self) -> Admin:
         """Asks about topics and offsets."""
-        return Admin(self.settings(), self.bootstrap_servers, TIMEOUT_S)
+        return Admin(self.settings(), self.bootstrap_servers, TIMEOUT_S, START_TIMEOUT_S)
 
     def reader(self, isolation: str) -> RangeReader:
         """Reads ranges of offsets; a group of this name commits nothing."""

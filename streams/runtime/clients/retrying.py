@@ -1,0 +1,28 @@
+"""Repeat a question that brokers can't answer for the moment.
+
+Right after a topic was created, a broker may not have heard of it, or not know yet that it leads a
+partition; a coordinator may be loading. Commands, examples and Spark wait for that here. A stream
+thread does not: it rolls back, or asks again at its next turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+_AGAIN_S = 0.1
+
+
+def retry(ask: Callable[[float], T], timeout_s: float, *passing: type[Exception]) -> T:
+    """Return what `ask` returns, asking again while it raises one of `passing`, for at most
+    `timeout_s`; then raise what it raised last. `ask` is given the seconds that are left."""
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return ask(max(deadline_s - time.monotonic(), 0.0))
+        except passing:
+            if time.monotonic() + _AGAIN_S > deadline_s:
+                raise
+        time.sleep(_AGAIN_S)
