@@ -158,9 +158,11 @@ class Admin:
     def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
         """The offset of the first record of each partition that has this timestamp or a later one;
         the end where all records are older."""
-        return self._retried(lambda: self._since(partitions, timestamp_ms))
+        return self._retried(lambda: self._offsets_since(partitions, timestamp_ms))
 
-    def _since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+    def _offsets_since(
+        self, partitions: Sequence[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
         asked = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
         found = {p: answer.offset for p, answer in self._list_offsets(asked).items()}
         older = [partition for partition, offset in found.items() if offset < 0]
