@@ -189,8 +189,8 @@ def run_demo(guarantee: str, address: str, directory: Path, *, spark: bool = Fal
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
         if spark:
             agree(verdict, balanced=reconcile(address, suffix))
-        if embedded is None:
-            books.delete_topics()
+        if embedded is None and (why := books.delete_topics()):
+            console.print(f"topics of this run may be left on {address} ({escape(why)})")
     finally:
         for process in [*workers, *([embedded] if embedded is not None else [])]:
             process.stop()

@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from examples.demo.corpus import Line
@@ -78,12 +85,20 @@ class Books:
         self._admin.partition_counts_at_start(10)
         self._admin.create_topics(dict.fromkeys((self._lines, self._counts), PARTITIONS), {}, -1)
 
-    def delete_topics(self) -> None:
-        """Leave somebody else's broker as it was."""
+    def delete_topics(self) -> str:
+        """Leave somebody else's broker as it was. Return why that failed, or an empty text."""
         topics = [self._lines, self._counts, self._repartition, self._changelog]
-        answers = AdminClient(self._settings, logger=_LOG).delete_topics(topics)
-        for answer in answers.values():
-            answer.exception(_WAIT_S)
+        admin = AdminClient(self._settings, logger=_LOG)  # its requests end with it
+        left = []
+        for topic, answer in admin.delete_topics(topics).items():
+            try:
+                answer.result(_WAIT_S)
+            except TimeoutError:
+                left.append(f"{topic}: no answer in {_WAIT_S} s")
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    left.append(f"{topic}: {error.args[0].str()}")
+        return "; ".join(left)
 
     def load(self, lines: list[Line], advanced: Callable[[int], None]) -> None:
         """Write all lines, keyed by file. Raises DemoFailed if one is not delivered."""

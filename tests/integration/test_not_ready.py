@@ -184,6 +184,20 @@ def test_a_demo_that_can_not_go_on_says_why_in_one_message(
     assert "Traceback" not in said
 
 
+def test_a_demo_says_which_of_its_topics_it_could_not_delete(
+    embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = books.Books(embedded.bootstrap_servers, "")
+    topics.create_topics()
+    monkeypatch.setattr(books, "_WAIT_S", 0.2)
+    silent = embedded.faults.add(RequestFault("lose-request", api="DeleteTopics", times=1))
+    assert "counts-by-word: no answer in 0.2 s" in topics.delete_topics()
+    assert silent.struck == 1
+    monkeypatch.setattr(books, "_WAIT_S", 30)
+    assert topics.delete_topics() == ""
+    assert admin_of(embedded, retry_s=0).partition_counts() == {}
+
+
 def one_line(capsys: pytest.CaptureFixture[str], call: Callable[[], object]) -> str:
     with pytest.raises(typer.Exit) as ended:
         call()
