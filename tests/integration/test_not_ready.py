@@ -195,7 +195,7 @@ def test_a_demo_says_which_of_its_topics_it_could_not_delete(
     assert silent.struck == 1
     monkeypatch.setattr(books, "_WAIT_S", 30)
     assert topics.delete_topics() == ""
-    assert admin_of(embedded, retry_s=0).partition_counts() == {}
+    assert "lines" not in admin_of(embedded, retry_s=0).partition_counts()
 
 
 def one_line(capsys: pytest.CaptureFixture[str], call: Callable[[], object]) -> str:
