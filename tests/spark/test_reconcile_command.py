@@ -91,13 +91,20 @@ def test_its_status_says_whether_the_books_balance(
 
     named = ("--account", "counts", "--account", books.out)
     done = millrace(of, "--expected", "counted_words:one", *named)
-    assert done.exit_code == 2, done.output
+    assert done.exit_code == 3, done.output
+    assert done.output.startswith("Checked 1 of 2 accounts (50 %) with ")
     assert f"not checked: {books.out}: expected says nothing of it" in done.output
+    assert f"--allow-unchecked {books.out}" in done.output
+    allowed = ("--allow-unchecked", books.out)
+    done = millrace(of, "--expected", "counted_words:one", *named, *allowed)
+    assert done.exit_code == 0, done.output
+    assert f"not checked, as allowed: {books.out}" in done.output
 
     for arguments, said in [
         (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
         (("--expected", "counted_words:missing"), "'missing' in 'counted_words' is no function"),
         (("--account", "nowhere"), "no store and writes no topic 'nowhere'"),
+        (("--allow-unchecked", "cuonts"), "no such account: the nearest is 'counts'"),
     ]:
         done = millrace(of, *arguments)
         assert (done.exit_code, said in done.output) == (2, True), done.output

@@ -95,15 +95,19 @@ def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accou
         whys = {each.name: each.why for each in report.refused}
         assert whys.keys() == {two.copied, two.rows, "of_rows"}
         assert f"{two.copied}[0] below offset 2 are gone" in whys[two.copied]
+        assert "with DeleteRecords: there is no retention (retention.ms=-1)" in whys[two.copied]
         assert "compacted" in whys[two.rows]
         assert two.rows in whys["of_rows"]
-        assert f"{report.count(Verdict.UNEXPECTED)} records are off, 3 not checked" in (
+        assert f"{report.count(Verdict.UNEXPECTED)} records are off, 2 accounts not checked" in (
             report.summary()
         )
 
 
 def test_what_was_asked_for_and_not_checked_does_not_balance(spark: SparkSession, two: Two) -> None:
     with reconcile(spark, two.app) as report:
+        assert (report.balanced, report.is_off) == (False, False)
+        assert report.unchecked == ("of_rows",)
+    with reconcile(spark, two.app, allow_unchecked=["of_rows"]) as report:
         assert report.balanced, report.summary()
     with reconcile(spark, two.app, accounts=[two.copied, "of_rows"]) as report:
         assert report.accounts[two.copied].balanced
@@ -119,6 +123,7 @@ def test_what_was_asked_for_and_not_checked_does_not_balance(spark: SparkSession
         assert report.accounts.keys() == {two.copied}
         whys = {each.name: each.why for each in report.refused}
         assert "'a' more than once" in whys[two.same]
+        assert report.unchecked == (two.same,)
     two.app.configure(None, auto_offset_reset="latest")
     with pytest.raises(ConfigError, match="not known where the application began"):
         reconcile(spark, two.app)

@@ -12,7 +12,7 @@ from state.keys import TIME_MAX
 from streams.errors import ConfigError
 from streams.serdes import Serde
 from streams.spark.books.accounts import Kind
-from streams.spark.books.inputs import FORMAT, Records, connection, gone
+from streams.spark.books.inputs import FORMAT, Records, connection
 from streams.spark.books.ledgers import Written
 from streams.spark.cuts.cut import Cut
 from streams.spark.stores.store_options import layout_of
@@ -51,6 +51,29 @@ class Place:
     grows: bool = False
     internal: bool = False
     scattered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueAccount:
+    """An account that can't be compared with anything: a store without a changelog, or that holds
+    records back; and, by its name, a step that chooses the topic of each record."""
+
+    name: str
+    kind: Kind
+    subtopology: int
+
+
+def opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
+    """List the accounts of an application that `places` leaves out."""
+    found = {}
+    for sub in topology.subtopologies:
+        for spec in sub.stores:
+            if not spec.logged or spec.kind is StoreKind.BUFFER:
+                found[spec.name] = OpaqueAccount(spec.name, Kind.STORE, sub.number)
+        for sink in sub.sinks:
+            if not isinstance(sink.topic, str):
+                found[sink.name] = OpaqueAccount(sink.name, Kind.STREAM, sub.number)
+    return list(found.values())
 
 
 def places(topology: Topology) -> list[Place]:
@@ -144,7 +167,7 @@ class Found:
         """The columns of ROW and FOUND. Raises ConfigError where the cut doesn't tell."""
         if place.spec is None:
             rows = self._records.written(place.name, {}, self._cut)
-            if lost := gone(self._records.begins(place.name, self._cut)):
+            if lost := self._records.explain_removal(place.name, self._cut):
                 raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
             return in_windows(in_ms(rows), place)
         layout = layout_of(place.spec)

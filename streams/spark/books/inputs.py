@@ -13,6 +13,7 @@ from streams.positions import Partition
 from streams.spark.books.derived.flows import COMPACTED, is_stream
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.access import Access
+from streams.spark.source.removal import explain_removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,10 @@ FORMAT = "millrace"
 _PLAIN = {"bytes", "string", "int32", "int64", "float64"}
 """Serdes of an application that the data source has under the same name."""
 _JSON = "json"
+_KEEP_RECORDS = (
+    "A reconciliation needs a topic from its first record on: keep them all (retention.ms=-1, "
+    "retention.bytes=-1), or allow what depends on them to go unchecked (allow_unchecked)"
+)
 
 
 class Records:
@@ -68,6 +73,14 @@ class Records:
         if topic not in self._begins:
             self._begins[topic] = self._first(list(ends_of(topic, cut)))
         return self._begins[topic]
+
+    def explain_removal(self, topic: str, cut: Cut) -> str | None:
+        """Say which of the first records of `topic` are gone, what removed them and what to do;
+        None where all are there."""
+        for partition, first in sorted(self.begins(topic, cut).items()):
+            if first > 0:
+                return f"{explain_removal(self._admin, partition, first)}. {_KEEP_RECORDS}"
+        return None
 
     def is_compacted(self, topic: str) -> bool:
         """Whether records of `topic` may go when later ones have their keys."""
@@ -155,8 +168,8 @@ class Inputs(Mapping[str, "DataFrame"]):
             raise ConfigError(
                 f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
             )
-        if lost := gone(self._records.begins(topic, self._cut)):
-            raise ConfigError(f"{lost}, so the answer can't be recomputed from its beginning")
+        if lost := self._records.explain_removal(topic, self._cut):
+            raise ConfigError(f"the answer can't be recomputed from its beginning: {lost}")
         if topic in self._streams and self._records.is_compacted(topic):
             raise ConfigError(f"{topic!r} {COMPACTED}")
         options = {"mode": "FAILFAST"}
@@ -222,14 +235,6 @@ def untold(topic: str, cut: Cut) -> str:
         "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
         "the end of its inputs"
     )
-
-
-def gone(begins: Mapping[Partition, int]) -> str | None:
-    """Why the records of a topic are not all there any more; None if they are."""
-    for partition, first in sorted(begins.items()):
-        if first > 0:
-            return f"the records of {partition} below offset {first} are gone (retention)"
-    return None
 
 
 def without(records: DataFrame, topic: str, cut: Cut) -> DataFrame:

@@ -12,6 +12,7 @@ from streams.spark.books.showing import cut_line, headline, in_flight_line, wher
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+    from streams.spark.books.coverage import UncheckedAccount
     from streams.spark.books.report import Checked, Report
 
 ROWS_MAX = 200
@@ -29,6 +30,7 @@ _PART_MIN = 3.0
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; color: #1d2430 }
 h1 { font-size: 1.5rem } h1.balanced { color: #23774a } h1.off { color: #b03022 }
+h1.unchecked { color: #96690f } p.covered { font-weight: bold }
 table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .25rem .6rem }
 th { border-bottom: 2px solid #ccd3dc } td { border-bottom: 1px solid #e6eaf0 }
 td { vertical-align: top; overflow-wrap: anywhere } td.number { text-align: right }
@@ -38,12 +40,13 @@ svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b
 
 def page(report: Report) -> str:
     """The whole page as HTML."""
-    state = "balanced" if report.balanced else "off"
+    state, verdict = _name_verdict(report)
     parts = [
+        f'<p class="covered">{escape(str(report.coverage))}</p>',
         f'<h1 class="{state}">{escape(headline(report))}</h1>',
         f"<p>{escape(cut_line(report))}</p>",
         *([f"<p>{escape(line)}</p>"] if (line := in_flight_line(report)) else []),
-        _picture(list(report.accounts.values())),
+        _picture(report),
         "<h2>Accounts</h2>",
         _accounts(report.accounts.values()),
         *_refused(report),
@@ -51,20 +54,40 @@ def page(report: Report) -> str:
         "<h2>The cut</h2>",
         _cut(report),
     ]
-    title = escape(f"{report.application_id}: {'balanced' if report.balanced else 'not balanced'}")
+    title = escape(f"{report.application_id}: {verdict}")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
 
 
-def _picture(accounts: list[Checked]) -> str:
-    """A bar for each account, in parts as long as their shares of its records."""
-    width, height = _LABEL + _BAR + 10, _LINE * (len(accounts) + 1)
+def _name_verdict(report: Report) -> tuple[str, str]:
+    """Return the class of the heading and the words of the title."""
+    if report.is_off:
+        return "off", "not balanced"
+    return ("balanced", "balanced") if report.balanced else ("unchecked", "not checked as asked")
+
+
+def _picture(report: Report) -> str:
+    """Draw a bar for each account, in parts as long as their shares of its records; of one that was
+    not checked the outline alone."""
+    accounts, missed = report.accounts.values(), report.coverage.unchecked
+    count = len(accounts) + len(missed)
+    width, height = _LABEL + _BAR + 10, _LINE * (count + 1)
     drawn = [_bar(each, _LINE * number) for number, each in enumerate(accounts)]
+    drawn += [_draw_outline(each, _LINE * n) for n, each in enumerate(missed, start=len(accounts))]
     return (
         f'<svg role="img" aria-label="records by verdict" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">{"".join(drawn)}{_legend(_LINE * len(accounts))}</svg>'
+        f'viewBox="0 0 {width} {height}">{"".join(drawn)}{_legend(_LINE * count)}</svg>'
+    )
+
+
+def _draw_outline(missed: UncheckedAccount, top: int) -> str:
+    name = escape(f"? {missed.name}")
+    return (
+        f'<text x="0" y="{top + 20}">{name}</text><rect x="{_LABEL}" y="{top + 6}" width="{_BAR}" '
+        'height="20" fill="none" stroke="#9aa5b1" stroke-dasharray="4">'
+        f"<title>not checked: {escape(missed.why)}</title></rect>"
     )
 
 
@@ -114,9 +137,22 @@ def _accounts(accounts: Iterable[Checked]) -> str:
 
 
 def _refused(report: Report) -> Iterator[str]:
-    if report.refused:
-        yield "<h2>Not checked</h2>"
-        yield _table(["what", "why"], [_row([each.name, each.why]) for each in report.refused])
+    missed = report.coverage.unchecked
+    if missed:
+        yield "<h2>Accounts that were not checked</h2>"
+        heads = ["account", "kind", "allowed", "why", "records by offsets"]
+        yield _table(heads, [_render_unchecked(each) for each in missed])
+    accounts = {each.name for each in missed}
+    others = [each for each in report.refused if each.name not in accounts]
+    if others:
+        yield "<h2>What keeps accounts from being checked</h2>"
+        yield _table(["what", "why"], [_row([each.name, each.why]) for each in others])
+
+
+def _render_unchecked(account: UncheckedAccount) -> str:
+    count = "unknown" if account.record_count is None else f"{account.record_count:,}"
+    allowed = "yes" if account.is_allowed else "no"
+    return _row([account.name, account.kind.value, allowed, account.why, count])
 
 
 def _rows(report: Report) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,12 @@ from streams.errors import ConfigError
 from streams.named import find_app, parse_settings
 from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
 from streams.spark.cuts.cut import Cut
+
+if TYPE_CHECKING:
+    from streams.spark.books.report import Report
+
+_UNCHECKED = 3
+"""The exit status where nothing is off, and not all that was asked for was checked."""
 
 
 def reconcile(
@@ -31,6 +37,12 @@ def reconcile(
     accounts: Annotated[
         list[str] | None,
         typer.Option("--account", help="A store or a topic, as often as needed; by default all."),
+    ] = None,
+    allow_unchecked: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A store or a topic that may go unchecked, as often as needed."
+        ),
     ] = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="By how much floating-point values may differ.")
@@ -54,8 +66,10 @@ def reconcile(
 ) -> None:
     """Compute with Spark what an application should hold, and compare it with what it holds.
 
-    Ends with status 1 if something is off, and 2 if nothing, or not all of what --account names,
-    could be checked.
+    Ends with status 0 if all that was asked for was checked and is as expected, 1 if something is
+    off, 2 for a mistake or if nothing could be checked, and 3 if nothing is off and not all was
+    checked: all stores and topics, unless --account or --expected names some, but for those of
+    --allow-unchecked.
     """
     with spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
         from streams.spark.books.reconciling import reconcile as compared
@@ -69,6 +83,7 @@ def reconcile(
             kafka=_pairs(kafka),
             accounts=accounts,
             tolerance=tolerance,
+            allow_unchecked=allow_unchecked or (),
         ) as report:
             report.show()
             if html is not None:
@@ -77,9 +92,19 @@ def reconcile(
                 report.write(to.absolute())  # Spark may have been started elsewhere
             elif report.is_off:
                 typer.echo("All rows that are off, as Parquet: --to DIR")
-            is_off, balanced = report.is_off, report.balanced
-    if not balanced:
-        raise typer.Exit(1 if is_off else 2)
+            if report.unchecked:
+                options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
+                typer.echo(f"Where it is known that these can't be checked: {options}")
+            status = _choose_status(report)
+    if status:
+        raise typer.Exit(status)
+
+
+def _choose_status(report: Report) -> int:
+    """Return the exit status that a report stands for."""
+    if report.is_off:
+        return 1
+    return 0 if report.balanced else _UNCHECKED
 
 
 def _configured(

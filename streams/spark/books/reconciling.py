@@ -6,7 +6,7 @@ by a plan derived from the topology, and each store and topic is compared with i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -18,8 +18,22 @@ from streams.errors import ConfigError, UserError
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.asked import Expected, asked
 from streams.spark.books.checking import check, let_go
+from streams.spark.books.coverage import (
+    AccountKey,
+    account_key,
+    check_allowed,
+    count_records,
+    measure_coverage,
+)
 from streams.spark.books.derived import Derived, derive
-from streams.spark.books.found import Found, Place, chosen, places
+from streams.spark.books.found import (
+    Found,
+    OpaqueAccount,
+    Place,
+    chosen,
+    opaque_accounts,
+    places,
+)
 from streams.spark.books.inputs import Inputs, Records, untold
 from streams.spark.books.ledgers import Written, entries_in_cut
 from streams.spark.books.report import Checked, Refused, Report
@@ -27,6 +41,7 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import read_cut
 from streams.spark.environment import check_environment
+from streams.spark.session import readable_errors
 from streams.spark.source.access import Access
 from streams.topology.build import Topology
 
@@ -48,6 +63,7 @@ def reconcile(
     kafka: Mapping[str, str] | None = None,
     accounts: Sequence[str] | None = None,
     tolerance: float = 0.0,
+    allow_unchecked: Collection[str] = (),
 ) -> Report:
     """Compare what `app` has computed with what its inputs say, as of `cut`, or of one that is
     taken now, while it runs on.
@@ -55,14 +71,16 @@ def reconcile(
     `expected`: a function of the inputs (`Inputs`) that returns a DataFrame of `key` and `value`,
     or a dict of them by the names of stores and topics; by default the answer follows from the
     topology. `bootstrap_servers`, `kafka` (settings of librdkafka): by default those of the App.
-    `accounts`: names of the stores and topics to be checked; by default all. `tolerance`: by how
-    much floats of tables may differ.
+    `accounts`: names of the stores and topics to be checked; by default all, or with `expected`
+    those that it returns. `tolerance`: by how much floats of tables may differ. `allow_unchecked`:
+    names of those that may go unchecked; if others do, `report.balanced` is false.
 
-    Raises ConfigError where nothing of what was asked for could be checked, and for workers of
-    Spark that lack what they need.
+    Raises ConfigError where nothing of what was asked for could be checked, for a name that is no
+    account's, and for workers of Spark that lack what they need.
     """
     check_environment(spark)
     topology = app.topology()
+    check_allowed(allow_unchecked, [*places(topology), *opaque_accounts(topology)])
     servers = bootstrap_address(app.config) if bootstrap_servers is None else bootstrap_servers
     if cut is None:
         cut = read_cut(app, bootstrap_servers=servers, kafka=kafka)
@@ -73,7 +91,7 @@ def reconcile(
         )
     access = Access(servers, dict(kafka or {}))
     books = _Books(spark, app, topology, access, cut, Records(spark, access))
-    return books.report(expected, accounts, tolerance)
+    return books.report(expected, accounts, tolerance, allow_unchecked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +106,32 @@ class _Books:
     records: Records
 
     def report(
-        self, expected: Expected | None, names: Sequence[str] | None, tolerance: float
+        self,
+        expected: Expected | None,
+        names: Sequence[str] | None,
+        tolerance: float,
+        allowed: Collection[str],
     ) -> Report:
         """Check what can be checked. Raises ConfigError where that is nothing."""
         there = places(self.topology)
         between = self._in_flight()
         count = None if between is None else between.count()
         refused: list[Refused] = []
+        wanted: list[Place | OpaqueAccount]
         if expected is None:
-            pairs = self._derived(there, names, refused)
+            wanted, pairs, recomputed = self._derived(there, names, refused)
         else:
             inputs = Inputs(self.topology, self.cut, self.records)
-            pairs = self._decided(asked(expected, inputs, there, names), count, refused)
+            answers = asked(expected, inputs, there, names)
+            wanted = [*(place for place, _ in answers), *chosen(there, names or ())]
+            pairs = self._decided(answers, count, refused)
+            recomputed = self.topology.repartition_topics
+        by_key = {account_key(each): each for each in wanted}
+        record_counts = count_records(self.access.admin(), self.cut, by_key.values())
         checked = _named(self._checked(pairs, refused, tolerance))
-        unchecked = _unchecked(chosen(there, names or ()), checked.values(), refused)
+        keys = {account_key(each) for each in checked.values()}
+        missed = [each for key, each in by_key.items() if key not in keys]
+        _give_reasons(missed, refused, is_derived=expected is None)
         if not checked:
             whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
             raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
@@ -113,7 +143,14 @@ class _Books:
             spark=self.spark,
             accounts=checked,
             refused=tuple(refused),
-            unchecked=unchecked,
+            coverage=measure_coverage(
+                by_key,
+                keys,
+                refused,
+                allowed=allowed,
+                record_counts=record_counts,
+                total=self._count_accounts(there, set(by_key), recomputed),
+            ),
             in_flight=between,
             in_flight_count=count,
             inputs=self._inputs(),
@@ -121,21 +158,40 @@ class _Books:
 
     def _derived(
         self, there: list[Place], names: Sequence[str] | None, refused: list[Refused]
-    ) -> list[tuple[Place, Account]]:
-        """The accounts that follow from the topology, and why others of these names don't."""
-        wanted = chosen(there, names) if names else there
+    ) -> tuple[list[Place | OpaqueAccount], list[tuple[Place, Account]], frozenset[str]]:
+        """Return what is asked for, which is all that needs a check unless there are names, those
+        of its accounts that follow from the topology, and the repartition topics that need no
+        check. Add to `refused` why others don't follow."""
         found = self._derivation()
         accounts = _by_name(found.accounts)
-        open_in = {place.subtopology for place in wanted if _key(place) not in accounts}
+        wanted: list[Place | OpaqueAccount] = []
+        if names:
+            wanted += chosen(there, names)
+        else:
+            wanted += [each for each in there if not _explain_exemption(each, found.recomputed)]
+            wanted += opaque_accounts(self.topology)
+        open_in = {each.subtopology for each in wanted if account_key(each) not in accounts}
         refused += [
             Refused(each.step, each.subtopology, each.why)
             for each in found.refused
             if not names or each.subtopology in open_in
         ]
-        for place in wanted:
-            if _key(place) not in accounts and (why := _reason(place, refused, named=bool(names))):
-                refused.append(Refused(place.name, place.subtopology, why))
-        return [(place, accounts[key]) for place in wanted if (key := _key(place)) in accounts]
+        pairs: list[tuple[Place, Account]] = []
+        for each in wanted:
+            if not isinstance(each, Place):
+                continue
+            if (account := accounts.get(account_key(each))) is not None:
+                pairs.append((each, account))
+            elif why := _explain_exemption(each, found.recomputed):
+                refused.append(Refused(each.name, each.subtopology, why))
+        return wanted, pairs, found.recomputed
+
+    def _count_accounts(
+        self, there: list[Place], wanted: set[AccountKey], recomputed: Collection[str]
+    ) -> int:
+        """Count the accounts of the application, with those of `wanted` that need no check."""
+        own = {account_key(each) for each in there if not _explain_exemption(each, recomputed)}
+        return len(own | {account_key(each) for each in opaque_accounts(self.topology)} | wanted)
 
     def _derivation(self) -> Derived:
         return derive(self.app, self.cut, self.records)
@@ -180,13 +236,14 @@ class _Books:
                 refused.append(Refused(place.name, place.subtopology, why))
                 continue
             try:
-                rows = found.rows(place)
-                judged = None if ledger is None else found.judged(place, rows, ledger)
-                if account.expired is None and place.spec is not None:
-                    positions = self.cut.stores[place.name].positions
-                    dropped = let_go(account.expected, rows, place, len(positions))
-                    account = replace(account, expired=dropped)
-                checked = check(place, account, rows, tolerance=tolerance, ledger=judged)
+                with readable_errors():
+                    rows = found.rows(place)
+                    judged = None if ledger is None else found.judged(place, rows, ledger)
+                    if account.expired is None and place.spec is not None:
+                        positions = self.cut.stores[place.name].positions
+                        dropped = let_go(account.expected, rows, place, len(positions))
+                        account = replace(account, expired=dropped)
+                    checked = check(place, account, rows, tolerance=tolerance, ledger=judged)
             except ConfigError as error:
                 refused.append(Refused(place.name, place.subtopology, str(error)))
                 continue
@@ -202,7 +259,7 @@ class _Books:
             return checked
         told = {}
         for name, each in checked.items():
-            derivation = accounts.get(_key(each.place))
+            derivation = accounts.get(account_key(each.place))
             origins = None if derivation is None else derivation.origins
             told[name] = replace(each, account=replace(each.account, origins=origins))
         return told
@@ -239,13 +296,8 @@ class _Books:
         return found
 
 
-def _key(of: Place | Account) -> tuple[bool, str]:
-    """A store and a topic may have the same name."""
-    return of.kind is Kind.STORE, of.name
-
-
 def _by_name(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
-    return {_key(account): account for account in accounts}
+    return {account_key(account): account for account in accounts}
 
 
 def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
@@ -257,29 +309,29 @@ def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
     return found
 
 
-def _unchecked(
-    wanted: Iterable[Place], checked: Iterable[Checked], refused: list[Refused]
-) -> tuple[str, ...]:
-    """The names in `wanted` of what was not checked, each of which is in `refused` then."""
-    there = {_key(each.place) for each in checked}
-    missed = [place for place in wanted if _key(place) not in there]
-    for place in missed:
-        if not any(each.name == place.name for each in refused):
-            why = "expected says nothing of it"
-            refused.append(Refused(place.name, place.subtopology, why))
-    return tuple(dict.fromkeys(place.name for place in missed))
-
-
-def _reason(place: Place, refused: Iterable[Refused], *, named: bool) -> str | None:
-    """Why there is no account of `place`; None where that is said, or goes without saying unless it
-    was `named`: of tables that are their own input, of what repartition topics no longer have."""
-    if any(each.name == place.name for each in refused):
-        return None
+def _explain_exemption(place: Place, recomputed: Collection[str]) -> str | None:
+    """Say why nothing is compared with an account, and nothing is left open by that; None where a
+    check is needed. `recomputed`: repartition topics that are checked with what is made of them."""
     if place.spec is not None and place.spec.source_topic is not None:
-        why = f"it is restored from {place.spec.source_topic}, its input, which is what it is"
-        return why if named else None
-    if place.internal:
-        why = "what was processed of it is deleted from time to time, so not all of it is there"
-        return why if named else None
-    before = [each.name for each in refused if each.subtopology == place.subtopology]
-    return f"it comes of what is not checked: {', '.join(dict.fromkeys(before)) or 'its inputs'}"
+        return f"it is restored from {place.spec.source_topic}, its input, which is what it is"
+    if place.internal and place.name in recomputed:
+        return "what was processed of it is deleted from time to time, so not all of it is there"
+    return None
+
+
+def _give_reasons(
+    missed: Iterable[Place | OpaqueAccount], refused: list[Refused], *, is_derived: bool
+) -> None:
+    """Add to `refused` a reason for each account that was missed without one: the steps and inputs
+    of its sub-topology that were refused, or else the other accounts."""
+    missed = list(missed)
+    names = {each.name for each in missed}
+    for each in missed:
+        if any(one.name == each.name for one in refused):
+            continue
+        before = [one.name for one in refused if one.subtopology == each.subtopology]
+        steps = [name for name in before if name not in names]
+        causes = ", ".join(dict.fromkeys(steps or before)) or "its inputs"
+        why = f"it comes of what is not checked: {causes}"
+        why = why if is_derived else "expected says nothing of it"
+        refused.append(Refused(each.name, each.subtopology, why))

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.comparing import OFF, POSITIONS_MAX, Verdict
+from streams.spark.books.coverage import Coverage
 from streams.spark.books.encoded import text_of, typed_of
 from streams.spark.books.found import Place
 from streams.spark.cuts.cut import Cut
@@ -174,18 +175,17 @@ def _time(name: str) -> Column:
 class Report:
     """Whether the books of an application balance at a cut.
 
-    `accounts`: what was checked, by name; `refused`: what could not be; `unchecked`: the names of
-    it that were asked for. `in_flight`: records
-    between sub-topologies at the cut (topic, partition, offset; key as bytes), None where that
-    can't be told.
+    `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
+    `refused`: what could not be. `in_flight`: records between sub-topologies at the cut (topic,
+    partition, offset; key as bytes), None where that can't be told.
     """
 
     application_id: str
     cut: Cut
     spark: SparkSession = field(repr=False)
     accounts: Mapping[str, Checked]
+    coverage: Coverage
     refused: tuple[Refused, ...] = ()
-    unchecked: tuple[str, ...] = ()
     in_flight: DataFrame | None = None
     in_flight_count: int | None = None
     inputs: Mapping[str, int] = field(default_factory=dict)
@@ -193,9 +193,15 @@ class Report:
 
     @property
     def balanced(self) -> bool:
-        """Whether all that was asked for by its name, or else something, was checked, and all that
-        was checked is as expected."""
+        """Whether all that was asked for was checked, but for what is allowed to go unchecked, and
+        all that was checked is as expected: status 0 of `millrace reconcile`."""
         return bool(self.accounts) and not self.unchecked and not self.is_off
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of accounts that were asked for, were not checked, and are not allowed to go
+        unchecked by `allow_unchecked`."""
+        return self.coverage.refused
 
     @property
     def is_off(self) -> bool:
@@ -204,7 +210,8 @@ class Report:
 
     @property
     def ok(self) -> DataFrame:
-        """What is as expected, of all accounts, as text."""
+        """What is as expected, of the accounts that were checked, as text. A DataFrame, which says
+        nothing of those that were not: the verdict is `balanced`."""
         return self._rows(Verdict.OK).drop("verdict")
 
     @property

@@ -21,17 +21,20 @@ _PLACES_MAX = 12
 
 
 def summary(report: Report) -> str:
-    """The verdict, the cut, and a line for each account."""
+    """How much was checked, the verdict, the cut, and a line for each account."""
     return "\n".join(_lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
+    yield str(report.coverage)
     yield headline(report)
     yield cut_line(report)
     for each in report.accounts.values():
         yield f"  {each.kind.value} {each.name}: {counts(each)} ({each.account.how})"
+    allowed = report.coverage.allowed
     for refused in report.refused:
-        yield f"  not checked: {refused.name}: {refused.why}"
+        how = "not checked, as allowed" if refused.name in allowed else "not checked"
+        yield f"  {how}: {refused.name}: {refused.why}"
     if line := in_flight_line(report):
         yield f"  {line}"
 
@@ -39,17 +42,24 @@ def _lines(report: Report) -> Iterator[str]:
 def headline(report: Report) -> str:
     """The verdict."""
     name = report.application_id
-    rest = f", {len(report.refused)} not checked" if report.refused else ""
+    missed = report.coverage.unchecked
+    rest = f", {len(missed)} accounts not checked" if missed else ""
     if report.is_off:
         off = sum(report.count(verdict) for verdict in OFF)
         return f"The books of {name} do NOT balance: {off:,} records are off{rest}"
     ok = report.count(Verdict.OK)
-    if report.balanced:
-        return f"The books of {name} balance: {ok:,} records as expected{rest}"
-    return (
-        f"The books of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
-        f"{ok:,} records as expected{rest}"
-    )
+    if not report.balanced:
+        return (
+            f"The books of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
+            f"{ok:,} records as expected{rest}"
+        )
+    if missed:
+        names = ", ".join(report.coverage.allowed)
+        return (
+            f"The books of {name} balance where they were checked: {ok:,} records as expected; "
+            f"not checked, as allowed: {names}"
+        )
+    return f"The books of {name} balance: {ok:,} records as expected"
 
 
 def cut_line(report: Report) -> str:
@@ -81,7 +91,9 @@ def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MA
     """Print the summary, and the first `rows_max` rows of what is off, each as a line: positions
     can be copied from it whole, however narrow the terminal is."""
     console = console or Console()
-    verdict, *lines = _lines(report)
+    covered, verdict, *lines = _lines(report)
+    complete = not report.coverage.unchecked
+    console.print(Text(covered, style="bold" if complete else "bold yellow"), soft_wrap=True)
     style = "bold green" if report.balanced else "bold red"
     console.print(Text(verdict, style=style), soft_wrap=True)
     rows = report.some_off(rows_max)

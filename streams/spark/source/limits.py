@@ -25,6 +25,7 @@ from streams.spark.source.access import START_TIMEOUT_S
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import At, Isolation, Limits
 from streams.spark.source.ranges import OffsetRange
+from streams.spark.source.removal import explain_removal
 
 
 def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) -> list[OffsetRange]:
@@ -81,15 +82,18 @@ def _ranges(
         if limits.cut is not None:
             cut_at = offset_at(limits.cut, partition)
             if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
+                removed = f"; {explain_removal(admin, partition, start)}" if start else ""
                 raise ConfigError(
                     f"the cut names {partition} up to offset {cut_at}, and there are "
-                    f"{_span(start, end)}: it is of another topic of this name, or too old"
+                    f"{_span(start, end)}: it is of another topic of this name, or too old{removed}"
                 )
             until = min(until, cut_at or start)
         if first < start or until > end or first > end or until < start:
+            is_removed = min(first, until) < start
+            removed = f": {explain_removal(admin, partition, start)}" if is_removed else ""
             raise ConfigError(
                 f"{partition}: offsets {_span(first, until)} are asked for, and there are "
-                f"{_span(start, end)}"
+                f"{_span(start, end)}{removed}"
             )
         first = max(first, not_before.get(partition, first))
         found += less(OffsetRange(*partition, first, max(until, first)), beyond.get(partition, ()))

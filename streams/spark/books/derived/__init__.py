@@ -15,7 +15,7 @@ looks at an account, but for what may have been late.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import DataFrame
@@ -37,10 +37,12 @@ __all__ = ["Derived", "Refusal", "derive", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What can be checked, and what not."""
+    """What can be checked, and what not. `recomputed`: the repartition topics, purged of processed
+    records, that are checked with what their readers make of them."""
 
     accounts: list[Account]
     refused: list[Refusal]
+    recomputed: frozenset[str] = frozenset()
 
 
 class Reads(Protocol):
@@ -49,6 +51,8 @@ class Reads(Protocol):
     def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
 
     def begins(self, topic: str, cut: Cut) -> Mapping[Partition, int]: ...
+
+    def explain_removal(self, topic: str, cut: Cut) -> str | None: ...
 
     def is_compacted(self, topic: str) -> bool: ...
 
@@ -82,7 +86,7 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
                 counts[topic] = len(begins)
             else:
                 lost.add(topic)
-                why = "its first records are gone (retention), so nothing follows from it"
+                why = f"nothing follows from it: {records.explain_removal(topic, cut)}"
                 refused.append(Refusal(topic, sub.number, why))
 
     def in_flight(topic: str) -> DataFrame:
@@ -96,7 +100,8 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
         lost=lost,
         compacted=compacted,
     )
-    return Derived(found.accounts, [*refused, *found.refused])
+    others = [each for each in found.refused if each.step not in lost]
+    return replace(found, refused=[*refused, *others])
 
 
 def _began_later(app: App) -> str:
@@ -128,6 +133,7 @@ def derived(
     written: dict[str, DataFrame] = {}
     accounts: list[Account] = []
     refused: list[Refusal] = []
+    followed: set[str] = set()
     for sub in _in_order(topology, recomputed):
         try:
             reads = {
@@ -139,11 +145,12 @@ def derived(
         except _Unknown as unknown:
             refused.append(unknown.refusal)
             continue
+        followed |= recomputed.keys() & sub.sources.keys()
         made = planned(sub, reads, app.config.handlers, recomputed, compacted)
         written |= made.written
         accounts += [each for each in made.accounts if each.name not in recomputed]
         refused += made.refused
-    return _joined(accounts, refused)
+    return replace(_joined(accounts, refused), recomputed=frozenset(followed))
 
 
 class _Unknown(Exception):

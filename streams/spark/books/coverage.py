@@ -1,0 +1,182 @@
+"""Coverage: how much of what was asked for a reconciliation has checked.
+
+An account that was asked for is either checked or unchecked, with the reason; only one that the
+caller allows by its name may go unchecked. How many records an account has is reckoned by offsets,
+from the first that is still there up to the cut, so that those that nobody reads are counted too:
+markers of transactions and what compaction has taken are in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import TYPE_CHECKING, Protocol
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.positions import Partition
+from streams.spark.books.accounts import Kind
+
+if TYPE_CHECKING:
+    from streams.runtime.clients import Admin
+    from streams.spark.books.report import Refused
+    from streams.spark.cuts.cut import Cut
+
+AccountKey = tuple[bool, str]
+"""Whether an account is a store, and its name: a store and a topic may have the same one."""
+
+
+class Named(Protocol):
+    """An account, or what one would be of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+
+def account_key(of: Named) -> AccountKey:
+    """Return the key that tells accounts apart."""
+    return of.kind is Kind.STORE, of.name
+
+
+@dataclass(frozen=True, slots=True)
+class UncheckedAccount:
+    """An account that was asked for and not checked, and why. `is_allowed`: `allow_unchecked` names
+    it. `record_count`: how many records it has by its offsets, None where nobody can tell."""
+
+    name: str
+    kind: Kind
+    why: str
+    is_allowed: bool
+    record_count: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How many accounts, and how many of their records, were asked for and were checked. `total`:
+    how many accounts the application has. Records are reckoned by offsets."""
+
+    accounts_checked: int
+    accounts_asked: int
+    accounts_total: int
+    records_checked: int
+    records_asked: int
+    unchecked: tuple[UncheckedAccount, ...] = ()
+
+    @property
+    def accounts_percent(self) -> float:
+        """The share of the accounts that was checked, rounded down: 100 says that all were."""
+        return _compute_percent(self.accounts_checked, self.accounts_asked)
+
+    @property
+    def records_percent(self) -> float:
+        """The share of the records that was checked, rounded down to a tenth."""
+        return _compute_percent(self.records_checked, self.records_asked)
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The names of what went unchecked without being allowed to."""
+        names = (each.name for each in self.unchecked if not each.is_allowed)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The names of what went unchecked as it is allowed to."""
+        return tuple(dict.fromkeys(each.name for each in self.unchecked if each.is_allowed))
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        line = (
+            f"Checked {self.accounts_checked:,} of {self.accounts_asked:,} accounts "
+            f"({self.accounts_percent:g} %) with {self.records_checked:,} of "
+            f"{self.records_asked:,} records by their offsets ({self.records_percent:g} %)"
+        )
+        if left := self.accounts_total - self.accounts_asked:
+            line += f"; {left:,} more accounts of the application were not asked for"
+        return line
+
+
+def _compute_percent(part: int, whole: int) -> float:
+    return floor(1_000 * part / whole) / 10 if whole else 100.0
+
+
+def measure_coverage(
+    asked: Mapping[AccountKey, Named],
+    checked: Collection[AccountKey],
+    refused: Sequence[Refused],
+    *,
+    allowed: Collection[str],
+    record_counts: Mapping[AccountKey, int],
+    total: int,
+) -> Coverage:
+    """Compare what was asked for with what was checked. `refused` has the reason of each account
+    that was not."""
+    reasons = {each.name: each.why for each in reversed(refused)}
+    return Coverage(
+        accounts_checked=sum(key in checked for key in asked),
+        accounts_asked=len(asked),
+        accounts_total=total,
+        records_checked=sum(record_counts.get(key, 0) for key in asked if key in checked),
+        records_asked=sum(record_counts.get(key, 0) for key in asked),
+        unchecked=tuple(
+            UncheckedAccount(
+                each.name,
+                each.kind,
+                reasons[each.name],
+                each.name in allowed,
+                record_counts.get(key),
+            )
+            for key, each in asked.items()
+            if key not in checked
+        ),
+    )
+
+
+def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[AccountKey, int]:
+    """Count the offsets of accounts in the cut, from the first that is still there. A topic whose
+    end the cut doesn't tell is counted as it is now; what has no topic is left out.
+
+    Raises StreamsError where no broker answers.
+    """
+    ends: dict[AccountKey, dict[Partition, int]] = {}
+    untold: dict[AccountKey, str] = {}
+    for each in asked:
+        key, store = account_key(each), cut.stores.get(each.name)
+        if each.kind is not Kind.STORE:
+            found = {p: at for p, at in (cut.ends or {}).items() if p.topic == each.name}
+            if found:
+                ends[key] = found
+            else:
+                untold[key] = each.name
+        elif store is not None:
+            ends[key] = {Partition(store.changelog, n): at for n, at in store.positions.items()}
+    try:
+        if untold:
+            counts = admin.partition_counts()
+            for key, topic in untold.items():
+                partitions = [Partition(topic, number) for number in range(counts.get(topic, 0))]
+                if partitions:
+                    ends[key] = admin.last_stable(partitions)
+        begins = admin.earliest(sorted({p for each in ends.values() for p in each}))
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"how many records there are can't be asked: {unknown}") from None
+    return {
+        key: sum(max(end - begins[partition], 0) for partition, end in each.items())
+        for key, each in ends.items()
+    }
+
+
+def check_allowed(allowed: Iterable[str], accounts: Iterable[Named]) -> None:
+    """Raise ConfigError if one of the names that are allowed to go unchecked is no account's."""
+    names = sorted({each.name for each in accounts})
+    for name in allowed:
+        if name in names:
+            continue
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+        nearest = f"the nearest is {close[0]!r} of {', '.join(names)}" if close else "it has none"
+        raise ConfigError(
+            f"allow_unchecked names {name!r}, and the application has no such account: {nearest}"
+        )
