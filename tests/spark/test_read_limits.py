@@ -116,6 +116,7 @@ def test_offsets_that_are_gone_are_an_error_and_never_silently_less(
     assert {each.offset for each in rows(load(spark, broker, written.topic))} == set(range(10, 20))
     for options, why in (
         ({"offsets_from": "5"}, "offsets 5 to 20 are asked for, and there are 10 to 20"),
+        ({"offsets_from": "6"}, "[0] below offset 10 are gone, removed with DeleteRecords"),
         ({"offsets_to": "100"}, "10 to 99 are asked for, and there are 10 to 20"),
         ({"offsets_from": "15", "offsets_to": "3"}, "are asked for, and there are 10 to 20"),
     ):
