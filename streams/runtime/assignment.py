@@ -35,6 +35,11 @@ from streams.topology.description import described
 
 log = logging.getLogger(__name__)
 
+_SILENT_LEADER = (
+    "the group's leader is of a release that compares no topologies: what only this version reads "
+    "has no owner as long as it leads; change the topology when all workers are of this release"
+)
+
 
 def task_id(subtopology: Subtopology, partition: int) -> str:
     """A task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
@@ -115,7 +120,8 @@ class Planner:
             given = assign_tasks(numbers.tasks, previous, numbers.able)
         else:
             given = assign_tasks(numbers.tasks, previous)
-        notice = describe_versions(admission)
+        undeclared = sorted(m for m, each in members.items() if each.topology is None)
+        notice = describe_versions(admission, undeclared)
         assigned = {
             member: Assigned(
                 tuple(numbers.number_for_member(member, mine)),
@@ -147,9 +153,7 @@ class Planner:
         partitions that are no whole tasks here; StreamsError where a topic has the wrong ones."""
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
-        if assigned.notice and assigned.notice != self._notice:
-            log.warning("%s", assigned.notice)
-        self._notice = assigned.notice
+        self._say(assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER)
         if assigned.leader == self.declared.fingerprint or not assigned.tasks:
             return assigned
         existing = self._admin.partition_counts()
@@ -167,6 +171,12 @@ class Planner:
                 "if it is another application, choose another application id"
             )
         return assigned._replace(tasks=tuple(tasks))
+
+    def _say(self, notice: str) -> None:
+        """Log what is to be known of the group, once while it stays the same."""
+        if notice and notice != self._notice:
+            log.warning("%s", notice)
+        self._notice = notice
 
     def is_outdated(self) -> bool:
         """Whether inputs have other partitions than when the tasks were assigned: to be asked by

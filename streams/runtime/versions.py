@@ -16,7 +16,7 @@ KIP-1071 the coordinator has one topology, and members of another are told STALE
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -198,9 +198,15 @@ class TaskNumbers:
         return number
 
 
-def describe_versions(admission: Admission) -> str:
-    """Return what all members are to log where the group has several versions; else nothing."""
+def describe_versions(admission: Admission, undeclared: Sequence[str]) -> str:
+    """Return what all members are to log where the group has several versions, or members that have
+    declared none; else nothing."""
     parts = []
+    if undeclared:
+        parts.append(
+            f"{', '.join(undeclared)}: of a release that declares no topology, and taken to run "
+            "the leader's; change the topology when all workers are of this release"
+        )
     if len(admission.versions) > 1:
         each = ", ".join(
             f"{version.topology.fingerprint} on {len(version.members)}"

@@ -14,6 +14,7 @@ import streams
 from examples import dedupe
 from streams import App, StreamsError
 from streams.planning import show
+from streams.runtime.leftover_stores import warn_of_leftovers
 from streams.topology.description import described
 from streams.topology.plan import compare
 from tests.unit.streams.bound import BoundTask
@@ -87,10 +88,17 @@ def test_the_description_and_the_plan_of_the_page() -> None:
     out = io.StringIO()
     plan = compare(described(old.topology()), described(found["app"].topology()), {"pages": 4})
     show(plan, Console(file=out))
-    text, planned = blocks("topology.md", "text")
+    text, planned, apart, renamed = blocks("topology.md", "text")
     assert old.describe().startswith(text)
     assert planned.splitlines() == [*out.getvalue().splitlines()[:4], "...",
-                                    out.getvalue().splitlines()[-1]]  # fmt: skip
+                                    *out.getvalue().splitlines()[-2:]]  # fmt: skip
+    before = described(found["app"].topology())
+    found["seen"].to_table(store="last")
+    out = io.StringIO()
+    show(compare(before, described(found["app"].topology())), Console(file=out))
+    assert out.getvalue().endswith(apart)
+    told = warn_of_leftovers(["per-user"], ["changelog 'visits-by-user-changelog'"])
+    assert told.startswith(renamed.removesuffix(" ...\n"))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))

@@ -280,6 +280,23 @@ def test_a_version_whose_inputs_do_not_exist_is_refused_and_the_leader_goes_on()
 # Members and leaders of the release that declares nothing
 
 
+def test_members_that_declare_nothing_are_told_of_by_those_who_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given_ = plan(("a",), {"new": says("a"), "silent": says("a", declares=False)})
+    assert given_["silent"].notice == ""
+    for _ in range(2):
+        planner("a").adopt(given_["new"])
+    assert "silent: of a release that declares no topology" in caplog.text
+
+
+def test_a_leader_that_declares_nothing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    member = planner("a")
+    for _ in range(2):
+        member.adopt(*old_leader("a").values())
+    assert caplog.text.count("is of a release that compares no topologies") == 1
+
+
 def test_a_silent_member_of_another_topology_runs_what_both_have() -> None:
     """Today it would get all that the leader knows, and start again and again."""
     members = {"new": says("a", "b"), "silent": says("a", declares=False)}
