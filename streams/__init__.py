@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         StreamsError,
         TopologyError,
+        TopologyRefused,
     )
     from streams.handling import ErrorContext, dead_letter
     from streams.operators.lateness import LateRecord
@@ -51,6 +52,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "TopologyError",
+    "TopologyRefused",
     "TopologyTestDriver",
     "ValueTransformer",
     "Windowed",
@@ -80,6 +82,7 @@ _MODULES = {
     "StreamsConfig": "streams.config",
     "StreamsError": "streams.errors",
     "TopologyError": "streams.errors",
+    "TopologyRefused": "streams.errors",
     "TopologyTestDriver": "streams.testing.driver",
     "ValueTransformer": "streams.processor.transformer",
     "Windowed": "state.windowed",

@@ -23,8 +23,10 @@ def read(topic):
 def count(topic):
     counts = read(topic).group_by_key().count(store="counts-of-" + topic)
     counts.to_stream().to(NAME + "-out")
-def copy(topic, function=str):
-    read(topic).map_values(function).to(NAME + "-out")
+def rename(topic):
+    read(topic).group_by_key().count(store="renamed").to_stream().to(NAME + "-out")
+def copy(topic):
+    read(topic).map_values(str).to(NAME + "-out")
 """
 
 
@@ -36,8 +38,8 @@ class Application:
         self._directory = directory
         self._exits = exits
         self._versions = 0
-        self.other = f"{topics.application}-other"
-        topics.create(self.other)
+        self.id = topics.application
+        topics.create(f"{self.id}-other")
 
     def start(self, *lines: str, handler: str = "shutdown_client") -> Command:
         """Start a worker of the version whose steps are `lines`."""
@@ -160,3 +162,39 @@ def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_r
             timeout_s=30,
             what=lambda: str(application.topics.counts()),
         )
+
+
+def test_a_killed_worker_that_comes_back_with_its_lines_swapped_has_its_inputs_at_once(
+    application: Application,
+) -> None:
+    """As a static member it is answered with what the version before was given."""
+    lines = ['count("in")', 'count("other")']
+    old = application.start(*lines)
+    application.wait_for_tasks(old)
+    application.load("in", IN)
+    application.load("other", OTHER)
+    application.wait_for_keys(IN + OTHER)
+    old.kill()
+    new = application.start(*reversed(lines))
+    application.wait_for_tasks(new)
+    assert "has another topology than before: it joins anew" in new.log_since(0)
+    application.load("in", IN)
+    application.load("other", OTHER)
+    expected = dict.fromkeys(IN + OTHER, 2)
+    wait_until(
+        lambda: application.topics.counts() == expected,
+        timeout_s=30,
+        what=lambda: str(application.topics.counts()),
+    )
+
+
+def test_a_renamed_store_is_told_of_once(application: Application) -> None:
+    for lines, told in ((['count("in")'], 0), (['rename("in")'], 1), (['rename("in")'], 0)):
+        worker = application.start(*lines)
+        application.wait_for_tasks(worker)
+        worker.stop()
+        said = worker.log_since(0)
+        assert said.count("begins empty") == told, said
+        if told:
+            assert f"store 'renamed' begins empty, and changelog '{application.id}-counts" in said
+            assert f"{application.id}/*_*/counts-of-in is left" in said

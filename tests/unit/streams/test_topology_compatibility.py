@@ -53,6 +53,12 @@ def repartitioned(*topics: str, partitions: int | None = None, name: str = "") -
     )
 
 
+def joined(within_ms: int) -> DeclaredTopology:
+    return declared(
+        lambda read: read("x").join(read("y"), lambda a, b: a, within=within_ms, name="j")
+    )
+
+
 SIDE_BY_SIDE = {
     "equal": (counts("x"), counts("x")),
     "swapped": (counts("x", "y"), counts("y", "x")),
@@ -63,10 +69,7 @@ SIDE_BY_SIDE = {
         copies("x"),
         declared(lambda r: r("x").group_by(lambda k, v: v, key=serdes.string).count(store="c")),
     ),
-    "a join's size": tuple(
-        declared(lambda r, ms=ms: r("x").join(r("y"), lambda a, b: a, within=ms, name="j"))
-        for ms in (10, 20)
-    ),
+    "a join's size": (joined(10), joined(20)),
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streams.config import load_config
-from streams.errors import ApplicationShutdown, ConfigError, StreamsError
+from streams.errors import ApplicationShutdown, ConfigError, StreamsError, TopologyRefused
 from streams.membership.protocol import (
     Assigned,
     Subscribed,
@@ -44,9 +44,12 @@ def test_a_handler_that_fails_or_answers_nonsense_ends_the_worker(
         caplog.clear()
 
 
-def test_the_shutdown_of_the_application_is_not_asked_for_again_nor_evaded() -> None:
-    error = ApplicationShutdown("by another")
-    assert answer(checked("replace_thread"), error) is Uncaught.SHUTDOWN_CLIENT
+@pytest.mark.parametrize("error", [ApplicationShutdown("by another"), TopologyRefused("why")])
+@pytest.mark.parametrize("handler", ["replace_thread", "shutdown_application"])
+def test_the_shutdown_of_the_application_or_a_refusal_is_not_passed_on_nor_evaded(
+    error: StreamsError, handler: str
+) -> None:
+    assert answer(checked(handler), error) is Uncaught.SHUTDOWN_CLIENT
 
 
 @pytest.mark.parametrize("given", ["restart", 7, Uncaught])

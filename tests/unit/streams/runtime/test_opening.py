@@ -8,6 +8,7 @@ import pytest
 
 from state.directory import StateDirectory
 from state.errors import StateError
+from state.store import Checkpoint
 from streams import App, Store, serdes
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
@@ -242,3 +243,36 @@ def test_a_source_topic_that_the_topology_does_not_have_is_refused(tmp_path: Pat
     assert world.opener.task_of(REPARTITION.topic, 0) == "1_0"
     with pytest.raises(TopologyRefused, match="'other'"):
         world.opener.task_of("other", 0)
+
+
+def counted(*topics: str) -> Topology:
+    """Each of the topics counted in a store of its own, in this order."""
+    app = App("a")
+    for topic in topics:
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        stream.group_by_key().count(store=f"of-{topic}")
+    return app.topology()
+
+
+def test_a_task_whose_sub_topology_has_another_number_opens_its_own_directory(
+    tmp_path: Path,
+) -> None:
+    """Also beside a task of the other version, which has the directory of the number."""
+    other = Partition("other", 0)
+    old = Opening(counted("in", "other"), tmp_path)
+    first, second = old.create("0_0", INPUT), old.create("1_0", other)
+    store = second.stores["of-other"].store
+    store.put("k", 7, 1)  # type: ignore[attr-defined]
+    store.drain()
+    store.commit(Checkpoint(1, "topic id", 1))
+    second.close()
+    new = Opening(counted("other", "in"), tmp_path)
+    assert new.opener.create("1_0", [INPUT]) is None  # the other version has it
+    task = new.create("0_0", other)
+    assert (task.name, task.directory) == ("0_0", "1_0")
+    assert task.stores["of-other"].store.get("k") == 7  # type: ignore[attr-defined]
+    task.close()
+    first.close()
+    task = new.create("1_0", INPUT)
+    assert task.directory == "0_0"
+    task.close()
