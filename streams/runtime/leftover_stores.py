@@ -40,10 +40,10 @@ def find_leftovers(
     ]
 
 
-def warn_of_leftovers(begun: Iterable[str], left: Collection[str]) -> str:
+def warn_of_leftovers(begun: Iterable[str], left: Iterable[str]) -> str:
     """Return the warning of stores that begin empty, and of what is left: how it is called."""
     return (
-        f"store {list_names(begun)} begins empty, and {', '.join(sorted(left))} is left of stores "
+        f"store {list_names(begun)} begins empty, and {', '.join(left)} is left of stores "
         "that the topology does not have. If a store was renamed, stop, and give it its old name "
         "(store='...', or name='...' of its step); if not, delete what is left when nobody uses it "
         "any more (docs/topology.md, A store that was renamed)"

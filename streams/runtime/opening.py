@@ -155,7 +155,9 @@ class Opener:
         if begun - self._told and left:
             self._told |= begun
             path = self._directory.store_path(directory, "")
-            log.warning("%s", warn_of_leftovers(begun, [str(path / store) for store in left]))
+            log.warning(
+                "%s", warn_of_leftovers(begun, [str(path / store) for store in sorted(left)])
+            )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:
         """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose
