@@ -7,6 +7,7 @@ import _thread
 import pytest
 
 from tests.simulation.history import verdict
+from tests.simulation.runtime.application_bugs import STOPPED
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.bugs import members_of_the_release_before
 from tests.simulation.runtime.history import RuntimeHistory
@@ -18,6 +19,7 @@ TIMED_SEEDS = 2
 APPLICATION_SEEDS = 2
 LEDGER_SEEDS = 5
 LINES_SEEDS = 4
+STOPPED_SEEDS = 3
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -64,6 +66,12 @@ def test_every_law_holds_beside_members_of_the_release_that_declares_no_topology
 ) -> None:
     chosen = scenario(seed, focus="rebalances", kind=kind)
     found = verdict(RuntimeHistory, chosen, members_of_the_release_before)
+    assert not found, found
+
+
+@pytest.mark.parametrize("seed", range(STOPPED_SEEDS))
+def test_at_least_once_nobody_writes_to_a_changelog_after_its_successor(seed: int) -> None:
+    found = verdict(RuntimeHistory, scenario(seed, focus="stopped beyond sessions", **STOPPED))
     assert not found, found
 
 

@@ -12,6 +12,8 @@ from state.versioned import VersionedStore
 from streams.dsl import foreign_key as foreign_key_steps
 from streams.handling import ErrorContext
 from streams.ledger import Run
+from streams.membership.classic import ClassicMember
+from streams.membership.offsets import LOST
 from streams.operators import foreign_key
 from streams.positions import Committed, Partition
 from streams.runtime import assembly
@@ -27,7 +29,7 @@ from tests.simulation.runtime.bugs import Planted
 from tests.simulation.runtime.checkers import Offsets, Results
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.world import RuntimeWorld
-from tests.simulation.world import World
+from tests.simulation.world import Setting, World
 
 
 def rows_joined_that_wait_for_the_commit(world: World) -> AbstractContextManager[None]:
@@ -154,12 +156,42 @@ def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager
     return replaced(Failures, "_write", make)
 
 
+def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[None]:
+    """Whoever is not told that he is no member any more counts himself as one."""
+
+    def make(original: Any) -> Any:
+        def is_current(self: Any) -> bool:
+            with self._reconnecting():
+                return self._heartbeat(self._current) not in LOST
+
+        return is_current
+
+    return replaced(ClassicMember, "is_current", make)
+
+
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}
 MERGED = {"kind": "merged", "guarantee": "exactly_once_v2"}
 LEDGER = {"kind": "regroup", "ledger": True}
 VERSIONED = {"kind": "versioned", "guarantee": "exactly_once_v2"}
 HANDLED = {"kind": "handled", "guarantee": "exactly_once_v2"}
+STOPPED = {
+    "kind": "collect",
+    "world": Setting(),
+    "guarantee": "at_least_once",
+    "stops_before_asking": True,
+    "workers": 2,
+    "threads": 1,
+    "together": False,
+    "session_timeout_ms": 1_000,
+    "max_poll_interval_ms": 1_000,
+    "commit_interval_ms": 100,
+    "slow_markers": 0.0,
+    "unsteady": 0.0,
+}
 APPLICATION_BUGS = (
+    Planted(
+        coordinator_away_taken_for_a_yes, (checkers.Grown,), "stopped beyond sessions", STOPPED
+    ),
     Planted(
         rows_joined_that_wait_for_the_commit,
         (Results,),

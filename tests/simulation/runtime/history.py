@@ -18,6 +18,7 @@ from tests.simulation.runtime.scenario import (
     Freeze,
     Kill,
     Leave,
+    LoseCoordinator,
     Moment,
     RuntimeScenario,
     Start,
@@ -99,10 +100,8 @@ class RuntimeHistory(History):
                 world.workers[number].start()
             case Leave(number):
                 world.workers[number].stop()
-            case Freeze(number, for_ms, at):
-                self._to(world.workers[number], at, lambda process: process.freeze(for_ms))
-            case Cut(number, what, for_ms, at):
-                self._to(world.workers[number], at, lambda process: process.block(what, for_ms))
+            case Freeze() | Cut() | LoseCoordinator():
+                self._to(world.workers[action.worker], action.at, action.happen_to)
             case Damage(number, seed):
                 world.workers[number].machine.damage(Random(seed))
             case Wait(for_ms):
@@ -129,6 +128,7 @@ class RuntimeHistory(History):
                 worker.process.trouble = 0.0
                 worker.process.dies_in_write = -1
                 worker.process.blockade = Blockade.NOTHING
+                worker.process.find_coordinator()
                 worker.process.thaw()
         world.feed(4, Random(world.seed))
 

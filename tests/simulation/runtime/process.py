@@ -8,6 +8,7 @@ from enum import Enum, auto
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from coordinator.errors import Code
 from tests.simulation.network import Connection, Fate
 from tests.simulation.runtime.threads import Killed, SimThread
 
@@ -35,6 +36,8 @@ class Process:
         self.trouble = trouble
         self.is_dead = False
         self.blockade = Blockade.NOTHING
+        self.coordinator_code: Code | None = None
+        """What it is told instead of whether it is a member: the group's coordinator is away."""
         self.dies_in_write = -1
         """After so many keys of its next write to a store; -1: it doesn't."""
         self._frozen_until_ms = 0.0
@@ -80,6 +83,14 @@ class Process:
 
     def unblock(self) -> None:
         self.blockade = Blockade.NOTHING
+
+    def lose_coordinator(self, code: Code, for_ms: float) -> None:
+        """Let it ask a coordinator that has moved, loads the group or is not available."""
+        self.coordinator_code = code
+        self.world.loop.after_ms(for_ms, self.find_coordinator)
+
+    def find_coordinator(self) -> None:
+        self.coordinator_code = None
 
     def thaw(self) -> None:
         self._frozen_until_ms = 0.0

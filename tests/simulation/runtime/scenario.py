@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
+from coordinator.errors import Code
 from streams.runtime.commit import Step as CommitStep
 from tests.simulation.runtime.applications import APPLICATIONS
-from tests.simulation.runtime.process import Blockade
+from tests.simulation.runtime.process import Blockade, Process
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import BadDisk, Fault, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 REBALANCING = "REBALANCING"
+AWAY = (Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE)
 Moment: TypeAlias = CommitStep | str | None
 """A step of a commit, a state of the thread, or now."""
 
@@ -57,6 +59,9 @@ class Freeze:
     for_ms: int
     at: Moment = None
 
+    def happen_to(self, process: Process) -> None:
+        process.freeze(self.for_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -66,6 +71,22 @@ class Cut:
     what: Blockade
     for_ms: int
     at: Moment = None
+
+    def happen_to(self, process: Process) -> None:
+        process.block(self.what, self.for_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class LoseCoordinator:
+    """A worker that asks for its membership is told that the coordinator is away."""
+
+    worker: int
+    code: Code
+    for_ms: int
+    at: Moment = None
+
+    def happen_to(self, process: Process) -> None:
+        process.lose_coordinator(self.code, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +102,9 @@ class Wait:
     for_ms: int
 
 
-Action: TypeAlias = Feed | Kill | Start | Leave | Freeze | Cut | Damage | Wait | Fault
+Action: TypeAlias = (
+    Feed | Kill | Start | Leave | Freeze | Cut | LoseCoordinator | Damage | Wait | Fault
+)
 GUARANTEES = (*["exactly_once_v2"] * 5, *["exactly_once"] * 3, "at_least_once")
 KINDS = ("copy", "count", "count", "collect", "collect", "tick", "tick", "regroup", "regroup")
 RuntimeScenario: TypeAlias = Scenario[RuntimeSetting, Action]
@@ -122,8 +145,9 @@ def scenario(
     if setting.kind in APPLICATIONS and "late_partitions" not in given:
         late = Random(f"{seed} late partitions").choice((0.0, 0.0, 0.3, 0.7))
         setting = replace(setting, late_partitions=late)
-    if focus in STORIES:
-        return Scenario(seed, setting, tuple(STORIES[focus](random)))
+    if focus in STORIES or focus in AT_LEAST_ONCE_STORIES:
+        story = (STORIES | AT_LEAST_ONCE_STORIES)[focus]
+        return Scenario(seed, setting, tuple(story(random)))
     steps = tuple(
         Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting, focus))
         for _ in range(length)
@@ -210,6 +234,20 @@ def _stragglers(random: Random) -> Iterator[Step[Action]]:
         yield Step(800, _feed(random))
 
 
+def stopped_beyond_sessions(random: Random) -> Iterator[Step[Action]]:
+    """One stops in a commit, before it asks for its membership, until another has its tasks and has
+    written; and then the coordinator is away."""
+    for number in range(4):
+        worker = number % 2
+        code = random.choice(AWAY)
+        for_ms = random.choice((2_500, 3_500))
+        yield Step(400, _feed(random))
+        yield Step(800, Freeze(worker, for_ms, CommitStep.PROCESSED))
+        yield Step(0, LoseCoordinator(worker, code, for_ms + 500, CommitStep.PROCESSED))
+        for _ in range(12):
+            yield Step(random.choice((200, 300, 450)), _feed(random))
+
+
 def _feed(random: Random) -> Feed:
     return Feed(random.randint(1, 12), random.getrandbits(32))
 
@@ -237,3 +275,5 @@ FOCUSES: dict[str, Callable[[Random, int], Action]] = {
 }
 STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {"stragglers": _stragglers}
 """What is told in its order."""
+AT_LEAST_ONCE_STORIES = {"stopped beyond sessions": stopped_beyond_sessions}
+"""Such as prove nothing with another guarantee: only by name."""

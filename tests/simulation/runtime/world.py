@@ -69,6 +69,7 @@ class RuntimeSetting:
     together: bool = False  # all workers on one machine
     guarantee: str = "exactly_once_v2"
     ledger: bool = False
+    stops_before_asking: bool = False  # of a commit at least once: for `checkers.grown`
     switches: bool = False  # every second life of a worker is exactly once in the other way
     commit_interval_ms: int = 100
     session_timeout_ms: int = 1_500

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
+from coordinator.errors import Code
 from streams.membership.connection import Connection, ConnectionLost
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import Client
@@ -13,6 +17,7 @@ from tests.simulation.runtime.process import Process
 VERSIONS = {8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 65: 0}
 """Of the requests of a membership, the highest that both brokers have."""
 WAKE_UP_S = 0.1
+HEARTBEAT, SYNC = 12, 14
 
 
 class SimConnection(Connection):
@@ -42,6 +47,9 @@ class SimConnection(Connection):
         with self._lock:
             if self._is_closed:
                 raise ConnectionLost("closed")
+            code = self._process.coordinator_code
+            if code is not None and request.__api_key__ in (HEARTBEAT, SYNC):
+                return self._refused(request, code)
             limit_ms = (self._timeout_s if timeout_s is None else timeout_s) * 1_000
             deadline_ms = loop.elapsed_ms + limit_ms
             task = self._process.begin(
@@ -58,6 +66,14 @@ class SimConnection(Connection):
             except Unanswered as error:
                 self.close()
                 raise ConnectionLost(str(error)) from error
+
+    def _refused(self, request: Any, code: Code) -> Any:
+        """Answer as a coordinator that does not have the group (yet); one that loads it takes
+        heartbeats of anybody (GroupCoordinatorService.heartbeat)."""
+        self._process.call(self._process.sleep_ms(2), None)
+        if request.__api_key__ == HEARTBEAT and code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+            code = Code.NONE
+        return SimpleNamespace(error_code=ErrorCode(code))
 
     def close(self) -> None:
         self._is_closed = True
