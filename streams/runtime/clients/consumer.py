@@ -25,7 +25,8 @@ class DataConsumer:
         self._known: dict[str, int] = {}
         self._begun: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
-        self._unasked: set[Partition] = set()
+        self._ends: dict[Partition, int] = {}
+        """As the broker was asked for them last, of partitions that it was asked about."""
         self._idle = False
 
     def add(self, positions: Mapping[Partition, int]) -> None:
@@ -33,7 +34,8 @@ class DataConsumer:
         for topic in {topic for topic, number in positions if number >= self._known.get(topic, 0)}:
             self._learn(topic)
         self._begun |= positions
-        self._unasked |= positions.keys()
+        for partition in positions:
+            self._ends.pop(partition, None)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _learn(self, topic: str) -> None:
@@ -51,7 +53,7 @@ class DataConsumer:
         for partition in gone:
             self.resume(partition)  # or it would be paused when it is added again
             self._begun.pop(partition, None)
-            self._unasked.discard(partition)
+            self._ends.pop(partition, None)
         self._consumer.incremental_unassign([TopicPartition(*p) for p in gone])
 
     def pause(self, partition: Partition) -> None:
@@ -68,19 +70,22 @@ class DataConsumer:
     def lag(self, partition: Partition) -> int | None:
         """How many offsets are there that were not taken; None if the broker does not say.
 
-        The broker is asked once for each partition that was added: what librdkafka knows may be of
-        a time before. From then on it is as of the last fetch; but that is the high watermark, and
-        an open transaction lies below it, so after a `take` that came back with nothing the last
-        stable offset is asked again.
+        The broker is asked once for each partition that was added: until the first fetch librdkafka
+        knows no end, or one of a time before. From then on it is as of the last fetch; but that is
+        the high watermark, and an open transaction lies below it, so after a `take` that came back
+        with nothing the last stable offset is asked again.
         """
         asked = TopicPartition(*partition)
         (found,) = self._consumer.position([asked])
         position: int = found.offset if found.offset >= 0 else self._begun[partition]
+        known = self._ends.get(partition)
         end: int = self._consumer.get_watermark_offsets(asked, cached=True)[1]
-        if partition in self._unasked or (end > position and self._idle):
+        if known is not None and known > end:
+            end = known
+        if known is None or (end > position and self._idle):
             try:
                 end = self._consumer.get_watermark_offsets(asked, _ASK_S)[1]
-                self._unasked.discard(partition)
+                self._ends[partition] = end
             except KafkaException as error:
                 log.info("end of %s: %s", partition, error.args[0].str())
                 return None

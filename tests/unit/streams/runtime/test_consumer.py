@@ -76,6 +76,17 @@ def test_later_the_lag_is_as_of_the_last_fetch(client: Client, consumer: DataCon
     assert client.calls.count("ask") == 1
 
 
+@pytest.mark.parametrize("cached", [-1001, 6], ids=["unknown", "of a time before"])
+def test_until_the_first_fetch_the_lag_is_up_to_the_end_that_was_asked_for(
+    client: Client, consumer: DataConsumer, cached: int
+) -> None:
+    client.cached, client.asked = cached, 8
+    assert consumer.lag(INPUT) == 3
+    assert consumer.lag(INPUT) == 3, "nothing has been fetched: nothing else is known"
+    client.position_at = 8
+    assert consumer.lag(INPUT) == 0
+
+
 def test_the_lag_is_unknown_while_no_broker_answers(client: Client, consumer: DataConsumer) -> None:
     client.is_away = True
     assert consumer.lag(INPUT) is None
