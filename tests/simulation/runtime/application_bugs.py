@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from state.replica import Copied, Replica
 from state.store import ChangelogEntry, Checkpoint
 from state.versioned import VersionedStore
 from streams.dsl import foreign_key as foreign_key_steps
@@ -17,6 +18,7 @@ from streams.membership.offsets import LOST
 from streams.operators import foreign_key
 from streams.positions import Committed, Partition
 from streams.runtime import assembly
+from streams.runtime.clients import DataConsumer
 from streams.runtime.clients.written import Written
 from streams.runtime.failures import Failures
 from streams.runtime.ledger import Ledger
@@ -169,12 +171,45 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
     return replaced(ClassicMember, "is_current", make)
 
 
+def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
+    """A partition of which nothing was fetched yet is taken for one of which all was."""
+
+    def make(original: Any) -> Any:
+        def lag(self: Any, partition: Partition) -> int | None:
+            found: int | None = original(self, partition)
+            if partition in self._ends:
+                self._ends[partition] = -1
+            return found
+
+        return lag
+
+    return replaced(DataConsumer, "lag", make)
+
+
+def deletions_not_copied(world: World) -> AbstractContextManager[None]:
+    """A copy of a global table keeps rows that its topic has deleted."""
+
+    def make(original: Any) -> Any:
+        def apply(self: Replica, records: Iterable[Copied], checkpoint: Checkpoint) -> None:
+            original(self, [each for each in records if each[3] is not None], checkpoint)
+
+        return apply
+
+    return replaced(Replica, "apply", make)
+
+
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}
 MERGED = {"kind": "merged", "guarantee": "exactly_once_v2"}
 LEDGER = {"kind": "regroup", "ledger": True}
 VERSIONED = {"kind": "versioned", "guarantee": "exactly_once_v2"}
+LOOKED_UP = {
+    "kind": "looked up",
+    "late_partitions": 0.9,
+    "persistent": False,
+    "guarantee": "exactly_once_v2",
+}
 HANDLED = {"kind": "handled", "guarantee": "exactly_once_v2"}
-STOPPED = {
+STOPPED: Mapping[str, Any] = {
     "kind": "collect",
     "world": Setting(),
     "guarantee": "at_least_once",
@@ -203,6 +238,8 @@ APPLICATION_BUGS = (
     Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
     Planted(restored_versions_are_the_latest_alone, (Results,), "damage", VERSIONED),
     Planted(dead_letters_outside_of_transactions, (Results,), "kills", HANDLED),
+    Planted(ends_of_partitions_forgotten, (Results,), "broker", LOOKED_UP),
+    Planted(deletions_not_copied, (checkers.Globals,), "kills", LOOKED_UP | {"persistent": True}),
     Planted(changelogs_left_out_of_the_ledger, (checkers.Ledger,), "kills", LEDGER),
     Planted(ledger_written_with_the_offsets_before, (checkers.Ledger,), "kills", LEDGER),
 )

@@ -33,6 +33,7 @@ from tests.simulation.world import Violation
 PROGRESS_MS = 60_000.0
 """At most so long after the last fault all input is processed."""
 REST_MS = 5_000.0
+FIRST_MS = 500.0
 LOOK_MS = 200.0
 
 
@@ -62,7 +63,8 @@ class RuntimeHistory(History):
         world = self.world
         with world.looking():
             world.start_broker()
-        self._advance(10)
+        world.feed_first()
+        self._advance(10 if world.is_fed else FIRST_MS)
         for worker in world.workers:
             worker.start()
         for step in self.scenario.steps:

@@ -17,6 +17,7 @@ import streams.runtime.clients.admin
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
+import streams.runtime.globals
 import streams.runtime.opening
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
@@ -59,7 +60,8 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
         for name, modules in MADE_IN.items():
             for module in modules:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
-        stack.enter_context(replaced(streams.runtime.opening, "RocksDisk", partial(_instead, disk)))
+        for opens in (streams.runtime.opening, streams.runtime.globals):
+            stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
         stack.enter_context(replaced(LocalMarkers, "code_of", partial(_slow_markers, world)))
         stack.enter_context(replaced(assignment, "assign_tasks", partial(_unsteady, world)))
         yield

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tests.simulation.runtime.world import RuntimeWorld
 
 
+GLOBAL = "global"
+
+
 @dataclass(slots=True, eq=False)
 class Database:
     """A store's data, beyond the life of a process. `owner`: who has it open."""
@@ -32,10 +35,17 @@ class Database:
     checkpoint: Checkpoint | None = None
     owner: Process | None = None
     is_corrupt: bool = False
+    is_torn: bool = False
+    """A process has died in a write: some data may be ahead of the checkpoint."""
 
     @property
     def task(self) -> str:
         return self.path.parent.name
+
+    @property
+    def is_global(self) -> bool:
+        """It is a worker's copy of a global table."""
+        return self.path.parent.name == GLOBAL
 
     @property
     def is_open(self) -> bool:
@@ -54,7 +64,9 @@ class Machine:
 
     def damage(self, random: Random) -> None:
         """One of its databases can't be read any more, or is gone if nobody has it open."""
-        paths = sorted(self.databases)
+        # A copy of a global table that is damaged while it is read ends its worker.
+        found = self.databases.values()
+        paths = sorted(each.path for each in found if not (each.is_global and each.is_open))
         if not paths:
             return
         path = random.choice(paths)
@@ -165,6 +177,7 @@ class SimDisk:
         if process.dies_in_write >= 0:
             keys = list(changes)[: process.dies_in_write]
             self._apply({key: changes[key] for key in keys})
+            self.database.is_torn = True
             process.kill()
         self._apply(changes)
         self.database.checkpoint = checkpoint

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from state.replica import Replica
 from streams.errors import UserError
 from streams.runtime.assembly import Worker, stream_loop
 from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
+from streams.runtime.globals import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory
 from tests.simulation.runtime.process import Process
+from tests.simulation.runtime.threads import SimThread
 from tests.simulation.runtime.topologies import APPLICATION
 
 if TYPE_CHECKING:
@@ -84,27 +87,61 @@ class SimWorker:
         assert process is not None
         host = SimHost(process)
         config = world.config_of(self.lives)
+        topology = world.topology(self.lives)
+        clients = Clients(APPLICATION, config, "broker:9092")
+        directory = SimDirectory(process, self.machine)
+        tables = topology.global_tables
+        replicas = open_replicas(
+            tables, lambda store: directory.global_path(self.number, store), None
+        )
+        copies = GlobalTables(
+            tables,
+            replicas,
+            consumer=lambda: clients.restore_consumer("global"),
+            admin=clients.admin(),
+            host=host,
+        )
         worker = Worker(
             id=self.id,
-            topology=world.topology(self.lives),
+            topology=topology,
             config=config,
-            clients=Clients(APPLICATION, config, "broker:9092"),
-            directory=SimDirectory(process, self.machine),
+            clients=clients,
+            directory=directory,
             host=host,
             dial=lambda _: SimConnection(process, host.lock(), DIAL_TIMEOUT_S),
             stop=self._stop,
+            globals=copies if tables else None,
         )
         loops = [
             stream_loop(worker, number, changed=self._reached, reached=self._reached)
             for number in range(config.num_stream_threads)
         ]
         self.loops += loops
-        for number, loop in enumerate(loops):
-            process.spawn(f"stream-{number}", partial(self._run, loop))
+        threads = [
+            process.spawn(f"stream-{number}", partial(self._run, worker, loop))
+            for number, loop in enumerate(loops)
+        ]
+        if tables:
+            process.spawn("global-tables", partial(self._copy, copies, replicas, threads))
 
-    def _run(self, loop: StreamLoop) -> None:
+    def _copy(
+        self, copies: GlobalTables, replicas: Mapping[str, Replica], readers: list[SimThread]
+    ) -> None:
+        """Copy the global tables until the end, and close the copies behind their readers."""
         try:
-            loop.run()
+            copies.run(self._stop)
+        except UserError as error:
+            self.failures.append(error)
+            self._stop.set()
+        for thread in readers:
+            thread.join()
+        for replica in replicas.values():
+            replica.close()
+
+    def _run(self, worker: Worker, loop: StreamLoop) -> None:
+        try:
+            if worker.globals is None or worker.globals.wait(worker.stop):
+                loop.run()
         except UserError as error:
             self.world.log("failed", self.process and self.process.name, error)
             self.failures.append(error)

@@ -206,6 +206,12 @@ class RuntimeWorld(World):
 
     # Input and output
 
+    def feed_first(self) -> None:
+        """What is to be there before the workers start."""
+        if self.application is not None:
+            for each in tuple(self.application.first(self.loop.now_ms())):
+                self._feed_input(each)
+
     def feed(self, count: int, random: Random) -> None:
         """So many records more, of any keys."""
         for _ in range(count):

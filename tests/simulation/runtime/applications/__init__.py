@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.simulation.runtime.applications.application import Application, Input
 from tests.simulation.runtime.applications.foreign import Foreign
 from tests.simulation.runtime.applications.handled import Handled
+from tests.simulation.runtime.applications.looked_up import LookedUp
 from tests.simulation.runtime.applications.merged import Merged
 from tests.simulation.runtime.applications.versioned import Versioned
 
@@ -13,6 +14,7 @@ APPLICATIONS: dict[str, type[Application]] = {
     "merged": Merged,
     "versioned": Versioned,
     "handled": Handled,
+    "looked up": LookedUp,
 }
 
 __all__ = ["APPLICATIONS", "Application", "Input"]

@@ -40,6 +40,10 @@ class Application(ABC):
     @abstractmethod
     def topology(self, *, caching: bool, persistent: bool) -> Topology: ...
 
+    def first(self, now_ms: int) -> Iterator[Input]:
+        """Generate what is there before the workers start."""
+        return iter(())
+
     @abstractmethod
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
         """Generate one thing that happens: a record, or some that belong together."""

@@ -6,6 +6,7 @@ from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.checkers.closed import Closed
 from tests.simulation.runtime.checkers.exactly_once import ExactlyOnce
 from tests.simulation.runtime.checkers.fenced import Fenced
+from tests.simulation.runtime.checkers.globals import Globals
 from tests.simulation.runtime.checkers.grown import Grown
 from tests.simulation.runtime.checkers.ledger import Ledger
 from tests.simulation.runtime.checkers.offsets import Offsets
@@ -16,6 +17,7 @@ CHECKERS: tuple[type[RuntimeChecker], ...] = (
     Closed,
     ExactlyOnce,
     Fenced,
+    Globals,
     Grown,
     Ledger,
     Offsets,
@@ -28,6 +30,7 @@ __all__ = [
     "Closed",
     "ExactlyOnce",
     "Fenced",
+    "Globals",
     "Grown",
     "Ledger",
     "Offsets",

@@ -142,11 +142,12 @@ class Offsets(RuntimeChecker):
         for entry in self.world.truths[CHANGELOG, number].committed(position):
             if (entry.key or b"").startswith(TICK.encode()):
                 continue
-            value = int.from_bytes(entry.value, "big") if counts else orjson.loads(entry.value)
+            if counts:
+                replayed[entry.key or b""] = int.from_bytes(entry.value, "big")
+                continue
+            seen: list[str] = orjson.loads(entry.value)
             # Of several inputs the order is that of their times.
-            replayed[entry.key or b""] = (
-                sorted(value, key=_input) if len(cut.offsets) > 1 else value
-            )
+            replayed[entry.key or b""] = sorted(seen, key=_input) if len(cut.offsets) > 1 else seen
         if replayed != wanted:
             lengths = {k: (wanted.get(k), replayed.get(k)) for k in given}
             self.violated(

@@ -70,6 +70,8 @@ class Stores(RuntimeChecker):
                 )
 
     def written(self, database: Database) -> None:
+        if database.is_global:
+            return  # see Globals
         assert database.checkpoint is not None
         assert database.owner is not None
         snapshots = self._snapshots.setdefault(database.path, [])
@@ -80,6 +82,8 @@ class Stores(RuntimeChecker):
         snapshots.append(Snapshot(elapsed_ms, database.owner.name, position, dict(database.data)))
 
     def cleared(self, database: Database) -> None:
+        if database.is_global:
+            return
         if not database.is_corrupt:
             self.violated(f"{database.path} is emptied, and nothing was wrong with it")
         self.lost(database)

@@ -10,12 +10,11 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, TopicCollection, TopicPartition
 
 from coordinator.errors import Code
-from tests.simulation.runtime.clients.client import RETRIABLE, Client, Failed, as_metadata, raised
+from tests.simulation.runtime.clients.client import UNKNOWN, Client, Failed, as_metadata, raised
 from tests.simulation.runtime.process import Process
 
-LIST_OFFSETS, LIST_GROUPS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 2, 16, 19, 21, 32
+LIST_GROUPS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 16, 19, 21, 32
 SPECIAL = {"EarliestSpec": -2, "LatestSpec": -1, "MaxTimestampSpec": -3}
-UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Answer:
@@ -111,20 +110,7 @@ class SimAdminClient:
     async def _offset(self, asked: TopicPartition, spec: Any, isolation: int) -> Any:
         name = type(spec).__name__
         timestamp = SPECIAL[name] if name in SPECIAL else spec.timestamp  # noqa: SIM401  lacks it
-        partition = {"partition_index": asked.partition, "timestamp": timestamp}
-        given = {
-            "replica_id": -1,
-            "isolation_level": isolation,
-            "topics": [{"name": asked.topic, "partitions": [partition]}],
-        }
-        answer = await self._client.ask(
-            LIST_OFFSETS,
-            7,
-            given,
-            lambda answer: answer.topics[0].partitions[0].error_code,
-            retries=UNKNOWN,
-        )
-        found = answer.topics[0].partitions[0]
+        found = await self._client.list_offset(asked, timestamp, isolation)
         return SimpleNamespace(offset=found.offset, timestamp=found.timestamp)
 
     async def _delete_records(self, asked: TopicPartition) -> Any:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from coordinator.errors import Code
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.process import Process
 
-METADATA = 3
+LIST_OFFSETS, METADATA = 2, 3
 RETRY_MS = 100
 
 RETRIABLE = frozenset(
@@ -31,6 +31,8 @@ RETRIABLE = frozenset(
         Code.UNKNOWN_LEADER_EPOCH,
     }
 )
+UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
+"""For questions: a topic that is not there won't come."""
 
 
 class Failed(Exception):
@@ -116,6 +118,23 @@ class Client:
         }
         answer = await self.ask(METADATA, 12, given, lambda _: 0)
         return {str(t.name): t for t in answer.topics if t.error_code == 0}
+
+    async def list_offset(self, asked: TopicPartition, timestamp: int, isolation: int) -> Any:
+        """The answer of ListOffsets for one partition."""
+        partition = {"partition_index": asked.partition, "timestamp": timestamp}
+        given = {
+            "replica_id": -1,
+            "isolation_level": isolation,
+            "topics": [{"name": asked.topic, "partitions": [partition]}],
+        }
+        answer = await self.ask(
+            LIST_OFFSETS,
+            7,
+            given,
+            lambda answer: answer.topics[0].partitions[0].error_code,
+            retries=UNKNOWN,
+        )
+        return answer.topics[0].partitions[0]
 
     def list_topics(self, topic: str | None, timeout_s: float) -> Any:
         """Block until the metadata are here, as confluent-kafka's clients do."""

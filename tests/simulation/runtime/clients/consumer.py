@@ -15,7 +15,13 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from coordinator.errors import Code
 from tests.conformance.batches import Batch, decode
 from tests.simulation.loop import Unanswered
-from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client
+from tests.simulation.runtime.clients.client import (
+    RETRIABLE,
+    RETRY_MS,
+    Client,
+    Failed,
+    raised,
+)
 from tests.simulation.runtime.process import Process
 
 FETCH = 1
@@ -23,6 +29,7 @@ FETCH_BYTES = 4_000
 QUEUED_MAX = 500
 WAIT_MS = 100
 UNKNOWN = -1001
+LATEST = -1
 Place = tuple[str, int]
 
 
@@ -36,8 +43,8 @@ class Assigned:
         self.is_paused = False
         self.has_failed = False
         self.queued = 0
-        self.high_watermark = self.last_stable = UNKNOWN
-        """As the last fetch has told them."""
+        self.high_watermark = UNKNOWN
+        """As the last fetch has told it."""
 
 
 class Queued(NamedTuple):
@@ -143,10 +150,20 @@ class SimConsumer:
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float = -1, cached: bool = False
     ) -> tuple[int, int]:
-        """The high watermark as it is known; asked for, what can be read of committed records."""
+        """The high watermark as the last fetch has told it; asked for, up to where can be read."""
         self._process.breathe()
-        assigned = self._assigned[partition.topic, partition.partition]
-        return UNKNOWN, assigned.high_watermark if cached else assigned.last_stable
+        if cached:
+            assigned = self._assigned[partition.topic, partition.partition]
+            return UNKNOWN, assigned.high_watermark
+        isolation = 1 if self._is_committed else 0
+        work = self._client.list_offset(partition, LATEST, isolation)
+        task = self._process.call(work, None if timeout < 0 else timeout)
+        if task is None:
+            raise raised(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        try:
+            return UNKNOWN, int(task.result().offset)
+        except Failed as error:
+            raise raised(int(error.code), error.code.name) from None
 
     def close(self) -> None:
         self._process.breathe()
@@ -248,7 +265,6 @@ class SimConsumer:
             code = Code(part.error_code)
             if code is Code.NONE:
                 assigned.high_watermark = part.high_watermark
-                assigned.last_stable = part.last_stable_offset
                 if not assigned.is_paused:
                     self._queue_up(assigned, part)
             elif code is Code.OFFSET_OUT_OF_RANGE:
