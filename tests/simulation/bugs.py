@@ -314,7 +314,7 @@ BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     acknowledged_before_it_is_written: (Acknowledged, Watermarks),
     time_out_keeps_the_epoch: (Fenced, ExactlyOnce),
     producer_ids_used_before_they_are_logged: (ProducerIds,),
-    what_was_decided_is_not_carried_out_after_a_crash: (ExactlyOnce,),
+    what_was_decided_is_not_carried_out_after_a_crash: (ExactlyOnce, Reload),
     one_partition_gets_no_marker: (ExactlyOnce,),
     read_committed_reads_to_the_end: (AbortedHidden,),
     compaction_believes_what_was_aborted: (Compacted,),

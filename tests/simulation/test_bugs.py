@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.bugs import BUGS, Bug, time_out_keeps_the_epoch
+from tests.simulation.bugs import BUGS, Bug, replaced, time_out_keeps_the_epoch
 from tests.simulation.checkers import Checker
+from tests.simulation.clients.reader import Reader
 from tests.simulation.history import verdict
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
@@ -24,6 +25,16 @@ def test_a_checker_finds_a_bug(bug: Bug, checker: type[Checker]) -> None:
         if violation is not None and violation.checker == checker.name:
             return
     pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
+
+
+def test_a_client_that_hangs_is_a_violation() -> None:
+    async def hang(reader: Reader) -> None:
+        await reader._session.world.loop.create_future()
+
+    with replaced(Reader, "catch_up", lambda original: hang):
+        violation = TransactionHistory(scenario(0), checkers=()).run()
+    assert violation is not None
+    assert violation.checker == "progress"
 
 
 def test_a_failure_names_its_seed_and_a_short_history() -> None:

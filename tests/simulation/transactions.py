@@ -67,7 +67,7 @@ class TransactionHistory(History):
             self._advance(step.gap_ms)
             self._take(step)
         world.disk.failing = 0
-        self._advance(WORK_MS, lambda: not world.is_busy)
+        hanging = self._work()
         world.abandon()
         for connection in tuple(world.connections):
             connection.cut()
@@ -79,11 +79,18 @@ class TransactionHistory(History):
         ]
         for reader in (*self._readers, *compacted):
             self._do(reader, reader.catch_up())
-        self._advance(WORK_MS, lambda: not world.is_busy)
+        hanging += self._work()
         if world.loop.failures:
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
             checker.ended()
+        if hanging:  # after the laws, which say more of why a client got no further
+            raise Violation("progress", f"after {WORK_MS:.0f} ms hang {hanging}")
+
+    def _work(self) -> list[str]:
+        """Let the clients finish what they have begun. Returns what hangs."""
+        self._advance(WORK_MS, lambda: not self.world.is_busy)
+        return self.world.unfinished
 
     def _take(self, step: Step[Action]) -> None:
         world = self.world

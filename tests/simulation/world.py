@@ -367,6 +367,11 @@ class World:
     def is_busy(self) -> bool:
         return bool(self._tasks)
 
+    @property
+    def unfinished(self) -> list[str]:
+        """What the clients are at, by the names of their coroutines."""
+        return [str(task.get_coro()) for task in self._tasks]
+
     def abandon(self) -> None:
         for task in tuple(self._tasks):
             task.cancel()

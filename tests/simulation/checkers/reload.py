@@ -19,11 +19,7 @@ class Reload(Checker):
     def looked_at(self) -> None:
         """Loading completes what was decided and not carried out: then the two may differ."""
         live = self.world.broker
-        if any(
-            transaction.status in PREPARED
-            for shard in live.coordinators.transactions.shards
-            for transaction in shard.state.transactions.values()
-        ):
+        if _prepared(live):
             return
         twin = self.world.twin()
         facts, loaded = facts_of(live), facts_of(twin)
@@ -44,6 +40,8 @@ class Reload(Checker):
         )
 
     def ended(self) -> None:
+        if prepared := _prepared(self.world.broker):
+            self.violated(f"{prepared} were decided, and are not carried out")
         self.looked_at()
 
     def _compare(self, live: dict[str, Any], loaded: dict[str, Any]) -> None:
@@ -52,6 +50,16 @@ class Reload(Checker):
                 self.violated(
                     f"{name} is {live.get(name)}, and when it is loaded {loaded.get(name)}"
                 )
+
+
+def _prepared(broker: Broker) -> list[str]:
+    """The transactional ids whose transaction is decided and not carried out."""
+    return [
+        name
+        for shard in broker.coordinators.transactions.shards
+        for name, transaction in shard.state.transactions.items()
+        if transaction.status in PREPARED
+    ]
 
 
 def facts_of(broker: Broker) -> dict[str, Any]:

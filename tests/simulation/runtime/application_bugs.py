@@ -128,7 +128,7 @@ def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManag
 
     def make(original: Any) -> Any:
         def replay(
-            self: VersionedStore[Any, Any],
+            self: Any,
             entries: Iterable[ChangelogEntry],
             checkpoint: Checkpoint,
         ) -> None:
