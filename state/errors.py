@@ -30,3 +30,9 @@ class Corrupt(StateError):
 
 class RefusedLate(Refused):
     """The serde refuses a value that was written before: by which record is not known."""
+
+
+def refused(store: str, what: str, given: object, error: Exception) -> Refused:
+    """Return the error that says which key or value (`what`) the serde of `store` has refused."""
+    of = f" ({type(given).__qualname__})" if what == "value" else ""
+    return Refused(f"store {store!r} can't take {what} {given!r:.200}{of}: {error}")

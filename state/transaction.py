@@ -34,7 +34,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from state.cache import ENTRY_BYTES, ObjectCache, size
 from state.early import EarlyEntries, RefusedChange, written_as_bytes
 from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
-from state.errors import Refused, RefusedLate
+from state.errors import Refused, RefusedLate, refused
 from state.keys import pack_time, unpack_time
 from state.layout import checkpoint_in
 from state.on_disk import OnDisk
@@ -445,9 +445,3 @@ class TransactionalStore(OnDisk, Generic[K, V]):
 
     def _refused(self, what: str, given: object, error: Exception) -> Refused:
         return refused(self.name, what, given, error)
-
-
-def refused(store: str, what: str, given: object, error: Exception) -> Refused:
-    """Return the error that says which key or value (`what`) the serde of `store` has refused."""
-    of = f" ({type(given).__qualname__})" if what == "value" else ""
-    return Refused(f"store {store!r} can't take {what} {given!r:.200}{of}: {error}")

@@ -16,13 +16,14 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache, size
 from state.entry import Entry
+from state.errors import refused
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.layout import checkpoint_in
 from state.on_disk import OnDisk
 from state.overlay import Order, merged
 from state.store import ChangelogEntry, Checkpoint, Disk
 from state.sweep import Sweep
-from state.transaction import Codecs, no_record, refused
+from state.transaction import Codecs, no_record
 
 V = TypeVar("V")
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
-from state.errors import RefusedLate
-from state.transaction import refused
+from state.errors import RefusedLate, refused
 from state.windowed import Windowed
 from streams.serdes import Serde
 from streams.topology.nodes import Binding, StoreKind, StoreSpec

@@ -20,9 +20,11 @@ ends in between begins with serialising at the commit, and comes to the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 
 from state.store import StateStore
+from streams.handling import Stage
+from streams.topology.nodes import Context
 
 QUIET_MS = 60_000
 """How long a task goes on serialising early after a refusal, by the wall clock: where refusals are
@@ -30,11 +32,11 @@ frequent, a task that returned at once would be rolled back for each of them."""
 
 
 class EarlySerialization:
-    """Whether the stores of one task serialise early. `stores`: those that it has now; `of_record`:
-    whether a record is being processed."""
+    """Whether the stores of one task serialise early. `stores`: those that it has now, by name;
+    `of_record`: whether a record is being processed."""
 
     def __init__(
-        self, stores: Callable[[], Iterable[StateStore]], of_record: Callable[[], bool]
+        self, stores: Callable[[], Mapping[str, StateStore]], of_record: Callable[[], bool]
     ) -> None:
         self._stores = stores
         self._of_record = of_record
@@ -48,13 +50,21 @@ class EarlySerialization:
         """Serialise each value as it is written. Only while nothing is written."""
         self.is_on = self._by_records_only = True
         self._is_refused, self._refused_ms = False, None
-        for store in self._stores():
+        for store in self._stores().values():
             store.serialize_early(self.note_refusal)
 
     def note_refusal(self) -> None:
         """A serde has refused a value of what is being processed."""
         self._is_refused = True
         self._by_records_only = self._by_records_only and self._of_record()
+
+    def settle(self, context: Context, step_of: Callable[[str], str]) -> None:
+        """Serialise what the record, or what else was processed, may have changed in place in the
+        stores. What a serde refuses is a failure of its processing, at the step that `step_of`
+        names for its store."""
+        for name, store in self._stores().items():
+            for key, value, error in store.settle():
+                context.failed(Stage.PROCESSING, step_of(name), error, key=key, value=value)
 
     def committed(self, now_ms: int) -> None:
         """The task was committed: serialise at the commit again, if it is time."""
@@ -64,5 +74,5 @@ class EarlySerialization:
         if since_ms is None or not self._by_records_only or now_ms - since_ms < QUIET_MS:
             return
         self.is_on = False
-        for store in self._stores():
+        for store in self._stores().values():
             store.serialize_early(None)

@@ -39,7 +39,6 @@ from state.locks import Lock
 from state.store import Checkpoint, StateStore
 from state.transaction import no_record
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
-from streams.handling import Stage
 from streams.operators.held import held_bytes
 from streams.positions import Committed, Partition
 from streams.runtime.clients import DataProducer
@@ -128,7 +127,7 @@ class Task:
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
-        self.early = EarlySerialization(lambda: self.every_store().values(), self._has_record)
+        self.early = EarlySerialization(self.every_store, self._has_record)
 
     @property
     def context(self) -> TaskContext:
@@ -250,13 +249,13 @@ class Task:
         with self._corrupt_is_named():
             if context.punctuations.stream:
                 return self._process_by_stream_time(runs)
-            settle = self._settle if self.early.is_on else None
+            early = self.early if self.early.is_on else None
             for receive, messages in runs:
                 for message in messages:
                     context.message = message
                     receive(message)
-                    if settle is not None:
-                        settle()
+                    if early is not None:
+                        early.settle(context, self._subtopology.first_user)
         return 0
 
     def _process_by_stream_time(self, runs: list[Run]) -> int:
@@ -269,7 +268,7 @@ class Task:
                 context.message = message
                 receive(message)
                 if self.early.is_on:
-                    self._settle()
+                    self.early.settle(context, self._subtopology.first_user)
                 if stream.due(context.stream_time_ms):
                     called += self._punctuate(stream, context.stream_time_ms)
         return called
@@ -303,17 +302,8 @@ class Task:
         with self._corrupt_is_named():
             called = timeline.punctuate(now_ms)
             if self.early.is_on:
-                self._settle()
+                self.early.settle(context, self._subtopology.first_user)
             return called
-
-    def _settle(self) -> None:
-        """Serialise what the record, or what else was processed, may have changed in place in the
-        stores. What a serde refuses is a failure of its processing."""
-        context = self.context
-        for name, store in self.every_store().items():
-            for key, value, error in store.settle():
-                step = self._subtopology.first_user(name)
-                context.failed(Stage.PROCESSING, step, error, key=key, value=value)
 
     def _has_record(self) -> bool:
         context = self._context
@@ -337,7 +327,7 @@ class Task:
             for flush in reversed(context.flushers):
                 flush()
             if self.early.is_on:
-                self._settle()
+                self.early.settle(context, self._subtopology.first_user)
 
     def serialize_changes(self) -> None:
         """Serialise each dirty key. Raises ValueRefused for a value that a store's serde refuses:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from state.cache import ObjectCache
 from state.errors import Refused
 from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
@@ -63,16 +64,22 @@ class Pair:
         assert self.disks[0].checkpoint() == self.disks[1].checkpoint()
 
 
+def cache() -> ObjectCache:
+    return ObjectCache(1 << 20)
+
+
 def key_value(disk: Any) -> Any:
-    return KeyValueStore("s", disk, CODECS)
+    return KeyValueStore("s", disk, CODECS, cache=cache())
 
 
 KEYS = {
     "key-value": key_value,
-    "with a ttl": lambda disk: ExpiringStore("s", disk, CODECS, ttl_ms=50),
-    "windows": lambda disk: WindowStore("s", disk, CODECS, **WINDOWS),
-    "windows, by time": lambda disk: WindowStore("s", disk, CODECS, by_time=True, **WINDOWS),
-    "sessions": lambda disk: SessionStore("s", disk, CODECS, retention_ms=1_000),
+    "with a ttl": lambda disk: ExpiringStore("s", disk, CODECS, cache=cache(), ttl_ms=50),
+    "windows": lambda disk: WindowStore("s", disk, CODECS, cache=cache(), **WINDOWS),
+    "windows, by time": lambda disk: WindowStore(
+        "s", disk, CODECS, cache=cache(), by_time=True, **WINDOWS
+    ),
+    "sessions": lambda disk: SessionStore("s", disk, CODECS, cache=cache(), retention_ms=1_000),
 }
 ACTS = ("put", "update", "in place", "delete", "read", "all", "commit", "rollback")
 
@@ -186,6 +193,7 @@ def test_an_object_that_nobody_asked_for_is_refused_when_all_is_serialised() -> 
 def test_nothing_is_kept_in_the_cache_meanwhile_and_all_is_read_right_after() -> None:
     pair = Pair(key_value)
     for number in range(3):
+        pair.same(lambda store: store.get("a"))
         pair.same(lambda store: store.put("a", [str(number)], number))  # noqa: B023
         pair.commit()
     pair.early.serialize_early(None)

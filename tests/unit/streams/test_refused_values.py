@@ -321,7 +321,7 @@ class Punctuating(Putting):
 
     def init(self, context: Any) -> None:
         super().init(context)
-        context.schedule(1_000, self.punctuate, clock="wall")
+        context.schedule(3 * QUIET_MS, self.punctuate, clock="wall")
 
     def process(self, record: Record[str, str]) -> None:
         self.store.put(record.key, [record.value])
@@ -335,15 +335,18 @@ def test_what_a_punctuation_writes_is_refused_where_it_is_written(handler: str) 
     build = processor(Punctuating, store(key=serdes.string, value=TEXT))
     with driven(build, processing_handler=handler) as driver:
         pipe(driver, "a")
-        driver.advance_wall_clock(1_000)
+        driver.advance_wall_clock(3 * QUIET_MS)
         driver.commit()  # its writes are rolled back, and it is due again an interval later
         assert driver.metrics()["values_refused"] == 1
         message = "can't process a punctuation: store 's' can't take value"
         if handler == "fail":
             with pytest.raises(StreamsError, match=message):
-                driver.advance_wall_clock(1_000)
+                driver.advance_wall_clock(3 * QUIET_MS)
             return
         for count in range(1, 4):
+            driver.advance_wall_clock(2 * QUIET_MS)
+            pipe(driver, "a", from_ms=count)
+            driver.commit()  # a quiet time has passed
             driver.advance_wall_clock(QUIET_MS)
             driver.commit()
             assert driver.dropped == count, "each is refused at once from now on"
