@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.membership.offsets import CommittedOffsets
-from streams.positions import Committed, Partition
+from streams.positions import Committed, CommittedOffsets, Partition
 from streams.runtime.offsets import encode_metadata
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.shape import Shape
@@ -20,7 +19,7 @@ SHAPE = Shape(application_id="app", sources=frozenset({"in"}), outputs=frozenset
 
 def committed(number: int | None) -> CommittedOffsets:
     """The offset of a task that has read five records and only punctuates since."""
-    return CommittedOffsets({IN: Committed(5, encode_metadata({}, 7, None, number))}, frozenset())
+    return CommittedOffsets({IN: Committed(5, encode_metadata({}, 7, None, number))}, [])
 
 
 class FakeCluster:
