@@ -33,6 +33,11 @@ class RefusedLate(Refused):
 
 
 def refused(store: str, what: str, given: object, error: Exception) -> Refused:
-    """Return the error that says which key or value (`what`) the serde of `store` has refused."""
+    """Return the error that says which key or value (`what`) the serde of `store` has refused.
+
+    Raises `error` itself if it is MemoryError: the machine is in trouble, and not the record wrong.
+    """
+    if isinstance(error, MemoryError):
+        raise error
     of = f" ({type(given).__qualname__})" if what == "value" else ""
     return Refused(f"store {store!r} can't take {what} {given!r:.200}{of}: {error}")

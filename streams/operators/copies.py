@@ -62,6 +62,8 @@ def stored_copier(serde: Serde[Any]) -> Copied:
             return value
         try:
             return copied(value)
+        except MemoryError:
+            raise
         except Exception as error:
             raise RefusedLate(
                 f"serde {serde.name!r} can't take a store's value {value!r:.200} "

@@ -203,3 +203,23 @@ def test_nothing_is_kept_in_the_cache_meanwhile_and_all_is_read_right_after() ->
     pair.early.put("a", [POISON], 4)
     with pytest.raises(Refused):
         pair.early.drain()
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("value", ["text", ["a list"]])
+def test_a_machine_without_memory_is_no_refusal(value: Any, *, early: bool) -> None:
+    """A handler that skips what is refused is not asked about it."""
+
+    def exhausted(value: Any) -> bytes:
+        raise MemoryError
+
+    store: Any = KeyValueStore("s", MemoryDisk(), CODECS._replace(encode_value=exhausted))
+    if early:
+        store.serialize_early(lambda: None)
+    with pytest.raises(MemoryError):
+        put_and_drain(store, value)
+
+
+def put_and_drain(store: Any, value: Any) -> None:
+    store.put("a", value, 1)
+    store.drain()
