@@ -215,6 +215,16 @@ def test_the_record_whose_value_a_store_refuses_is_a_dead_letter_and_the_others_
         assert not driver.dead_letters("dead")
 
 
+@pytest.mark.parametrize("name", ["aggregate", "table", "sessions", "processor"])
+def test_where_each_record_is_committed_the_same_record_is_a_dead_letter(name: str) -> None:
+    app = App("refusing", processing_handler=dead_letter("dead"))
+    TOPOLOGIES[name](app)
+    with TopologyTestDriver(app) as driver:
+        pipe(driver, "a", POISON, "b")
+        assert [letter.value for letter in driver.dead_letters("dead")] == [POISON.encode()]
+        assert contents(driver) == without_poison(TOPOLOGIES[name])
+
+
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_without_a_handler_the_application_ends_with_a_message_that_names_the_record(
