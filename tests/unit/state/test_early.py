@@ -117,7 +117,7 @@ def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[st
             return store.put(place.key, put, place.start_ms, at_ms)
         return store.put(place if sessions else place.key, put, at_ms)
     if act == "update":
-        if isinstance(store, ExpiringStore) and not store.admits(at_ms):
+        if isinstance(store, ExpiringStore) and not store.admits(at_ms, deletes=False):
             return None
         entry = (
             store.update(place.key, place.start_ms)
