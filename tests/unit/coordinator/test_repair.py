@@ -163,6 +163,22 @@ def test_a_partition_that_can_not_be_opened_is_refused_alone_and_repaired(
     again.broker.close()
 
 
+def test_a_topic_that_can_not_be_opened_can_be_deleted_and_made_again(tmp_path: Path) -> None:
+    written(tmp_path).broker.close()
+    (tmp_path / "t-0" / "checkpoint").unlink()
+    damage(log_files(tmp_path / "t-0")[0], 0, flip)
+    client = Client(tmp_path)
+    topic = client.broker.topics.get("t")
+    assert topic is not None
+    client.broker.topics.delete(topic)
+    client.create("t")
+    assert client.produce("t", batch(b"new")).base_offset == 0
+    client.broker.close()
+    again = Client(tmp_path)
+    assert values(again, "t") == [b"new"]
+    again.broker.close()
+
+
 def committed(client: Client, group: str) -> int:
     [found] = client.broker.coordinators.groups.offsets.fetch(
         group, [("other", 0, None)], require_stable=True
