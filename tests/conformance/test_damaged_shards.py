@@ -85,6 +85,10 @@ def damaged(request: pytest.FixtureRequest) -> Iterator[Damaged]:
             for each in begun:
                 each.client = client
             eventually(lambda: committed(client, GOOD_GROUP, "words"), 5)
+            settled(
+                lambda: OF_GROUP["OffsetFetch"](client, BAD_GROUP),
+                (Code.COORDINATOR_LOAD_IN_PROGRESS,),
+            )
             yield Damaged(broker, client, *begun)
     finally:
         broker.close()
