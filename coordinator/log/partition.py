@@ -410,6 +410,8 @@ class Partition:
         self._find_last_stable_offset()
         segments.flushing.flush_found()
         segments.remove_later(opened.left)
+        if segments.is_replacing:
+            self.save()  # nothing can be compacted before a checkpoint has what was replaced last
 
     def _skip_to(self, offset: int) -> None:
         """Records were deleted up to here, and power was lost before the last ones were flushed:

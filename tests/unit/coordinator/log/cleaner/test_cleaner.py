@@ -279,6 +279,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         again = World(after)
         assert list(records(again.log)) == live, f"{calls=}"
         assert has_each_key_once_where_it_is_clean(again.log), f"{calls=}"
+        assert not again.log.is_replacing, f"{calls=}: nothing can be cleaned"
         again.cleaner.clean_now()
         assert values(again.log) == expected, f"{calls=}"
         assert not [path for path in after.files if path.suffix in (".cleaned", ".swap")]
