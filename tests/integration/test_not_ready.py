@@ -23,7 +23,7 @@ from streams import App, serdes
 from streams.cli import create_topics
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.positions import Partition
-from streams.runtime.clients import Admin
+from streams.runtime.clients import Admin, stable_offset
 from streams.spark.source.access import Access
 
 LINES = [Partition("lines", 0)]
@@ -133,6 +133,16 @@ def test_a_topic_that_a_broker_has_not_heard_of_yet_is_asked_for_again(
     created.start()
     assert set(admin_of(embedded, retry_s=20).topic_ids(["later"])) == {"later"}
     created.join()
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"])
+def test_an_offset_is_asked_for_again_while_the_coordinator_is_not_ready(
+    embedded: EmbeddedBroker, error: str
+) -> None:
+    settings = {"bootstrap.servers": embedded.bootstrap_servers}
+    refused = embedded.faults.add(RequestFault("error", api="OffsetFetch", error=error, times=3))
+    assert stable_offset(settings, "some", LINES[0], 20) is None
+    assert refused.struck == 3
 
 
 def test_spark_asks_again(embedded: EmbeddedBroker) -> None:
