@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
@@ -17,7 +18,7 @@ from streams.membership.offsets import offsets_of_group
 from streams.membership.protocol import Subscribed
 from streams.membership.terms import Timeouts
 from streams.membership.transactions import identity_of
-from streams.runtime.assignment import Planner
+from streams.runtime.assignment import Planner, name_task
 from streams.runtime.clients import Admin, Clients
 from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
@@ -145,6 +146,7 @@ def stream_loop(
                 application=topology.application_id,
                 thread=member.instance_id,
                 is_member=member.is_current,
+                name_task=partial(name_task, topology),
             ),
             stop=worker.stop,
             host=worker.host,

@@ -46,6 +46,13 @@ def task_id(subtopology: Subtopology, partition: int) -> str:
     return f"{subtopology.number}_{partition}"
 
 
+def name_task(topology: Topology, task: str) -> str:
+    """Name a task by the first topic that it reads and its partition: so it is named in every
+    version of the topology that may run beside this one, whatever its number."""
+    number, _, partition = task.partition("_")
+    return f"{min(topology.subtopologies[int(number)].sources)}_{partition}"
+
+
 def check_inputs(
     topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
 ) -> None:

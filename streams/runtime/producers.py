@@ -2,12 +2,15 @@
 
     guarantee          producers       transactional.id                       a transaction holds
     exactly_once_v2    one a thread    <application.id>-<slot id>-<thread>    the thread's tasks
-    exactly_once       one a task      <application.id>-<task id>             one task
+    exactly_once       one a task      <application.id>-<topic>_<partition>   one task
     at_least_once      one a thread    none                                   -
 
 Whatever the guarantee: a transactional producer has fenced its predecessor of the same id before
 the task's committed offsets are read, and every transaction carries offsets with the generation of
 the group. So the two ways of being exactly once may run in one group at the same time.
+
+A task's own producer is named after the first of its topics: its number may be another task's in
+another version of the topology, and the two would fence each other for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ ONE_EACH = "exactly_once"
 class Producers:
     """The producers of one thread, made when a task needs them. `new` is given the name that tells
     a producer from others: the transactional id, where there is one. `is_member` asks the group
-    whether it still knows us."""
+    whether it still knows us. `name_task` names a task as every version of the topology does."""
 
     def __init__(
         self,
@@ -36,9 +39,11 @@ class Producers:
         application: str,
         thread: str,
         is_member: Callable[[], bool],
+        name_task: Callable[[str], str] = str,
     ) -> None:
         self._new = new
         self._is_member = is_member
+        self._name_task = name_task
         self._one_each = guarantee == ONE_EACH
         self._application = application
         self._thread = thread
@@ -49,7 +54,7 @@ class Producers:
         """The producer of a task. A new transactional one has fenced its predecessor: offsets that
         are read from now on are not changed by it any more. Raises what making a producer raises.
         """
-        name = f"{self._application}-{task}" if self._one_each else self._thread
+        name = self._name(task)
         producer = self._made.get(name)
         if producer is None:
             if self._one_each:
@@ -89,9 +94,12 @@ class Producers:
     def release(self, task: str) -> None:
         """A task was closed: a producer of its own goes with it."""
         if self._one_each:
-            producer = self._made.pop(f"{self._application}-{task}", None)
+            producer = self._made.pop(self._name(task), None)
             if producer is not None:
                 self._end(producer)
+
+    def _name(self, task: str) -> str:
+        return f"{self._application}-{self._name_task(task)}" if self._one_each else self._thread
 
     def discard(self) -> None:
         """Give all up, with all that they hold. Their successors fence them."""

@@ -39,6 +39,7 @@ class Application:
         self._exits = exits
         self._versions = 0
         self.id = topics.application
+        self.guarantee = "exactly_once_v2"
         topics.create(f"{self.id}-other")
 
     def start(self, *lines: str, handler: str = "shutdown_client") -> Command:
@@ -50,6 +51,7 @@ class Application:
         state = self._directory / "state"
         run = ["-m", "streams", "run", f"{module}:app", "-v"]
         options = ["--bootstrap-servers", self.topics.servers, "--state-dir", str(state)]
+        options += ["--processing-guarantee", self.guarantee]
         options += ["--uncaught-exception-handler", handler]
         command = Command([*run, *options], self._directory)
         self._exits.callback(command.close)
@@ -132,10 +134,14 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     assert first.status == 0
 
 
-@pytest.mark.parametrize("kind", ["count", "copy"])
+@pytest.mark.parametrize(
+    ("kind", "guarantee"),
+    [("count", "exactly_once_v2"), ("copy", "exactly_once_v2"), ("count", "exactly_once")],
+)
 def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_restart(
-    application: Application, kind: str
+    application: Application, kind: str, guarantee: str
 ) -> None:
+    application.guarantee = guarantee
     lines = [f'{kind}("in")', f'{kind}("other")']
     old = [application.start(*lines), application.start(*lines)]
     for worker in old:
@@ -149,6 +155,7 @@ def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_r
     application.load("in", IN[4:8])
     application.load("other", OTHER[4:8])
     application.wait_for_keys(IN[:8] + OTHER[:8])
+    assert all("starts over" not in each.log_since(0) for each in (old[1], new))
     old[1].stop()
     newer = application.start(*reversed(lines))
     application.wait_for_tasks(newer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from streams.errors import OutcomeUnknown, TaskMigrated
@@ -14,7 +16,7 @@ from tests.unit.streams.runtime.kafka import Kafka
 class Made:
     """Producers, and a list of those that were made."""
 
-    def __init__(self, guarantee: str) -> None:
+    def __init__(self, guarantee: str, name_task: Callable[[str], str] = str) -> None:
         self.script = Script()
         self.made: list[FakeProducer] = []
         self._kafka = Kafka()
@@ -25,6 +27,7 @@ class Made:
             application="app",
             thread="app-slot-0",
             is_member=self._is_member,
+            name_task=name_task,
         )
 
     def _new(self, name: str) -> FakeProducer:
@@ -54,6 +57,15 @@ def test_with_a_producer_for_each_task_its_id_is_the_tasks() -> None:
     thread.producers.of("1_3")
     thread.producers.of("0_0")
     assert thread.names == ["app-0_0", "app-1_3"]
+
+
+def test_the_id_of_a_tasks_producer_does_not_follow_its_number() -> None:
+    thread = Made("exactly_once", {"0_0": "lines_0", "1_0": "pages_0"}.__getitem__)
+    thread.producers.of("0_0")
+    first = thread.producers.of("1_0")
+    assert thread.names == ["app-lines_0", "app-pages_0"]
+    thread.producers.release("1_0")
+    assert first.discarded  # type: ignore[attr-defined]
 
 
 def test_no_producer_is_made_before_a_task_needs_one() -> None:

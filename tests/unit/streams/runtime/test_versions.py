@@ -22,7 +22,7 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.positions import Partition
-from streams.runtime.assignment import Planner
+from streams.runtime.assignment import Planner, name_task
 from streams.runtime.versions import find_versions
 from streams.topology.build import Topology
 from streams.topology.compatibility import find_conflicts
@@ -276,6 +276,13 @@ def test_a_version_whose_inputs_do_not_exist_is_refused_and_the_leader_goes_on()
     given_ = planner("a", kafka=kafka).plan({"old": says("a"), "new": says("a", "b")})
     assert given_["old"].tasks == ("0_0",)
     assert "input topics 'b' do not exist" in given_["new"].refused
+
+
+def test_a_task_of_two_versions_has_one_name_whatever_its_number() -> None:
+    """By which its producer is told from others where each task has its own."""
+    old, new = topology("ab+", "c", "d"), topology("d", "ba+", "c")
+    assert [name_task(old, task) for task in ("0_2", "1_0", "2_1")] == ["a_2", "c_0", "d_1"]
+    assert [name_task(new, task) for task in ("1_2", "2_0", "0_1")] == ["a_2", "c_0", "d_1"]
 
 
 # Members and leaders of the release that declares nothing
