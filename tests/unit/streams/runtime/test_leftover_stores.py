@@ -130,3 +130,18 @@ def test_two_stores_that_begin_are_told_of_in_one_line(
     planner.plan({"m": Subscribed(())})
     (said,) = (record.getMessage() for record in caplog.records)
     assert "store 'of-in', 'of-out' begins empty" in said
+
+
+def test_a_store_that_is_added_to_others_is_not_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("a")
+    for topic in ("in", "out"):
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        stream.group_by_key().count(store=f"of-{topic}")
+    StateDirectory(tmp_path, "a").store_path("0_0", "of-in").mkdir(parents=True)
+    admin = FakeAdmin(Kafka(TOPICS | {"a-of-in-changelog": 1}), Script())
+    planner = Planner(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
+    planner.plan({"m": Subscribed(())})
+    assert "a-of-out-changelog" in admin.created
+    assert not caplog.records
