@@ -11,7 +11,8 @@ takes it; of the leader's sub-topologies only those whose topics it reads.
 Each sub-topology that some version has gets one number for the leader, its own where it has one;
 tasks are assigned by these numbers, and every member is told its own.
 Kafka Streams compares nothing, and assigns by the leader's numbers (StreamsPartitionAssignor). In
-KIP-1071 the coordinator has one topology, and members of another are told STALE_TOPOLOGY.
+KIP-1071 the coordinator has one topology; a member of an older epoch is told STALE_TOPOLOGY, and
+one that brings a newer is refused.
 """
 
 from __future__ import annotations
