@@ -26,6 +26,9 @@ class Topics:
     def earliest(self, partitions: list[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
 
+    def topic_settings(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        return {topic: {"cleanup.policy": "delete", "retention.ms": "1000"} for topic in topics}
+
     def last_stable(self, partitions: list[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 100)
 
