@@ -233,7 +233,7 @@ APPLICATION_BUGS = (
         "kills",
         FOREIGN | {"caching": True, "commit_interval_ms": 400},
     ),
-    Planted(overtaken_answers_asked_no_more, (Results,), "network", FOREIGN | {"caching": False}),
+    Planted(overtaken_answers_asked_no_more, (Results,), "damage", FOREIGN | {"caching": False}),
     Planted(empty_partitions_not_waited_for, (Results,), "kills", MERGED),
     Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
     Planted(restored_versions_are_the_latest_alone, (Results,), "damage", VERSIONED),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ORDERS, CUSTOMERS = "orders", "customers"
 CUSTOMER_COUNT = 4
 CHANGES = 10
-"""So many records come by before there are new orders."""
+"""So many records come by before there are new orders and customers."""
 JOINS = ("inner", "left")
 
 Rows = dict[str, Any]
@@ -68,10 +68,10 @@ class Foreign(Application):
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
         """Change a row of either table: to a new value or two, and it may be gone again at once.
 
-        An order changes a few times and then never again, so that what is wrong with it stays.
+        Each row changes a few times and then never again, so that what is wrong with it stays.
         """
         begun = len(self.inputs)
-        customer = f"c{random.randrange(CUSTOMER_COUNT)}"
+        customer = f"c{begun // CHANGES + random.randrange(CUSTOMER_COUNT)}"
         is_order = random.random() < 0.6
         topic = ORDERS if is_order else CUSTOMERS
         key = f"o{begun // CHANGES + random.randrange(4)}" if is_order else customer
