@@ -74,15 +74,18 @@ def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
 
 
 def restore_everything(course: Course, workers: list[CrashWorker]) -> None:
-    """From the changelogs alone; one is killed in the middle of it."""
+    """Restore all stores from their changelogs alone; a worker is killed in the middle of it.
+
+    That one begins by itself: beside another it might get tasks whose stores are restored already.
+    """
     for worker in workers:
         worker.finish()
     shutil.rmtree(course.state)
-    for worker in workers:
-        worker.start(RESTORE)
+    workers[0].start(RESTORE)
     workers[0].aim_at(workers[0].pid)
     load_until_killed(course, workers[0])
-    workers[0].start()
+    for worker in workers:
+        worker.start()
 
 
 def check_the_verdicts(course: Course) -> None:
