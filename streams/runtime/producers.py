@@ -99,7 +99,11 @@ class Producers:
                 self._end(producer)
 
     def _name(self, task: str) -> str:
-        return f"{self._application}-{self._name_task(task)}" if self._one_each else self._thread
+        # Neither an application id nor a topic can have the colon: without it application `a` that
+        # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
+        if self._one_each:
+            return f"{self._application}-task:{self._name_task(task)}"
+        return self._thread
 
     def discard(self) -> None:
         """Give all up, with all that they hold. Their successors fence them."""

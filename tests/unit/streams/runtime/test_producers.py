@@ -16,7 +16,9 @@ from tests.unit.streams.runtime.kafka import Kafka
 class Made:
     """Producers, and a list of those that were made."""
 
-    def __init__(self, guarantee: str, name_task: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, guarantee: str, name_task: Callable[[str], str] = str, application: str = "app"
+    ) -> None:
         self.script = Script()
         self.made: list[FakeProducer] = []
         self._kafka = Kafka()
@@ -24,7 +26,7 @@ class Made:
         self.producers = Producers(
             self._new,
             guarantee=guarantee,
-            application="app",
+            application=application,
             thread="app-slot-0",
             is_member=self._is_member,
             name_task=name_task,
@@ -51,19 +53,28 @@ def test_the_tasks_of_a_thread_share_its_producer(guarantee: str) -> None:
     assert thread.names == ["app-slot-0"]
 
 
+def test_two_applications_never_share_the_id_of_a_producer() -> None:
+    ids = []
+    for application, task in (("stats", "daily-views_0"), ("stats-daily", "views_0")):
+        thread = Made("exactly_once", application=application)
+        thread.producers.of(task)
+        ids += thread.names
+    assert len(set(ids)) == 2, ids
+
+
 def test_with_a_producer_for_each_task_its_id_is_the_tasks() -> None:
     thread = Made("exactly_once")
     thread.producers.of("0_0")
     thread.producers.of("1_3")
     thread.producers.of("0_0")
-    assert thread.names == ["app-0_0", "app-1_3"]
+    assert thread.names == ["app-task:0_0", "app-task:1_3"]
 
 
 def test_the_id_of_a_tasks_producer_does_not_follow_its_number() -> None:
     thread = Made("exactly_once", {"0_0": "lines_0", "1_0": "pages_0"}.__getitem__)
     thread.producers.of("0_0")
     first = thread.producers.of("1_0")
-    assert thread.names == ["app-lines_0", "app-pages_0"]
+    assert thread.names == ["app-task:lines_0", "app-task:pages_0"]
     thread.producers.release("1_0")
     assert first.discarded  # type: ignore[attr-defined]
 
@@ -122,7 +133,7 @@ def test_a_zombie_does_not_take_a_tasks_id_back_from_its_successor() -> None:
     thread.known = False
     with pytest.raises(TaskMigrated, match="task 0_0 moved"):
         thread.producers.of("0_0")
-    assert thread.names == ["app-0_0"]
+    assert thread.names == ["app-task:0_0"]
 
 
 def test_no_tasks_id_is_taken_while_the_group_can_not_be_asked() -> None:
