@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.log.aborted import AbortedTransaction
+from coordinator.log.batch import HEADER_BYTES
 from coordinator.log.segment import Segment
 from coordinator.log.segments import Segments
 from coordinator.log.slice import Slice
@@ -86,10 +87,15 @@ def _locate(
     at = segments.with_offset(offset)
     segment = segments.all[at]
     start = segment.position_of(offset)
-    while start == segment.size:  # what was here is gone
+    while segment.size - start <= HEADER_BYTES:
+        # What was here is gone, or all but the header that the cleaner leaves at a segment's end.
+        # librdkafka doubles its limit with each answer without a record, and reads no further when
+        # that has passed 1 GiB, so the next segment is answered if it can be.
+        if at + 1 == len(segments.all) or segments.all[at + 1].base_offset >= upper:
+            if start == segment.size:
+                return None
+            break
         at += 1
-        if at == len(segments.all) or segments.all[at].base_offset >= upper:
-            return None
         segment, start = segments.all[at], 0
     segment_end = segments.end_of(at, end_offset)
     end = segment.size if upper >= segment_end else segment.position_of(upper)

@@ -10,19 +10,27 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import confluent_kafka
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from coordinator.errors import Code
 from coordinator.log.batch import batches as parsed
+from tests.brokers import Broker
 from tests.conformance import batches
 from tests.conformance.batches import TIMESTAMP_MS
 from tests.conformance.calls import READ_COMMITTED, READ_UNCOMMITTED, create_topic, fetch, produce
+from tests.conformance.configs import DONE, SET, TOPIC, alter
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
 from tests.processes import wait_until
+from tests.reading import Reader
 
 TIMEOUT_S = 30.0
 LATER_MS = TIMESTAMP_MS + 1_800_000
+MEGABYTE = 1_048_576
+SEGMENTS = 16
+LONG_VALUE = bytes(4_000)
 
 Pair = tuple[bytes | None, bytes | None]
 Found = tuple[int, bytes | None, bytes | None]
@@ -196,3 +204,42 @@ def test_what_is_behind_an_open_transaction_is_not_cleaned(
         timeout_s=TIMEOUT_S,
         what=lambda: f"found {read(client, topic)}",
     )
+
+
+def test_a_client_reads_past_segments_of_which_nothing_is_left(
+    broker: Broker, client: Client, compacted: Callable[..., str]
+) -> None:
+    """librdkafka gives a partition up after eleven answers in a row that have no record."""
+    topic = compacted(
+        cleanup_policy="delete", segment_bytes=str(MEGABYTE), segment_ms=str(7 * 86_400_000)
+    )
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5}
+    )
+    for number in range(SEGMENTS * MEGABYTE // len(LONG_VALUE)):
+        producer.produce(topic, LONG_VALUE, b"%d" % (number % 10), on_delivery=raise_error)
+        producer.poll(0)
+    assert producer.flush(TIMEOUT_S) == 0
+    # All in one cleaning: segments that have become small are merged by the next.
+    assert alter(client, TOPIC, topic, ("cleanup.policy", SET, "compact")) == DONE
+    logs = broker.data_dir / f"{topic}-0"
+    wait_until(
+        lambda: sum(path.stat().st_size for path in logs.glob("*.log")) < 4 * MEGABYTE,
+        timeout_s=TIMEOUT_S,
+        what=lambda: f"compaction of {sorted(p.stat().st_size for p in logs.glob('*.log'))}",
+    )
+    reader, keys = Reader(broker.bootstrap_servers, topic, 1), set[bytes]()
+
+    def all_read() -> bool:
+        keys.update(message.key() for message in reader.take())
+        return len(keys) == 10
+
+    try:
+        wait_until(all_read, timeout_s=TIMEOUT_S, what=lambda: f"only {keys}")
+    finally:
+        reader.close()
+
+
+def raise_error(error: KafkaError | None, _: Message) -> None:
+    if error is not None:
+        raise KafkaException(error)
