@@ -18,7 +18,7 @@ def _same(value: builtins.bytes) -> builtins.bytes:
     return value
 
 
-def _fixed(name: str, code: str, kind: type) -> Serde[Any]:
+def _fixed(name: str, code: str, takes: str) -> Serde[Any]:
     layout = struct.Struct(code)
     pack, unpack, size = layout.pack, layout.unpack, layout.size
 
@@ -26,7 +26,7 @@ def _fixed(name: str, code: str, kind: type) -> Serde[Any]:
         try:
             return pack(value)
         except (struct.error, OverflowError) as error:
-            raise ValueError(f"needs {kind.__name__} in range, got {shown(value)}") from error
+            raise ValueError(f"{name} takes {takes}, got {shown(value)}") from error
 
     def deserialize(data: builtins.bytes) -> Any:
         if len(data) != size:
@@ -47,8 +47,8 @@ def _bytes_to_nothing(data: builtins.bytes) -> None:
 # str.encode itself, not a function around it, which would cost as much again for each record. It
 # names the type that it refuses, and whoever reports that (a sink, a store) adds the value.
 string: Serde[str] = Serde("string", str.encode, builtins.bytes.decode)
-int32: Serde[int] = _fixed("int32", ">i", int)
-int64: Serde[int] = _fixed("int64", ">q", int)
-float64: Serde[float] = _fixed("float64", ">d", float)
+int32: Serde[int] = _fixed("int32", ">i", "int from -2**31 to 2**31 - 1")
+int64: Serde[int] = _fixed("int64", ">q", "int from -2**63 to 2**63 - 1")
+float64: Serde[float] = _fixed("float64", ">d", "float, or int that fits one")
 none: Serde[None] = Serde("none", _nothing_to_bytes, _bytes_to_nothing)
 bytes: Serde[builtins.bytes] = Serde("bytes", _same, _same)  # noqa: A001  the public name

@@ -66,6 +66,14 @@ def test_a_refusal_shows_the_value() -> None:
             serde.serialize("seven")
 
 
+@pytest.mark.parametrize(
+    ("serde", "value"), [(serdes.int32, 2**31), (serdes.int64, 2**63), (serdes.int64, 1.5)]
+)
+def test_a_number_out_of_range_is_refused_with_the_range(serde: Serde[Any], value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{serde.name} takes int from -2\*\*\d+ .*{value}"):
+        serde.serialize(value)
+
+
 def test_pickle_round_trips_and_says_which_protocol_it_has() -> None:
     value = {"a": [1, (2, 3)], "b": {4}}
     data = serdes.pickle.serialize(value)
