@@ -48,10 +48,11 @@ class DeclaredSubtopology:
 class DeclaredTopology:
     """The sub-topologies that make tasks, by their numbers.
 
-    `fingerprint` is equal for equal topologies: steps, stores, serdes, their names and their order;
-    functions are not in it. `repartition_topics` has their partitions as they were declared, None
-    where they follow from what is upstream. `unknown_sources` are topics that are read in a way
-    that was not declared: by a member of a release that declares nothing.
+    `fingerprint` is equal for equal topologies: steps, stores, their names and their order, and how
+    the bytes of stores and repartition topics are written; functions are not in it.
+    `repartition_topics` has their partitions as they were declared, None where they follow from
+    what is upstream. `unknown_sources` are topics that are read in a way that was not declared: by
+    a member of a release that declares nothing.
     """
 
     fingerprint: str
@@ -135,6 +136,9 @@ def _fingerprint(description: TopologyDescription) -> str:
                 for s in sub.steps
             ],
             [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
+            # Whatever makes two sub-topologies differ makes two fingerprints: members of equal
+            # ones are not compared any further.
+            sorted(_formats(sub).items()),
         ]
         for sub in description.subtopologies
     ]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from streams import App, Processor, Store, serdes
+from streams import App, Processor, Store, serdes, windows
+from streams.membership.protocol import Subscribed
+from streams.runtime.versions import admit_versions, find_versions
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import (
     DeclaredTopology,
@@ -51,6 +53,18 @@ def repartitioned(*topics: str, partitions: int | None = None, name: str = "") -
     return declared(
         lambda read: [read(t).repartition(partitions=partitions, **names).to("o") for t in topics]
     )
+
+
+def windowed(size_ms: int) -> DeclaredTopology:
+    return declared(
+        lambda read: (
+            read("x").group_by_key().windowed_by(windows.tumbling(size_ms)).count(store="c")
+        )
+    )
+
+
+def passed_on(**serde: Any) -> DeclaredTopology:
+    return declared(lambda read: read("x").repartition(name="r", **serde).to("o"))
 
 
 def joined(within_ms: int) -> DeclaredTopology:
@@ -97,6 +111,21 @@ CONFLICTS = {
         "'s' is key-value of string and string, with a changelog in old, and key-value of",
     ),
     "a changelog": (kept(logged=False), kept(), "without a changelog in old"),
+    "windows of another size": (
+        windowed(60_000),
+        windowed(120_000),
+        "in windows of 60000 ms, with a changelog in old, and window of",
+    ),
+    "a repartition topic's key": (
+        passed_on(),
+        passed_on(key=serdes.json),
+        "'a-r-repartition' is string and string in old, and json and string in new",
+    ),
+    "a repartition topic's value": (
+        passed_on(),
+        passed_on(value=serdes.json),
+        "'a-r-repartition' is string and string in old, and string and json in new",
+    ),
     "other partitions": (
         repartitioned("x", partitions=2, name="r"),
         repartitioned("x", partitions=3, name="r"),
@@ -116,6 +145,25 @@ def test_versions_that_share_parts_of_sub_topologies_do_not(
 ) -> None:
     assert why in "; ".join(find_conflicts(one, other, ("old", "new")))
     assert find_conflicts(other, one, ("new", "old"))
+
+
+@pytest.mark.parametrize(("one", "other", "why"), CONFLICTS.values(), ids=CONFLICTS)
+def test_of_versions_in_conflict_the_one_that_runs_is_admitted_alone(
+    one: DeclaredTopology, other: DeclaredTopology, why: str
+) -> None:
+    """So they are told apart in the first place: by their fingerprints."""
+    members = {
+        "running": Subscribed(("0_0", "0_1"), topology=one),
+        "new": Subscribed((), topology=other),
+    }
+    for leader in (one, other):
+        versions = find_versions(members, leader)
+        admission = admit_versions(versions, {"x": 2, "y": 2}, "a")
+        assert admission.refused.keys() == {"new"}
+        told = why.replace("in old", "in the running version").replace(
+            "in new", "in the refused one"
+        )
+        assert told in admission.refused["new"]
 
 
 @pytest.mark.parametrize("declared_", [each for pair in SIDE_BY_SIDE.values() for each in pair])
