@@ -4,6 +4,9 @@ They may if every sub-topology of one is the same in the other, or shares nothin
 
     one has                 the other has                  side by side
     sources and stores      the same, whatever the number  yes: they share its tasks
+    sources and stores      the same, and leads to other   no: what one processes would be missing
+                            repartition topics that are    behind them
+                            read into stores
     sources and stores      none of these sources, stores  yes: its tasks go to those who have it
     a source                the same in a sub-topology of  no: a partition would have two owners,
                             other sources                  or none
@@ -35,8 +38,11 @@ def find_conflicts(
         conflict
         for a in one.subtopologies.values()
         for b in other.subtopologies.values()
-        if not a.is_same_as(b)
-        for conflict in _conflicts_of(a, b, names)
+        for conflict in (
+            _compare_ways((one, a), (other, b), names)
+            if a.is_same_as(b)
+            else _conflicts_of(a, b, names)
+        )
     ]
     for topic in sorted(one.repartition_topics.keys() & other.repartition_topics.keys()):
         counts = one.repartition_topics[topic], other.repartition_topics[topic]
@@ -85,6 +91,21 @@ def _conflicts_of(
             f"store {list_names(stores)} is filled from {list_names(a.sources)} in {names[0]}, and "
             f"from {list_names(b.sources)} in {names[1]}"
         )
+
+
+def _compare_ways(
+    a: tuple[DeclaredTopology, DeclaredSubtopology],
+    b: tuple[DeclaredTopology, DeclaredSubtopology],
+    names: tuple[str, str],
+) -> Iterator[str]:
+    """Compare the stores to which the records of a shared sub-topology come in each version."""
+    mine, theirs = (topology.find_topics_into_stores(sub) for topology, sub in (a, b))
+    for more, has, lacks in ((mine - theirs, *names), (theirs - mine, *reversed(names))):
+        if more:
+            yield (
+                f"what reads {list_names(a[1].sources)} leads to {list_names(more)} in {has}, "
+                f"which is read into stores, and not in {lacks}"
+            )
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -79,6 +79,19 @@ class DeclaredTopology:
             found += [t for sub in writers for t in sorted(sub.sources) if t not in found]
         return frozenset(found) - self.repartition_topics.keys()
 
+    def find_topics_into_stores(self, sub: DeclaredSubtopology) -> frozenset[str]:
+        """Return the repartition topics to which records of a sub-topology come, directly or over
+        sub-topologies without stores, and that are read into stores."""
+        found = sorted(sub.sinks)
+        stored = set[str]()
+        for each in found:  # grows on the way
+            for reader in (other for other in self.subtopologies.values() if each in other.sources):
+                if reader.stores:
+                    stored.add(each)
+                else:
+                    found += [topic for topic in sorted(reader.sinks) if topic not in found]
+        return frozenset(stored)
+
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
         """Return the partitions of each source topic, so far as they follow from those of `inputs`.
         Raises TopologyError for joined topics whose counts differ."""

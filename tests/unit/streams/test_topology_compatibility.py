@@ -67,6 +67,25 @@ def passed_on(**serde: Any) -> DeclaredTopology:
     return declared(lambda read: read("x").repartition(name="r", **serde).to("o"))
 
 
+def count_by_value(stream: Any) -> Any:
+    """Count in store `c`, behind a repartition topic of that name."""
+    return stream.group_by(lambda k, v: v, key=serdes.string).count(store="c")
+
+
+def paired(first: str, second: str) -> DeclaredTopology:
+    """Join `x` with itself or with `y`, each side behind a repartition topic of its own."""
+
+    def steps(read: Read) -> None:
+        streams = {topic: read(topic) for topic in "xy"}
+        one = streams[first].repartition(name="one")
+        two = streams[second].repartition(name="two")
+        one.join(two, lambda a, b: a, within=10, name="j")
+        for stream in streams.values():
+            stream.to("o")
+
+    return declared(steps)
+
+
 def joined(within_ms: int) -> DeclaredTopology:
     return declared(
         lambda read: read("x").join(read("y"), lambda a, b: a, within=within_ms, name="j")
@@ -79,10 +98,12 @@ SIDE_BY_SIDE = {
     "a step more": (copies("x"), declared(lambda r: r("x").filter(lambda k, v: True).to("out"))),
     "a sub-topology more": (counts("x"), counts("y", "x")),
     "nothing in common": (counts("x"), counts("y")),
-    "a group more, by a repartition topic": (
-        copies("x"),
-        declared(lambda r: r("x").group_by(lambda k, v: v, key=serdes.string).count(store="c")),
+    "an output more, by a repartition topic": (copies("x"), repartitioned("x", name="r")),
+    "a way round, to the same repartition topic": (
+        declared(lambda r: count_by_value(r("x"))),
+        declared(lambda r: count_by_value(r("x").repartition(name="r"))),
     ),
+    "a group of another topic more": (copies("x"), declared(lambda r: count_by_value(r("y")))),
     "a join's size": (joined(10), joined(20)),
 }
 
@@ -125,6 +146,21 @@ CONFLICTS = {
         passed_on(),
         passed_on(value=serdes.json),
         "'a-r-repartition' is string and string in old, and string and json in new",
+    ),
+    "a group more": (
+        copies("x"),
+        declared(lambda r: count_by_value(r("x"))),
+        "'x' leads to 'a-c-repartition' in new, which is read into stores, and not in old",
+    ),
+    "a group more, over another repartition topic": (
+        repartitioned("x", name="r"),
+        declared(lambda r: count_by_value(r("x").repartition(name="r"))),
+        "'x' leads to 'a-c-repartition' in new, which is read into stores, and not in old",
+    ),
+    "one side of a join from elsewhere": (
+        paired("x", "y"),
+        paired("x", "x"),
+        "'x' leads to 'a-two-repartition' in new, which is read into stores, and not in old",
     ),
     "other partitions": (
         repartitioned("x", partitions=2, name="r"),

@@ -35,12 +35,12 @@ TOPICS = ("a", "b", "c", "d")
 
 @cache
 def topology(*subs: str) -> Topology:
-    """One sub-topology for each of `subs`: its letters are topics that are merged, and with a `+`
-    they are counted in a store."""
+    """One sub-topology for each of `subs`: its letters are topics that are merged, with a `+` they
+    are counted in a store, and with a `*` in one behind a repartition topic."""
     app = App("app")
     for sub in subs:
         first, *others = (
-            app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+")
+            app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+*")
         )
         for other in others:
             first = first.merge(other)
@@ -48,6 +48,8 @@ def topology(*subs: str) -> Topology:
             first.group_by_key().count(store=f"of-{sub.rstrip('+')}")
         else:
             first.to("out")
+        if sub.endswith("*"):
+            first.group_by(lambda k, v: v, key=serdes.string).count(store=f"by-{sub[:-1]}")
     return app.topology()
 
 
@@ -230,6 +232,17 @@ def test_members_of_a_later_version_have_what_it_has_more() -> None:
         given_ = plan(leader, members)
         assert {topic for topic, _ in given_["old"].partitions} == {"a"}
         assert {("b", 0), ("b", 1)} <= set(given_["new"].partitions)
+
+
+def test_a_member_that_never_writes_to_a_repartition_topic_shares_no_task_with_one_that_does() -> (
+    None
+):
+    """What it processes would be missing in the store behind that topic for good."""
+    members = {"old": says("a", runs=("0_0", "0_1")), "new": says("a*")}
+    for leader in (("a",), ("a*",)):
+        given_ = plan(leader, members)
+        assert given_["old"].tasks == ("0_0", "0_1", "0_2")
+        assert "'a' leads to 'app-by-a-repartition' in the refused one" in given_["new"].refused
 
 
 def test_a_leader_makes_no_topics_of_a_topology_that_is_refused() -> None:
