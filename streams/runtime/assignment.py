@@ -11,7 +11,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
 from streams.config import StreamsConfig
-from streams.errors import ConfigError, StreamsError, TopologyError, TopologyRefused
+from streams.errors import (
+    ConfigError,
+    OutcomeUnknown,
+    StreamsError,
+    TopologyError,
+    TopologyRefused,
+)
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.clients import Admin
@@ -255,10 +261,15 @@ class Planner:
 
     def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
         """Topics that were there are left as they are; say which are compacted earlier than
-        `cut_retention_ms` has it."""
+        `cut_retention_ms` has it. Tasks are assigned all the same where that can't be asked."""
         lags = {t: int(each.get(COMPACTION_LAG, 0)) for t, each in wanted.items()}
         asked = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
-        for topic, found in self._admin.topic_settings(asked).items() if asked else ():
+        try:
+            settings = self._admin.topic_settings(asked) if asked else {}
+        except (OutcomeUnknown, StreamsError) as error:
+            log.info("it is not known when %s are compacted: %s", list_names(asked), error)
+            return
+        for topic, found in settings.items():
             if int(found.get(COMPACTION_LAG, 0)) < lags[topic]:
                 log.warning(
                     "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or "

@@ -7,11 +7,15 @@ the changelog of the new store is made, or of one without a changelog its direct
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from state.directory import is_task
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.topology.compatibility import list_names
+
+log = logging.getLogger(__name__)
 
 _CHANGELOG = "-changelog"
 
@@ -25,19 +29,36 @@ def find_leftovers(
 ) -> list[str]:
     """Return what is left of stores that are not in `stores`: changelogs among `topics`, and
     directories. What may be of an application whose id begins with this one's is left out: one
-    that has a group, or state on this machine. Groups are listed only if there is a changelog."""
+    that has a group, or state on this machine. Groups are listed only if there is a changelog, and
+    where they can't be, no changelog is returned."""
     begin = f"{application_id}-"
     named = {t for t in topics if t.startswith(begin) and t[len(begin) :].endswith(_CHANGELOG)}
     changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in stores})
     if changelogs:
-        local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
-        others = tuple(f"{a}-" for a in (*list_groups(), *local) if a.startswith(begin))
-        changelogs = [topic for topic in changelogs if not topic.startswith(others)]
+        changelogs = _leave_out_others(changelogs, begin, state_dir, list_groups)
     tasks = [task for task in (state_dir / application_id).glob("*_*") if is_task(task.name)]
     directories = {each.name for task in tasks for each in task.glob("*/")} - {*stores}
     return [f"changelog {topic!r}" for topic in changelogs] + [
         str(state_dir / application_id / "*_*" / store) for store in sorted(directories)
     ]
+
+
+def _leave_out_others(
+    changelogs: list[str],
+    begin: str,
+    state_dir: Path,
+    list_groups: Callable[[], Iterable[str]],
+) -> list[str]:
+    """Return the changelogs of no application whose id begins with `begin`; none where groups can't
+    be listed. Tasks are assigned all the same: a broker that is away may not hold them up."""
+    try:
+        groups = [*list_groups()]
+    except (OutcomeUnknown, StreamsError) as error:
+        log.info("it is not known whether %s are left of stores: %s", list_names(changelogs), error)
+        return []
+    local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
+    others = tuple(f"{a}-" for a in (*groups, *local) if a.startswith(begin))
+    return [topic for topic in changelogs if not topic.startswith(others)]
 
 
 def warn_of_leftovers(begun: Iterable[str], left: Iterable[str]) -> str:

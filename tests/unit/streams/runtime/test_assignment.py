@@ -8,7 +8,7 @@ import pytest
 
 from streams import App, Store, StreamsError, serdes
 from streams.config import StreamsConfig
-from streams.errors import ConfigError
+from streams.errors import ConfigError, OutcomeUnknown
 from streams.membership.protocol import Subscribed
 from streams.positions import Partition
 from streams.runtime.assignment import Planner, check_inputs
@@ -115,6 +115,15 @@ def test_a_changelog_is_kept_as_its_kind_of_store_needs_it(
 def test_a_changelog_keeps_what_a_cut_needs(store: dict[str, Any], lag_ms: int) -> None:
     spec = StoreSpec(name="s", key=serdes.string, value=serdes.string, **store)
     assert changelog_settings(spec, 5_000)["min.compaction.lag.ms"] == str(lag_ms)
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("no answer"), StreamsError("not authorized")])
+def test_tasks_are_assigned_though_the_lag_of_a_changelog_can_not_be_asked(
+    error: Exception,
+) -> None:
+    world = Planning({"lines": 1, "out": 1, "a-c-changelog": 1}, cut_retention_ms=100)
+    world.admin._script.fail("admin.topic_settings", error)
+    assert world.planner.plan({"m": NOBODY})["m"].tasks
 
 
 @pytest.mark.parametrize(("wanted_ms", "told"), [(0, False), (50, False), (100, True)])

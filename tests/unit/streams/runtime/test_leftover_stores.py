@@ -9,6 +9,7 @@ import pytest
 from state.directory import StateDirectory
 from streams import App, Store, serdes
 from streams.config import StreamsConfig
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.protocol import Subscribed
 from streams.positions import Partition
 from streams.runtime.assignment import Planner
@@ -80,6 +81,19 @@ def test_changelogs_of_applications_whose_ids_begin_alike_are_not_taken_for_left
     StateDirectory(tmp_path, "a-us")
     leading.plan()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("loading"), StreamsError("not authorized")])
+def test_tasks_are_assigned_though_the_groups_can_not_be_listed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """A changelog that may be another application's is not told of then; directories are."""
+    StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
+    leading = Leading(tmp_path, OLD)
+    leading.admin._script.fail("admin.groups", error)
+    leading.plan()
+    assert "a-c-changelog" in leading.kafka.partition_counts()
+    assert f"begins empty, and {tmp_path}/a/*_*/old is left" in caplog.text
 
 
 def test_a_store_that_is_there_is_not_told_of_whatever_is_left(
