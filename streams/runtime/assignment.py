@@ -163,7 +163,8 @@ class Planner:
 
         A leader of a release that compares no topologies may number tasks otherwise: what it has
         given is known by its partitions. Raises TopologyRefused if the leader says so, or for
-        partitions that are no whole tasks here; StreamsError where a topic has the wrong ones."""
+        partitions that are no whole tasks here; StreamsError where a topic has the wrong ones;
+        OutcomeUnknown for partitions that brokers do not list here yet: join again."""
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
         self._say(assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER)
@@ -176,7 +177,11 @@ class Planner:
             return assigned
         given = {Partition(*each) for each in assigned.partitions}
         tasks = {name: mine for name, mine in self.tasks(counts).items() if given.issuperset(mine)}
-        if left := given.difference(*tasks.values()):
+        left = given.difference(*tasks.values())
+        if left and all(p.number >= counts.get(p.topic, p.number + 1) for p in left):
+            names = list_names({p.topic for p in left})
+            raise OutcomeUnknown(f"the leader has seen more partitions of {names} than there are")
+        if left:
             raise TopologyRefused(
                 f"the leader of group {self._topology.application_id!r}, of an earlier release of "
                 f"Millrace, has another topology: {list_names({p.topic for p in left})} is read "

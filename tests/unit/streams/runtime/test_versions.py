@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streams import App, serdes
 from streams.config import StreamsConfig
-from streams.errors import TopologyRefused
+from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.membership.protocol import (
     Assigned,
     Subscribed,
@@ -361,3 +361,21 @@ def test_partitions_of_a_silent_leader_that_are_no_whole_tasks_are_refused(
     (given_,) = old_leader("ab").values()
     with pytest.raises(TopologyRefused, match="of an earlier release of Millrace, has another"):
         planner(*subs).adopt(given_)
+
+
+def test_partitions_that_a_silent_leader_has_seen_grow_first_are_waited_for() -> None:
+    """The brokers that this member asks may list them a little later than the leader's."""
+    (given_,) = plan(("a", "b"), {"m": says("a", "b", declares=False)}).values()
+    kafka = Kafka(PARTITIONS | {"a": PARTITIONS["a"] - 1})
+    member = planner("b", "a", kafka=kafka)
+    with pytest.raises(OutcomeUnknown, match="'a'"):
+        member.adopt(given_)
+    kafka.grow("a", PARTITIONS["a"])
+    assert len(member.adopt(given_).partitions) == PARTITIONS["a"] + PARTITIONS["b"]
+
+
+def test_a_partition_that_is_not_listed_yet_hides_no_other_reason_to_end() -> None:
+    (given_,) = old_leader("ab", "d").values()
+    member = planner("a", "d", kafka=Kafka(PARTITIONS | {"d": 1}))
+    with pytest.raises(TopologyRefused, match="'b'"):
+        member.adopt(given_)
