@@ -90,7 +90,8 @@ class RunningApp:
         admin = clients.admin(retry_s=BROKER_WAIT_S)
         counts = admin.partition_counts_at_start(BROKER_WAIT_S)
         check_inputs(topology, counts, servers, config.handlers.topics())
-        check_sizes(topology, admin.metadata_bytes_max())
+        metadata_bytes_max = admin.metadata_bytes_max()
+        check_sizes(topology, metadata_bytes_max)
         if config.ledger:
             topic = ledger_topic(topology.application_id)
             try:
@@ -114,6 +115,7 @@ class RunningApp:
                 host=self._host,
                 dial=Dialing(config, servers, self._host, self._stop),
                 stop=self._stop,
+                metadata_bytes_max=metadata_bytes_max,
                 memory=memory,
                 restore_listener=restore_listener,
                 globals=self._global_tables(clients, directory, slot.number, memory, exits),

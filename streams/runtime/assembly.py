@@ -54,6 +54,8 @@ class Worker:
     host: Host
     dial: Dial
     stop: Event
+    metadata_bytes_max: int
+    """What brokers take of an offset's metadata."""
     memory: MemoryBudget | None = None
     """Of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
@@ -132,6 +134,7 @@ def stream_loop(
                 memory=worker.memory,
                 cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
                 storing=lambda: reached(Step.STORING),
+                metadata_bytes_max=worker.metadata_bytes_max,
                 global_views=None if worker.globals is None else worker.globals.views(),
                 failures=Failures(
                     config.handlers,

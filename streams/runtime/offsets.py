@@ -17,8 +17,8 @@ the number of the commit, which tells apart the commits of a task that has read 
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
-which writes none. It is left out where it would make the text longer than a broker takes by
-default.
+which writes none. It is left out where it would make the text longer than the brokers take,
+so that no application is refused for it.
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
 NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
@@ -47,8 +47,9 @@ _STORE = struct.Struct(">Iq")
 _NO_TIME = -1
 _COMMIT = "number of the commit"
 """Stands where others are names of stores, which have no blanks."""
-_BYTES_MAX = 4_095
-"""Of the text: what a broker takes by default, less the NUL that librdkafka adds."""
+_COMMIT_HASH = crc32(_COMMIT.encode())
+METADATA_BYTES_MAX = 4_096
+"""What a broker takes by default, with the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
 _KAFKA_STREAMS_VERSIONS = (1, 2)
 
@@ -72,7 +73,7 @@ class Metadata:
     def commit_number(self) -> int | None:
         """The number of the commit, larger than that of the task's commit before; None if nothing
         is said of it."""
-        return self._positions.get(_hash(_COMMIT))
+        return self._positions.get(_COMMIT_HASH)
 
 
 def encode_metadata(
@@ -80,20 +81,19 @@ def encode_metadata(
     time_ms: int = _NO_TIME,
     step_times: Mapping[str, int] | None = None,
     commit_number: int | None = None,
+    bytes_max: int = METADATA_BYTES_MAX,
 ) -> str:
     """`positions`: for each store the first changelog offset that is not in it. `step_times`: the
-    stream time in ms of each step that has its own. `commit_number`: None: nothing is said of it.
-    """
+    stream time in ms of each step that has its own. `commit_number`: None: nothing is said of it;
+    nor if the text with its NUL would be longer than `bytes_max`."""
     data = bytearray(time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
         data += _STORE.pack(_hash(store), position)
     for step, step_ms in (step_times or {}).items():
         data += _STORE.pack(_hash(_time_of(step)), step_ms)
-    text = _text(data)
-    if commit_number is None:
-        return text
-    numbered = _text(data + _STORE.pack(_hash(_COMMIT), commit_number))
-    return numbered if len(numbered) <= _BYTES_MAX else text
+    if commit_number is not None and _size(len(data) + _STORE.size) <= bytes_max:
+        data += _STORE.pack(_COMMIT_HASH, commit_number)
+    return _text(data)
 
 
 def decode_metadata(text: str) -> Metadata:
@@ -115,8 +115,7 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
     for sub in topology.subtopologies:
         names = _logged(sub)
         steps = sub.timed_steps
-        written = encode_metadata(dict.fromkeys(names, 0), 0, dict.fromkeys(steps, 0), 0)
-        size = len(written) + 1  # librdkafka's closing NUL
+        size = _size(_TIME_BYTES + _STORE.size * (len(names) + len(steps)))
         if size > limit_bytes:
             problems.append(
                 f"sub-topology {sub.number} has {len(names)} stores ({_some(names)}), whose "
@@ -131,6 +130,11 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
             )
     if problems:
         raise ConfigError("; ".join(problems))
+
+
+def _size(data_bytes: int) -> int:
+    """Return how many bytes a broker gets for so many: base64, and librdkafka's closing NUL."""
+    return len(_MARK) + (data_bytes + 2) // 3 * 4 + 1
 
 
 def _text(data: bytes | bytearray) -> str:

@@ -28,7 +28,7 @@ from streams.runtime.failures import FAILING, Failures
 from streams.runtime.host import Host
 from streams.runtime.leftover_stores import warn_of_leftovers
 from streams.runtime.logged import LoggedStore
-from streams.runtime.offsets import decode_metadata
+from streams.runtime.offsets import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.queues import NO_TIME
 from streams.runtime.resetting import Resetting
 from streams.runtime.stores import open_store
@@ -47,7 +47,8 @@ class Opener:
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
     own. The thread's stores share `cache`. `storing` is called in the middle of a store's write.
-    `watch` is of who runs the tasks by hand.
+    `watch` is of who runs the tasks by hand. `metadata_bytes_max` is what brokers take of the
+    metadata of an offset.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Opener:
         storing: Callable[[], object] | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         watch: Watch | None = None,
+        metadata_bytes_max: int = METADATA_BYTES_MAX,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -76,6 +78,7 @@ class Opener:
         self._storing = storing
         self._global_views = global_views
         self._watch = watch
+        self._metadata_bytes_max = metadata_bytes_max
         self._numbers: dict[int, int] | None = None
         self._told: set[str] = set()
         self._waiting: set[str] = set()
@@ -131,6 +134,7 @@ class Opener:
             failures=self._failures,
             global_views=self._global_views,
             watch=self._watch,
+            metadata_bytes_max=self._metadata_bytes_max,
         )
 
     def _directory_number(self, subtopology: int) -> int:

@@ -46,7 +46,7 @@ from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
 from streams.runtime.early import EarlySerialization
 from streams.runtime.failures import FAILING, Failures
 from streams.runtime.logged import LoggedStore
-from streams.runtime.offsets import encode_metadata
+from streams.runtime.offsets import METADATA_BYTES_MAX, encode_metadata
 from streams.runtime.punctuation import Timeline
 from streams.runtime.queues import NO_TIME, Consuming, Order, Queues, Records, Run, Straight
 from streams.topology.build import Subtopology, expiry_of
@@ -98,6 +98,7 @@ class Task:
         failures: Failures = FAILING,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         watch: Watch | None = None,
+        metadata_bytes_max: int = METADATA_BYTES_MAX,
     ) -> None:
         self.name = name
         self.directory = directory or name
@@ -124,6 +125,7 @@ class Task:
         self._failures = failures
         self._global_views = global_views
         self._watch = watch
+        self._metadata_bytes_max = metadata_bytes_max
         self._records: Records | None = None
         self._lock = lock
         self._undelivered: list[str] = []
@@ -385,10 +387,15 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = self.records.times(self.context.stream_time_ms)
         steps = {step: time.ms for step, time in self.context.step_times.items()}
-        number = self.commit_number
+        number, bytes_max = self.commit_number, self._metadata_bytes_max
         return [
-            (p, Committed(offset, encode_metadata(stores, times.get(p, NO_TIME), steps, number)))
-            for p, offset in self.positions.items()
+            (
+                p,
+                Committed(
+                    o, encode_metadata(stores, times.get(p, NO_TIME), steps, number, bytes_max)
+                ),
+            )
+            for p, o in self.positions.items()
         ]
 
     def committed(self, now_ms: int) -> None:

@@ -15,6 +15,7 @@ from streams.runtime.clients import Clients
 from streams.runtime.commit import Step
 from streams.runtime.globals import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
+from streams.runtime.offsets import METADATA_BYTES_MAX
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory
@@ -110,6 +111,7 @@ class SimWorker:
             host=host,
             dial=lambda _: SimConnection(process, host.lock(), DIAL_TIMEOUT_S),
             stop=self._stop,
+            metadata_bytes_max=METADATA_BYTES_MAX,
             globals=copies if tables else None,
         )
         loops = [

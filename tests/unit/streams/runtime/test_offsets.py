@@ -72,6 +72,21 @@ def test_the_number_is_left_out_where_a_broker_would_not_take_it(
     assert (decode_metadata(text).commit_number is not None) == numbered
 
 
+@pytest.mark.parametrize(("room", "numbered"), [(0, False), (15, False), (16, True)])
+def test_an_application_that_fits_without_the_number_of_commits_is_not_refused_for_it(
+    room: int, numbered: bool
+) -> None:
+    """A broker may take less than by default, and earlier releases write no number."""
+    names = [f"s{number}" for number in range(10)]
+    limit = len(encode_metadata(dict.fromkeys(names, 0), 0)) + 1 + room
+    check_sizes(with_stores(*names), limit)
+    with pytest.raises(ConfigError, match="bytes, and the brokers take"):
+        check_sizes(with_stores(*names), limit - room - 1)
+    text = encode_metadata(dict.fromkeys(names, 2**63 - 1), 2**63 - 1, None, 3, limit)
+    assert len(text) + 1 <= limit
+    assert (decode_metadata(text).commit_number is not None) == numbered
+
+
 def test_the_times_of_steps_count_in_what_a_broker_takes() -> None:
     app = App("a")
     grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
@@ -137,7 +152,7 @@ def test_what_is_refused_is_what_a_broker_would_refuse(stores: int, fits: bool) 
 
 
 def test_a_broker_that_takes_less_is_named_with_what_it_takes() -> None:
-    with pytest.raises(ConfigError, match=r"s0.*48 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
+    with pytest.raises(ConfigError, match=r"s0.*32 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
         check_sizes(with_stores("s0"), 20)
 
 

@@ -350,6 +350,18 @@ def test_the_number_of_the_commit_grows_over_commits_of_a_release_that_writes_no
     assert numbers_sent(later) > numbers_sent(world)[-1:]
 
 
+@pytest.mark.parametrize(("limit", "numbered"), [(47, False), (48, True)])
+def test_a_commit_has_a_number_if_the_brokers_take_it(
+    tmp_path: Path, limit: int, numbered: bool
+) -> None:
+    world = World(processing(), tmp_path, metadata_bytes_max=limit)
+    load_times(world, INPUT, 5)
+    world.run_until(world.consumed)
+    (metadata,) = {each[INPUT].metadata for p in world.producers for each in map(dict, p.sent)}
+    assert len(metadata) + 1 <= limit
+    assert bool(numbers_sent(world)) is numbered
+
+
 def test_a_zombie_that_has_only_punctuated_is_fenced_by_its_offsets(tmp_path: Path) -> None:
     """The group refuses offsets of a generation that is over, and nothing else would stop it."""
     world = punctuating(tmp_path)

@@ -15,6 +15,7 @@ from streams.runtime.commit import Step
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.loop import StreamLoop
+from streams.runtime.offsets import METADATA_BYTES_MAX
 from streams.runtime.opening import Opener
 from streams.runtime.parts import Parts
 from streams.runtime.producers import Producers
@@ -107,6 +108,7 @@ class World:
         topics: Mapping[str, int] = _NO_TOPICS,
         kafka: Kafka | None = None,
         inputs_changed: Callable[[], bool] = lambda: False,
+        metadata_bytes_max: int = METADATA_BYTES_MAX,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -160,6 +162,7 @@ class World:
                         monotonic_s=self.clock,
                         topics=lambda: self.kafka.partition_counts().keys(),
                     ),
+                    metadata_bytes_max=metadata_bytes_max,
                 ),
                 producers=Producers(
                     self._new_producer,
