@@ -96,3 +96,15 @@ def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     with pytest.raises(StreamsError, match="ZeroDivisionError"):
         world.run_until(lambda: False)
     assert world.script.only("member.leave", "member.hand_over") == [f"member.{call}"]
+
+
+def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
+    """A place that nobody has would hold up the next rebalance of the others for its session."""
+
+    def refuse(assigned: Assigned) -> Assigned:
+        raise TopologyRefused("other stores")
+
+    world = World(counting(), tmp_path, adopt=refuse)
+    with pytest.raises(TopologyRefused):
+        world.run_until(lambda: False)
+    assert world.script.only("member.leave", "member.hand_over") == ["member.leave"]

@@ -109,6 +109,7 @@ class World:
         kafka: Kafka | None = None,
         inputs_changed: Callable[[], bool] = lambda: False,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
+        adopt: Callable[[Assigned], Assigned] = lambda assigned: assigned,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
@@ -182,6 +183,7 @@ class World:
                 reached=self.steps.append,
                 counters=counters,
                 inputs_changed=inputs_changed,
+                adopt=adopt,
                 inputs_every_ms=1_000,
                 replaced=replaced,
             )
