@@ -6,6 +6,8 @@
     shutdown   why all members are to end            the same, passed on
     topology   the member's own, declared            fingerprints: for whom it was made, and whose
                                                      the leader's is
+    former     those that it ran before it lost its
+               membership, if it runs none now
     refused                                          why this member is to end
     notice                                           what the member is to log
 
@@ -31,12 +33,14 @@ _FORMAT = 1
 class Subscribed(NamedTuple):
     """What a member tells the leader: the tasks that it runs now, and if all are to end, why.
     Beside it the leader learns the topics that it reads, and its topology, None from a release that
-    does not declare one."""
+    does not declare one. `former` are the tasks that a member ran before it lost its membership:
+    they tell which version of the topology ran, and are nobody's now."""
 
     tasks: tuple[str, ...]
     shutdown: str = ""
     topics: tuple[str, ...] = ()
     topology: DeclaredTopology | None = None
+    former: tuple[str, ...] = ()
 
 
 class Assigned(NamedTuple):
@@ -70,6 +74,7 @@ def encode_subscription(
         tasks=subscribed.tasks,
         shutdown=subscribed.shutdown,
         topology=None if declared is None else encode_topology(declared),
+        former=subscribed.former,
     )
     return consumer_protocol.encode_subscription(Subscription(tuple(topics), user_data))
 
@@ -84,6 +89,7 @@ def decode_subscription(data: bytes) -> Subscribed:
         found.get("shutdown", ""),
         tuple(subscription.topics),
         None if declared is None else decode_topology(declared),
+        tuple(found.get("former", ())),
     )
 
 

@@ -61,6 +61,8 @@ class StreamLoop:
         self.counters = parts.counters
         self.tasks: dict[str, Task] = {}
         self._assigned: Assigned | None = None
+        self._former: tuple[str, ...] = ()
+        """The tasks that were assigned last, also while the membership is lost."""
         self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
         self._commit_at = 0.0
         self._look_at = 0.0
@@ -252,12 +254,14 @@ class StreamLoop:
         for task in self._in(TaskState.RUNNING):
             task.suspend()
         before = member.current.generation
-        given = member.join(Subscribed(tuple(self.tasks)))
+        former = () if self.tasks else self._former
+        given = member.join(Subscribed(tuple(self.tasks), former=former))
         if given is None:
             return
         if given.shutdown:
             raise ApplicationShutdown(given.shutdown)
         self._assigned = self._parts.adopt(given)
+        self._former = self._assigned.tasks
         mine = self._partitions_of(self._assigned)
         # With more partitions than before it is another task: it begins anew.
         self._close_tasks(

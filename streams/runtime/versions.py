@@ -1,9 +1,10 @@
 """Decide which versions of a topology run side by side in one group, and number their tasks.
 
 Members of one version have declared the same topology. Versions are taken in an order that any
-leader finds: the one whose members run most tasks, then the one with most members, then by their
-fingerprints. Each is admitted if it may run beside all those that were admitted before
-(`topology/compatibility`): so the group goes on, and who comes newly to it is refused.
+leader finds: the one whose members run most tasks, then the one whose members ran most before they
+lost their membership, then the one with most members, then by their fingerprints. Each is admitted
+if it may run beside all those that were admitted before (`topology/compatibility`): so the group
+goes on, and who comes newly to it is refused.
 
 A member of a release that declares nothing is taken to run the leader's topology, as that release
 takes it; of the leader's sub-topologies only those whose topics it reads.
@@ -33,16 +34,18 @@ UNDECLARED = "undeclared"
 
 
 class Version(NamedTuple):
-    """A topology, with the members that have declared it and how many tasks they run."""
+    """A topology, with the members that have declared it and how many tasks they run, and ran
+    before they lost their membership."""
 
     topology: DeclaredTopology
     members: tuple[str, ...]
     tasks: int
+    former_tasks: int
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def rank(self) -> tuple[int, int, int, str]:
         """The order in which versions are admitted."""
-        return -self.tasks, -len(self.members), self.topology.fingerprint
+        return -self.tasks, -self.former_tasks, -len(self.members), self.topology.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,12 @@ def find_versions(
         topologies.setdefault(topology.fingerprint, topology)
         of_version.setdefault(topology.fingerprint, []).append(member)
     versions = [
-        Version(topologies[fingerprint], tuple(named), sum(len(members[m].tasks) for m in named))
+        Version(
+            topologies[fingerprint],
+            tuple(named),
+            tasks=sum(len(members[m].tasks) for m in named),
+            former_tasks=sum(len(members[m].former) for m in named),
+        )
         for fingerprint, named in of_version.items()
     ]
     return tuple(sorted(versions, key=lambda version: version.rank))

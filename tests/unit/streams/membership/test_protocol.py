@@ -42,10 +42,18 @@ def test_a_subscription_comes_back_with_its_topology() -> None:
     assert found == Subscribed(("0_0",), topics=("in",), topology=DECLARED)
 
 
+def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost() -> None:
+    lost = Subscribed((), topics=("in",), former=("0_0", "1_1"))
+    assert decode_subscription(encode_subscription(["in"], lost)) == lost
+
+
 @pytest.mark.parametrize(
     ("data", "read"),
     [
-        (encode_subscription(["in"], Subscribed(("0_0",), "why"), DECLARED), "subscription"),
+        (
+            encode_subscription(["in"], Subscribed(("0_0",), "why", former=("0_1",)), DECLARED),
+            "subscription",
+        ),
         (encode_assignment(ASSIGNED._replace(leader="x", fingerprint="y")), "assignment"),
     ],
 )

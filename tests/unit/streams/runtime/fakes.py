@@ -396,6 +396,8 @@ class FakeMember(ClassicMember):
         self.leads = True
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
+        self.former: list[tuple[str, ...]] = []
+        """What it says at each join of the tasks that it ran before it was lost."""
         self.accepts_offsets = True
         self.known = False
         """Whether the group still knows a member whose offsets it refuses."""
@@ -423,6 +425,7 @@ class FakeMember(ClassicMember):
     def join(self, subscribed: Subscribed) -> Assigned | None:
         with self._script.call("member.join"):
             self.subscribed.append(subscribed.tasks)
+            self.former.append(subscribed.former)
             self.signalled = Signal.NOTHING
             self._generation += 1
             self._membership = Membership(self._generation, "member-1")

@@ -191,6 +191,20 @@ def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> 
     lost = world.script.calls.index("producer.discard")
     assert "producer.commit" not in world.script.calls[:lost]
     assert world.member.subscribed == [(), ()]
+    assert world.member.former == [(), ("0_0",)]
+
+
+def test_a_member_that_has_its_tasks_says_them_once(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+
+    def rejoined() -> bool:
+        if world.consumed() and len(world.member.subscribed) == 1:
+            world.member.signalled = Signal.REBALANCE
+        return len(world.member.subscribed) == 2
+
+    world.run_until(rejoined)
+    assert world.member.subscribed == [(), ("0_0",)]
+    assert world.member.former == [(), ()]
 
 
 def test_a_new_producer_that_can_not_begin_is_tried_again(tmp_path: Path) -> None:

@@ -58,11 +58,18 @@ def planner(*subs: str, kafka: Kafka | None = None) -> Planner:
     return Planner(topology(*subs), StreamsConfig(), admin)
 
 
-def says(*subs: str, runs: tuple[str, ...] = (), declares: bool = True) -> Subscribed:
+def says(
+    *subs: str,
+    runs: tuple[str, ...] = (),
+    ran: tuple[str, ...] = (),
+    declares: bool = True,
+) -> Subscribed:
     """What the leader learns from a member of a version, by the bytes that the member sends."""
     made = planner(*subs)
     data = encode_subscription(
-        topology(*subs).source_topics, Subscribed(runs), made.declared if declares else None
+        topology(*subs).source_topics,
+        Subscribed(runs, former=ran),
+        made.declared if declares else None,
     )
     return decode_subscription(data)
 
@@ -224,6 +231,21 @@ def test_where_nobody_runs_tasks_the_version_of_most_members_is_the_one_that_run
     for leader in (("a+",), ("a",)):
         given_ = plan(leader, members)
         assert [m for m, each in given_.items() if each.refused] == ["x"]
+
+
+def test_a_version_that_ran_until_its_members_were_lost_goes_on() -> None:
+    """Brokers were away for longer than the sessions: nobody runs tasks when they are back."""
+    members = {"old": says("a+", ran=("0_0",)), "one": says("a"), "two": says("a")}
+    for leader in (("a+",), ("a",)):
+        given_ = plan(leader, members)
+        assert [m for m, each in given_.items() if each.refused] == ["one", "two"]
+        assert given_["old"].tasks == ("0_0", "0_1", "0_2")
+
+
+def test_who_runs_tasks_goes_on_whatever_others_ran_before() -> None:
+    members = {"lost": says("a+", ran=("0_0", "0_1", "0_2")), "now": says("a", runs=("0_0",))}
+    for leader in (("a+",), ("a",)):
+        assert [m for m, each in plan(leader, members).items() if each.refused] == ["lost"]
 
 
 def test_members_of_a_later_version_have_what_it_has_more() -> None:
