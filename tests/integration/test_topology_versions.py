@@ -132,6 +132,21 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     application.wait_for_keys(IN)
     first.stop()
     assert first.status == 0
+    application.wait_for_tasks(application.start('copy("in")'))  # nothing of the refusal is left
+
+
+def test_a_worker_that_counts_by_another_key_beside_is_refused_and_the_group_goes_on(
+    application: Application,
+) -> None:
+    """What the others process would never come to its repartition topic."""
+    first = application.start('copy("in")')
+    application.wait_for_tasks(first)
+    by_value = "group_by(lambda k, v: v, key=serdes.string).count(store='by-value')"
+    second = application.start('copy("in")', f'read("in").{by_value}')
+    assert second.ended_within(30) == 2, second.log_tail()
+    assert "by-value-repartition' in the refused one, which is read into" in second.log_since(0)
+    application.load("in", IN)
+    application.wait_for_keys(IN)
 
 
 @pytest.mark.parametrize(
