@@ -26,7 +26,8 @@ from coordinator.log.checkpoint import forget_segments, read_checkpoint
 from coordinator.log.cleaner.rebuilt import emptied
 from coordinator.log.damage import damaged_bytes, is_whole
 from coordinator.log.disk import Disk, SystemDisk
-from coordinator.log.storage import read_partition_metadata
+from coordinator.log.segment import file_name
+from coordinator.log.storage import is_data_directory, read_partition_metadata
 
 PRODUCER_IDS = "__cluster_metadata"
 
@@ -70,10 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def repair(path: Path, position: int, disk: Disk) -> Repaired:
     """Replace the batch at this position by an empty one. NotRepaired, OSError."""
+    path = path.resolve()  # what is above a bare file name is known only then
     directory = path.parent
     topic_id = read_partition_metadata(disk, directory)
     if topic_id is None or path.suffix != ".log" or not path.stem.isdecimal():
         raise NotRepaired(f"{path} is no segment: give a .log file in a partition's directory")
+    if not is_data_directory(disk, directory.parent):  # the lock that a broker holds is elsewhere
+        raise NotRepaired(
+            f"{directory.parent} is no broker's data directory: move {directory} into its broker's"
+        )
     try:
         lock = disk.lock(directory.parent / ".lock")
     except BlockingIOError as error:
@@ -109,9 +115,9 @@ def _offset_at(path: Path, data: bytes, position: int) -> int:
     """Step from batch to batch up to this position: the offset that comes next there."""
     at, offset = 0, int(path.stem)
     while at < position:
-        batch = parse_header(memoryview(data), at) if is_whole(data, at) else None
-        if batch is None or batch.magic != 2 or not batch.is_intact():
+        if not _begins_with_batch(data, at):
             raise NotRepaired(f"{path} is damaged at byte {at} already: repair that first")
+        batch = parse_header(memoryview(data), at)
         at, offset = at + batch.size, batch.last_offset + 1
     if at != position or position >= len(data):
         raise NotRepaired(
@@ -121,19 +127,28 @@ def _offset_at(path: Path, data: bytes, position: int) -> int:
     return offset
 
 
+def _begins_with_batch(data: bytes, at: int = 0) -> bool:
+    """Whether an intact batch is at this position."""
+    batch = parse_header(memoryview(data), at) if is_whole(data, at) else None
+    return batch is not None and batch.magic == 2 and batch.is_intact()
+
+
 def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: Disk) -> int:
     """Find the offset that comes next behind the damage at the end of a file: `first_offset` if
     nothing tells."""
     names = disk.names(path.parent)
     bases = [int(name[:-4]) for name in names if name.endswith(".log")]
     later = [base for base in bases if base > int(path.stem)]
-    if later:
-        return min(later)
-    if path.parent.name.startswith(f"{PRODUCER_IDS}-"):
+    if path.parent.name.startswith(f"{PRODUCER_IDS}-") and not any(
+        _begins_with_batch(disk.read(path.with_name(file_name(base, "log"))) or b"")
+        for base in later
+    ):
         raise NotRepaired(
             f"{path}: the batch says which producer ids have been given, and none follows. Without "
             "it they would be given again: restore the file ('Repair' in docs/broker.md)"
         )
+    if later:
+        return min(later)
     checkpoint = read_checkpoint(disk, path.parent, topic_id)
     end_offset = first_offset if checkpoint is None else checkpoint.recovery_point
     batch = parse_header(memoryview(damaged)) if is_whole(damaged, 0) else None

@@ -72,6 +72,11 @@ def read_partition_metadata(disk: Disk, directory: Path) -> UUID | None:
         return None
 
 
+def is_data_directory(disk: Disk, directory: Path) -> bool:
+    """Whether a broker has run on this directory."""
+    return disk.size(directory / _META) is not None
+
+
 class Storage:
     """A locked data directory. Every method that writes may raise OSError."""
 

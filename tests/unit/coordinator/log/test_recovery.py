@@ -96,6 +96,7 @@ def test_what_the_reports_of_damage_advise_makes_the_log_start_again(tmp_path: P
     paths[1].write_bytes(whole[:-1])
     with pytest.raises(CorruptLog) as corrupt:
         partition(tmp_path)
+    (tmp_path / "meta.properties").touch()  # as a broker's data directory has it
     _, _, advised = str(corrupt.value).partition("python -m coordinator.repair ")
     assert repair.main(advised.split()) == 0
     log = partition(tmp_path)

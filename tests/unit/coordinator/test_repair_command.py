@@ -1,0 +1,83 @@
+"""`coordinator.repair` finds the broker's directory by any name of a file.
+
+It refuses what would lose more than the damaged batch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator import repair
+from coordinator.coordinators import METADATA_TOPIC
+from coordinator.log.batch import batches
+from tests.unit.coordinator.api.client import Client
+from tests.unit.coordinator.test_repair import damage, flip, log_files, written
+
+
+def test_nothing_is_repaired_under_a_running_broker_from_within_the_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = written(tmp_path)
+    [path] = log_files(tmp_path / "other-0")
+    before = path.read_bytes()
+    monkeypatch.chdir(path.parent)
+    for name in (path.name, f"./{path.name}", f"../other-0/{path.name}"):
+        assert repair.main([name, "0"]) == 2
+        assert f"the broker of {tmp_path} runs: stop it first" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    client.broker.close()
+
+
+def test_nothing_is_repaired_where_the_lock_of_the_broker_can_not_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A directory on another disk, say, with a symbolic link in its place."""
+    written(tmp_path / "data").broker.close()
+    (tmp_path / "data" / "other-0").rename(tmp_path / "other-0")
+    (tmp_path / "data" / "other-0").symlink_to(tmp_path / "other-0")
+    assert repair.main([str(tmp_path / "data" / "other-0" / "00000000000000000000.log"), "0"]) == 2
+    assert f"{tmp_path} is no broker's data directory" in capsys.readouterr().err
+    assert not (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize("later", [None, b"", b"torn"], ids=["none", "empty", "torn"])
+def test_the_producer_ids_that_were_given_are_not_given_up_for_a_segment_without_any(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    later: bytes | None,
+) -> None:
+    client = Client(tmp_path)
+    client.ask(22, 4, transactional_id=None, transaction_timeout=1_000)
+    client.broker.close()
+    [path] = log_files(tmp_path / f"{METADATA_TOPIC}-0")
+    damage(path, 0, flip)
+    if later is not None:
+        path.with_name("00000000000000000001.log").write_bytes(later)
+    before = path.read_bytes()
+    monkeypatch.chdir(path.parent)
+    for name in (str(path), path.name):
+        assert repair.main([name, "0"]) == 2
+        assert "they would be given again: restore the file" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_producer_ids_are_given_up_if_a_later_segment_says_which_come_next(tmp_path: Path) -> None:
+    client = Client(tmp_path)
+    assert client.ask(22, 4, transactional_id=None, transaction_timeout=1_000).producer_id == 0
+    client.broker.close()
+    client = Client(tmp_path)
+    assert client.ask(22, 4, transactional_id=None, transaction_timeout=1_000).producer_id == 1_000
+    client.broker.close()
+    [path] = log_files(tmp_path / f"{METADATA_TOPIC}-0")
+    data = path.read_bytes()
+    first, _ = batches(data)
+    path.write_bytes(data[: first.size])
+    path.with_name("00000000000000000001.log").write_bytes(data[first.size :])
+    damage(path, 0, flip)
+    assert repair.main([str(path), "0"]) == 0
+    client = Client(tmp_path)
+    assert client.ask(22, 4, transactional_id=None, transaction_timeout=1_000).producer_id == 2_000
+    client.broker.close()
