@@ -15,6 +15,7 @@ client's to look for a time or for keys in it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
@@ -157,10 +158,14 @@ class Batch(NamedTuple):
         return LogRecord(offset, timestamp_ms, key, value, tuple(headers)), end
 
     def marker(self) -> tuple[bool, int]:
-        """Of a control batch that ends a transaction: (committed, coordinator epoch)."""
-        record = next(self.records())
-        _, kind = _MARKER_KEY.unpack_from(record.key or b"")
-        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+        """Of a control batch that ends a transaction: (committed, coordinator epoch). ValueError if
+        it doesn't say."""
+        try:
+            record = next(self.records())
+            _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+            _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+        except (IndexError, StopIteration, struct.error) as error:
+            raise ValueError(f"the marker at offset {self.base_offset} is damaged") from error
         return kind == 1, coordinator_epoch
 
 

@@ -3,7 +3,7 @@
 A broker that was killed in the middle of a write leaves a piece of a batch at the end of the last
 segment. It was never answered for, so it is cut off. Anything else that isn't a valid batch means
 that acknowledged data is damaged: if a whole batch stands behind it, or in an earlier segment, the
-broker doesn't start, and says in which file and where.
+partition isn't served, and the broker says in which file the damage is, and where.
 
 What the checkpoint vouches for is not read: the sizes of the files must be the ones it has, and the
 snapshot and the index files that are needed at once have its checksums. If anything isn't so, it
@@ -26,7 +26,7 @@ from coordinator.log.damage import find_batch, is_whole
 from coordinator.log.disk import Disk
 from coordinator.log.producers import Producers
 from coordinator.log.replacing import finish
-from coordinator.log.segment import Saved, Segment, file_name
+from coordinator.log.segment import Damaged, Saved, Segment, file_name
 from coordinator.log.segments import Segments
 from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
 
@@ -40,9 +40,9 @@ _KAFKAS = "leader-epoch-checkpoint"
 class CorruptLog(Exception):
     """Acknowledged data is damaged. Nothing has been changed."""
 
-    def __init__(self, path: Path, position: int) -> None:
+    def __init__(self, path: Path, position: int, why: str = "with valid data behind it") -> None:
         super().__init__(
-            f"{path}: damaged at byte {position}, with valid data behind it. Restore the file, or "
+            f"{path}: damaged at byte {position}, {why}. Restore the file, or "
             f"give up the damaged batch: python -m coordinator.repair {path} {position}"
         )
 
@@ -152,6 +152,11 @@ def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
     wanted = segment.saved.size
     if size is None or size < wanted or (size > wanted and not is_last):
         return False
+    if size > wanted:  # what is behind is going to be indexed
+        try:
+            _ = segment.index
+        except Damaged:  # reading the log finds out which batch it is
+            return False
     return segment.read_aborted()
 
 
@@ -187,7 +192,11 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
             end_offset = base_offset
         is_last = not filled or base_offset >= filled[-1]
         for batch in scan(segment, end_offset, is_last=is_last, may_miss=may_miss):
-            apply(segment, batch)
+            try:
+                apply(segment, batch)
+            except ValueError as error:  # a marker that says nothing, under a right checksum
+                position = segment.size - batch.size
+                raise CorruptLog(segment.path, position, str(error)) from error
             segments.count_unsaved(batch.size)
             end_offset = batch.last_offset + 1
     return end_offset

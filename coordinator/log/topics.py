@@ -20,6 +20,7 @@ from coordinator.log.configs import check_configs, settings_of
 from coordinator.log.machine import Machine
 from coordinator.log.partition import Partition
 from coordinator.log.recovery import CorruptLog
+from coordinator.log.segment import Damaged
 from coordinator.log.storage import (
     Storage,
     TopicEntry,
@@ -347,7 +348,7 @@ class Topics:
             )
         try:
             partition.load()
-        except CorruptLog as error:
+        except (CorruptLog, Damaged) as error:
             partition.fail(str(error))
             logger.error(
                 "%s-%d is not served until its log is repaired ('Repair' in docs/broker.md): %s",
@@ -359,6 +360,10 @@ class Topics:
                 "%s-%d is not served until the next start, as its files can't be read: %s",
                 *(partition.topic, partition.index, error),
             )
+        except Exception as error:  # a mistake of ours: loud, but every other partition is served
+            partition.fail(repr(error))
+            name = (partition.topic, partition.index, partition.directory)
+            logger.exception("%s-%d is not served: opening %s has failed", *name)
 
     def _clear_leftover(self, name: str) -> None:
         self._storage.remove(name)

@@ -120,3 +120,14 @@ def test_records_that_are_none_come_to_an_end(rest: bytes) -> None:
 def test_a_batch_that_is_shorter_than_its_header_is_none(length: int) -> None:
     with pytest.raises(ValueError, match=f"a batch of {length + 12} bytes at 0"):
         list(batches(patched(batch(), 8, ">i", length)))
+
+
+@pytest.mark.parametrize("records", [[(b"", b"")], [(None, None)], [(b"\0\0\0\1", b"\0")]])
+def test_a_marker_that_says_nothing_is_refused(
+    records: list[tuple[bytes | None, bytes | None]],
+) -> None:
+    found = parse_header(encode_batch(records, timestamp_ms=1))
+    with pytest.raises(ValueError, match="the marker at offset 0 is damaged"):
+        found.marker()
+    with pytest.raises(ValueError, match="the marker at offset 0 is damaged"):
+        found._replace(record_count=0).marker()
