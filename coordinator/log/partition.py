@@ -87,7 +87,7 @@ class Partition:
     def protect(self, damage: str) -> None:
         """Take no append from now on, compact and remove nothing: a person is to repair the log,
         and needs all that is in it."""
-        self.damage = damage
+        self.damage = self._segments.damage = damage
 
     def fail(self, damage: str) -> None:
         """Serve nothing: the log could not be opened. Its files stay as they are."""

@@ -72,6 +72,7 @@ class Segments:
         self._is_save_wanted = False
         self.when_wanted: Callable[[], None] = _nothing
         self._is_closed = False
+        self.damage: str | None = None  # no segment is replaced, if there is some
         self._snapshot: Path | None = None
         self._removed: list[Segment] = []  # forgotten, and in no checkpoint yet
 
@@ -325,6 +326,8 @@ class Segments:
                 cleaned.close()
                 done(error or OSError(f"{self.directory}: the log is closed"))
                 return
+            if error is None and self.damage is not None:
+                error = OSError(f"{self.directory} is damaged: {self.damage}")
             if error is None:
                 error = self._swap(run, cleaned, first_dirty_offset)
             # Never without its file: what a journal names is taken for put in place then. If the

@@ -6,7 +6,8 @@
 
 Readers find the old segments or the new one, and so does a broker that was killed in between. If
 the map was full before the dirty part was read, the cleaning ends there, and the rest is for the
-next one. A log that changes under it (old segments were removed, the topic deleted) is left alone.
+next one. A log that changes under it (old segments were removed, the topic deleted, damage was met)
+is left alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CHECKPOINT_STEPS = 50_000  # more than half a minute, where they are slices of 
 
 class NotNow(Exception):
     """The log can't be cleaned at this time: segments that were being cleaned are no longer in it,
-    or what replaced others is in no checkpoint yet."""
+    what replaced others is in no checkpoint yet, or damage was met, and all of it has to stay."""
 
 
 def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int) -> Steps[int]:
@@ -185,7 +186,9 @@ def _copy(
 
 
 def _check_in_log(partition: Partition, run: Sequence[Segment]) -> None:
-    """NotNow unless these are neighbouring segments of the log."""
+    """NotNow unless these are neighbouring segments of the log, and no damage was met in it."""
+    if partition.damage is not None:
+        raise NotNow(f"{partition.directory} is damaged: {partition.damage}")
     closed = partition.closed_segments()
     try:
         at = closed.index(run[0])

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from coordinator.log.batch import encode_batch
 from coordinator.log.cleaner.checkpoint import read_cleaned
+from coordinator.log.cleaner.cleaning import NotNow, cleaned
+from coordinator.log.cleaner.section import section_of
+from coordinator.log.cleaner.steps import done_at_once
 from coordinator.log.disk import File
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.cleaner.worlds import (
@@ -106,3 +112,63 @@ def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_o
     assert len(list(records(other))) < len(before)
     assert ("t", 0) not in read_cleaned(world.disk, DATA)
     assert ("u", 0) in read_cleaned(world.disk, DATA)
+
+
+def log_files(disk: MemoryDisk) -> dict[Path, bytes]:
+    return {
+        path: bytes(inode.content)
+        for path, inode in disk.files.items()
+        if path.parent.name == "t-0" and path.suffix not in (".index", ".timeindex", ".snapshot")
+    }
+
+
+@pytest.mark.parametrize("steps_before", [1, 3, 6, 10])
+def test_a_cleaning_under_way_leaves_a_log_that_is_protected_meanwhile(steps_before: int) -> None:
+    world = World(MemoryDisk())
+    log = filled(world, count=60, keys=5)
+    before = log_files(world.disk)
+    steps = cleaned(log, section_of(log, world.clock.now_ms()), 10_000, 0)
+    for _ in range(steps_before):
+        assert next(steps) is None
+    log.protect("planned")
+    with pytest.raises(NotNow, match="planned"):
+        done_at_once(steps)
+    assert log_files(world.disk) == before
+
+
+class Later:
+    """Runs what is left to another thread when a test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
+
+    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+        self.waiting.append((work, done))
+
+    def run_next(self) -> None:
+        work, done = self.waiting.pop(0)
+        work()
+        done(None)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_written() -> None:
+    background = Later()
+    world = World(MemoryDisk(), background=background)
+    log = filled(world, count=60, keys=5)
+    while background.waiting:
+        background.run_next()
+    before = log_files(world.disk)
+    run = log.closed_segments()[:2]
+    new = log.cleaned(run[0].base_offset)
+    outcome: list[Exception | None] = []
+    log.replace(run, new, 10, outcome.append)
+    log.protect("planned")
+    background.run_next()
+    [error] = outcome
+    assert error is not None
+    assert "planned" in str(error)
+    assert log.closed_segments()[:2] == run
+    assert log_files(world.disk) == before
