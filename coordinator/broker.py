@@ -229,7 +229,13 @@ class Broker:
             )
             self._closing.callback(self.coordinators.close)
             self.coordinators.load()
-            self.cleaner = Cleaner(self.topics, config.data_dir, machine, lambda: self.config)
+            self.cleaner = Cleaner(
+                self.topics,
+                config.data_dir,
+                machine,
+                lambda: self.config,
+                lambda: self.coordinators.is_loaded,
+            )
             self._closing.callback(self.cleaner.close)
             self.cleaner.start()
         except BaseException:

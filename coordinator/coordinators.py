@@ -133,6 +133,11 @@ class Coordinators:
         self.deleted_topics.forget(tuple(self._topics.forgetting))
         self._loader.load([*self.groups.loading(), *self.transactions.loading()])
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether no shard is being loaded."""
+        return self._loader.is_done
+
     def reconfigure(self, config: BrokerConfig) -> None:
         """The broker's settings are these from now on."""
         self.consumer_config = _consumer_config(config)

@@ -49,12 +49,20 @@ class Cleaner:
     closed."""
 
     def __init__(
-        self, topics: Topics, directory: Path, machine: Machine, config: Callable[[], BrokerConfig]
+        self,
+        topics: Topics,
+        directory: Path,
+        machine: Machine,
+        config: Callable[[], BrokerConfig],
+        is_loaded: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_loaded`: whether the coordinators have read their logs. Nothing is cleaned before: a
+        record that they can't read may be what takes an older one of its key away."""
         self._topics = topics
         self._directory = directory
         self._machine = machine
         self._config = config
+        self._is_loaded = is_loaded
         self._uncleanable: set[Partition] = set()
         self._put_off: set[Partition] = set()  # until there is nothing else to clean
         self._current: Partition | None = None
@@ -96,7 +104,7 @@ class Cleaner:
 
     def _look_and_clean(self) -> Steps[bool]:
         """Whether a log was cleaned: then there may be another."""
-        if not self._config().log_cleaner_enable:
+        if not self._config().log_cleaner_enable or not self._is_loaded():
             return False
         found: tuple[Partition, Section] | None = None
         for at, partition in enumerate(self._topics.partitions()):

@@ -14,8 +14,11 @@ from coordinator.log.cleaner.cleaning import NotNow, cleaned
 from coordinator.log.cleaner.section import section_of
 from coordinator.log.cleaner.steps import done_at_once
 from coordinator.log.disk import File
+from coordinator.shard import loading
+from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.cleaner.worlds import (
+    CONFIGS,
     DATA,
     World,
     filled,
@@ -172,3 +175,22 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
     assert "planned" in str(error)
     assert log.closed_segments()[:2] == run
     assert log_files(world.disk) == before
+
+
+def test_nothing_is_cleaned_before_the_coordinators_have_read_their_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(tmp_path)
+    client.create("t", **CONFIGS)
+    for value in range(40):
+        write(client.partition("t"), b"key", b"%d" % value)
+    client.broker.close()
+    monkeypatch.setattr(loading, "QUICK_MS", -1)
+    client = Client(tmp_path)
+    log, cleaner = client.partition("t"), client.broker.cleaner
+    assert not done_at_once(cleaner._look_and_clean())
+    assert log.first_dirty_offset == 0
+    while not client.broker.coordinators.is_loaded:
+        client.scheduler.pending(0)[-1]()
+    assert done_at_once(cleaner._look_and_clean())
+    client.broker.close()
