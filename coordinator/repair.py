@@ -145,7 +145,8 @@ def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, d
     ):
         raise NotRepaired(
             f"{path}: the batch says which producer ids have been given, and none follows. Without "
-            "it they would be given again: restore the file ('Repair' in docs/broker.md)"
+            "it, or with an older copy of it, they would be given again: go on as 'Repair' in "
+            "docs/broker.md says of __cluster_metadata"
         )
     if later:
         return min(later)

@@ -91,6 +91,11 @@ class ProducerIds:
         self._next_block = range(0)
         self._at_least = 0
 
+    @property
+    def has_given_some(self) -> bool:
+        """Whether the log says that ids have been given."""
+        return self._state.next_block > 0
+
     def spoken_for(self, producer_id: int) -> None:
         """Some transactional id has this one. If it lies ahead, it has come with files of another
         broker: ids go on behind it."""

@@ -127,6 +127,8 @@ class TransactionService:
             TransactionShard(f"__transaction_state-{i}", log, features, clock)
             for i, log in enumerate(logs)
         ]
+        # Those that haven't said yet which producer ids they have.
+        self._unread = {shard for shard in self.shards if shard.log.life is Life.LOADING}
         self._features = features
         self._producer_ids = producer_ids
         self.markers = MarkerChannel(locate, self._complete, scheduler)
@@ -188,6 +190,8 @@ class TransactionService:
                 self._carry_out(known.transactional_id)
             elif known.status is Status.ONGOING:
                 self._timers.set((Due.ABORT, known.transactional_id), known.deadline_ms - now_ms)
+        if shard.log.life is not Life.RESIGNED:
+            self._unread.discard(shard)
         return True
 
     def close(self) -> None:
@@ -223,7 +227,7 @@ class TransactionService:
     ) -> Ownership:
         """A producer id and epoch to write under. Without a transactional id: always a new one."""
         if transactional_id is None:
-            return Ownership(self._producer_ids.next(), 0)
+            return Ownership(self._new_producer_id(), 0)
         if not transactional_id:
             raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -238,7 +242,7 @@ class TransactionService:
             self._abort(shard.state.transactions[transactional_id])
             self.counters.aborts_by_init += 1
             first = judge(shard.state, command)
-        new_producer_id = self._producer_ids.next() if first is First.NEW_PRODUCER_ID else -1
+        new_producer_id = self._new_producer_id() if first is First.NEW_PRODUCER_ID else -1
         return shard.execute(
             init_producer_id(shard.state, command, new_producer_id, self._clock.now_ms())
         )
@@ -318,7 +322,23 @@ class TransactionService:
 
     def _next_producer_id(self, known: Transaction, version: int) -> int:
         """Where the end of this transaction uses up the last epoch: a new id."""
-        return self._producer_ids.next() if takes_producer_id(known, version) else NO_PRODUCER_ID
+        return self._new_producer_id() if takes_producer_id(known, version) else NO_PRODUCER_ID
+
+    def _new_producer_id(self) -> int:
+        """A producer id that nobody has had. Refused: COORDINATOR_LOAD_IN_PROGRESS until every
+        shard has said which ids it has, as the log of the ids may have been lost, or be another
+        broker's. A shard that has failed can't say it: then that log alone has to know."""
+        if self._unread:
+            raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "the producer ids are being loaded")
+        if not self._producer_ids.has_given_some:
+            for shard in self.shards:
+                if shard.log.life is Life.FAILED:
+                    raise Refused(
+                        Code.COORDINATOR_LOAD_IN_PROGRESS,
+                        f"no producer ids: only {shard.log.name}, which has failed, knows which "
+                        "have been given",
+                    )
+        return self._producer_ids.next()
 
     def _carry_out(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, then Complete*."""

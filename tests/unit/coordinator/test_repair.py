@@ -334,7 +334,7 @@ def test_the_producer_ids_that_were_given_are_not_given_up(
     client.broker.close()
     before = path.read_bytes()
     assert repair.main([str(path), "0"]) == 2
-    assert "they would be given again: restore the file" in capsys.readouterr().err
+    assert "they would be given again: go on as 'Repair'" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 

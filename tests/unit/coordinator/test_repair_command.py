@@ -11,9 +11,18 @@ import pytest
 
 from coordinator import repair
 from coordinator.coordinators import METADATA_TOPIC
+from coordinator.errors import Code, Refused
 from coordinator.log.batch import batches
 from tests.unit.coordinator.api.client import Client
-from tests.unit.coordinator.test_repair import damage, flip, log_files, written
+from tests.unit.coordinator.test_repair import (
+    COUNT,
+    Damage,
+    break_length,
+    damage,
+    flip,
+    log_files,
+    written,
+)
 
 
 def test_nothing_is_repaired_under_a_running_broker_from_within_the_directory(
@@ -60,7 +69,7 @@ def test_the_producer_ids_that_were_given_are_not_given_up_for_a_segment_without
     monkeypatch.chdir(path.parent)
     for name in (str(path), path.name):
         assert repair.main([name, "0"]) == 2
-        assert "they would be given again: restore the file" in capsys.readouterr().err
+        assert "they would be given again: go on as 'Repair'" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
@@ -80,4 +89,35 @@ def test_producer_ids_are_given_up_if_a_later_segment_says_which_come_next(tmp_p
     assert repair.main([str(path), "0"]) == 0
     client = Client(tmp_path)
     assert client.ask(22, 4, transactional_id=None, transaction_timeout=1_000).producer_id == 2_000
+    client.broker.close()
+
+
+@pytest.mark.parametrize(("how", "lost"), [(flip, {1}), (break_length, set(range(1, COUNT)))])
+def test_what_is_behind_damage_is_read_as_far_as_the_docs_say(
+    tmp_path: Path, how: Damage, lost: set[int]
+) -> None:
+    written(tmp_path).broker.close()
+    [path] = log_files(tmp_path / "other-0")
+    at = damage(path, 1, how)
+    client = Client(tmp_path)
+    log = client.partition("other")
+
+    def unreadable() -> set[int]:
+        found = set()
+        for offset in range(log.start_offset, COUNT):
+            try:
+                log.fetch(offset, 1, committed=False, at_least_one=True)
+            except Refused as refused:
+                assert refused.code is Code.CORRUPT_MESSAGE
+                found.add(offset)
+        return found
+
+    assert unreadable() == lost
+    log.delete_records_before(2)
+    assert unreadable() == lost - {1}
+    client.broker.close()
+    assert repair.main([str(path), str(at)]) == 0
+    client = Client(tmp_path)
+    log = client.partition("other")
+    assert unreadable() == set()
     client.broker.close()
