@@ -15,6 +15,7 @@ the whole log.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("position", type=int, help="the byte at which the damaged batch begins")
     options = parser.parse_args(arguments)
     try:
-        done = repair(options.file, options.position, SystemDisk())
+        disk = SystemDisk(like=_stat(options.file))  # the broker may be another user's
+        done = repair(options.file, options.position, disk)
     except (NotRepaired, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -67,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"({done.original} is the file as it was)\n"
     )
     return 0
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except FileNotFoundError as error:
+        raise NotRepaired(f"{path} isn't there") from error
 
 
 def repair(path: Path, position: int, disk: Disk) -> Repaired:

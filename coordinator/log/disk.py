@@ -14,6 +14,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from stat import S_IMODE
 from typing import Protocol
 
 
@@ -149,7 +150,13 @@ class SystemLock:
 
 
 class SystemDisk:
-    """The machine's own."""
+    """The machine's own. `like`: files that are replaced or locked get its owner and mode, and not
+    those of this process."""
+
+    _like: os.stat_result | None = None  # of a disk of a test, too
+
+    def __init__(self, like: os.stat_result | None = None) -> None:
+        self._like = like
 
     def open(self, path: Path) -> File:
         return SystemFile(path)
@@ -170,6 +177,7 @@ class SystemDisk:
     def replace(self, path: Path, content: bytes) -> None:
         new = path.with_name(f"{path.name}.tmp")
         with open(new, "wb") as file:
+            self._give(new)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -207,4 +215,16 @@ class SystemDisk:
         shutil.rmtree(path, ignore_errors=True)
 
     def lock(self, path: Path) -> Lock:
+        if self._like is not None and self.size(path) is None:
+            path.touch()
+            self._give(path)
         return SystemLock(path)
+
+    def _give(self, new: Path) -> None:
+        like = self._like
+        if like is None:
+            return
+        now = os.stat(new)
+        if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
+            os.chown(new, like.st_uid, like.st_gid)
+        os.chmod(new, S_IMODE(like.st_mode))
