@@ -25,7 +25,7 @@ from uuid import UUID
 from coordinator.log.batch import Batch, parse_header
 from coordinator.log.checkpoint import forget_segments, read_checkpoint
 from coordinator.log.cleaner.rebuilt import emptied
-from coordinator.log.damage import damaged_bytes, is_whole
+from coordinator.log.damage import damage_end, is_whole
 from coordinator.log.disk import Disk, SystemDisk
 from coordinator.log.segment import file_name
 from coordinator.log.storage import is_data_directory, read_partition_metadata
@@ -104,8 +104,8 @@ def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
     if data is None:
         raise NotRepaired(f"{path} isn't there")
     first_offset = _offset_at(path, data, position)
-    size = damaged_bytes(data[position:], first_offset)
-    damaged, rest = data[position : position + size], data[position + size :]
+    end = damage_end(lambda count, at: data[at : at + count], position, len(data), first_offset)
+    damaged, rest = data[position:end], data[end:]
     if rest:
         end_offset = parse_header(memoryview(rest)).base_offset
     else:
@@ -117,7 +117,7 @@ def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
     disk.replace(original, data)
     forget_segments(disk, path.parent, topic_id)
     disk.replace(path, data[:position] + empty + rest)
-    return Repaired(position, position + size, first_offset, end_offset, original)
+    return Repaired(position, end, first_offset, end_offset, original)
 
 
 def _offset_at(path: Path, data: bytes, position: int) -> int:

@@ -8,8 +8,11 @@ that a next batch counts only if its checksum is right.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+from crc32c import crc32c
 
 from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, parse_header, size_at
 from coordinator.log.segment import Damaged, Segment
@@ -18,6 +21,11 @@ from coordinator.log.segments import Segments
 # What stands at byte 12 of every batch: the leader epoch (0 in ours; Kafka's are small), magic 2.
 _LANDMARK = re.compile(rb"(?=\x00\x00..\x02)", re.DOTALL)
 _LANDMARK_AT = 12
+_LANDMARK_END = 17
+_CHECKSUM_END = 21  # it is over all that follows
+WINDOW_BYTES = 1 << 16
+
+Read: TypeAlias = Callable[[int, int], bytes]  # so many bytes, from this position on
 
 
 class Damage(NamedTuple):
@@ -43,28 +51,33 @@ def damage_with(segments: Segments, offset: int) -> Damage:
 
 def damage_at(segment: Segment, start: int, offset: int) -> Damage:
     """Find where the damage ends that starts at this position, with this offset."""
-    data = segment.file.read(segment.file.size() - start, start)
-    return Damage(segment.path, start, start + damaged_bytes(data, offset))
+    file = segment.file
+    return Damage(segment.path, start, damage_end(file.read, start, file.size(), offset))
 
 
-def damaged_bytes(data: bytes, offset: int) -> int:
-    """Count the bytes up to the next whole batch, or to the end if there is none. `data` starts
-    with the damaged batch, which has this offset. Its length is believed if a batch begins there.
-    """
-    size = size_at(data, 0) if len(data) >= PREFIX_BYTES else 0
-    if size == len(data) or (size >= HEADER_BYTES and _is_intact_batch(data, size, offset)):
-        return size
-    end = find_batch(data, offset)
-    return len(data) if end is None else end
+def damage_end(read: Read, start: int, end: int, offset: int) -> int:
+    """Where the damaged batch ends that starts there and has this offset: where the next whole one
+    begins, or at `end` if there is none. Its length is believed if a batch begins there."""
+    prefix = read(PREFIX_BYTES, start)
+    size = size_at(prefix, 0) if len(prefix) == PREFIX_BYTES else 0
+    stop = start + size
+    if stop == end or (size >= HEADER_BYTES and _is_intact_batch(read, stop, end, offset)):
+        return stop
+    found = find_batch(read, start, end, offset)
+    return end if found is None else found
 
 
-def find_batch(data: bytes, offset: int) -> int | None:
-    """The position of the first whole batch behind the start of `data` that begins behind this
-    offset; None if there is none."""
-    for found in _LANDMARK.finditer(data, _LANDMARK_AT + 1):
-        at = found.start() - _LANDMARK_AT
-        if _is_intact_batch(data, at, offset):
-            return at
+def find_batch(read: Read, start: int, end: int, offset: int) -> int | None:
+    """The position of the first whole batch behind `start`, and before `end`, that begins behind
+    this offset; None if there is none. Read in windows: there may be a gigabyte."""
+    at = start + 1
+    while at + HEADER_BYTES <= end:
+        window = read(WINDOW_BYTES + _LANDMARK_END - 1, at)
+        for landmark in _LANDMARK.finditer(window, _LANDMARK_AT):
+            found = at + landmark.start() - _LANDMARK_AT
+            if _is_intact_batch(read, found, end, offset):
+                return found
+        at += WINDOW_BYTES
     return None
 
 
@@ -73,8 +86,21 @@ def is_whole(data: bytes, at: int) -> bool:
     return at + HEADER_BYTES <= len(data) and HEADER_BYTES <= size_at(data, at) <= len(data) - at
 
 
-def _is_intact_batch(data: bytes, at: int, offset: int) -> bool:
-    if not is_whole(data, at):
+def _is_intact_batch(read: Read, at: int, end: int, offset: int) -> bool:
+    if at + HEADER_BYTES > end:
         return False
-    batch = parse_header(memoryview(data), at)
-    return batch.magic == 2 and batch.base_offset > offset and batch.is_intact()
+    batch = parse_header(read(HEADER_BYTES, at))
+    if batch.magic != 2 or batch.base_offset <= offset:
+        return False
+    stop = at + batch.size
+    if not at + HEADER_BYTES <= stop <= end:
+        return False
+    at += _CHECKSUM_END
+    crc = 0
+    while at < stop:
+        piece = read(min(WINDOW_BYTES, stop - at), at)
+        if not piece:
+            return False
+        crc = crc32c(piece, crc)
+        at += len(piece)
+    return crc == batch.crc

@@ -239,5 +239,5 @@ def _window(segment: Segment, position: int, end: int) -> bytes:
 
 def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
     """Whether a valid batch of this log stands anywhere behind the damage at `position`."""
-    rest = segment.file.read(segment.file.size() - position, position)
-    return find_batch(rest, next_offset) is not None
+    file = segment.file
+    return find_batch(file.read, position, file.size(), next_offset) is not None
