@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from crc32c import crc32c
 
 from coordinator.errors import Code
-from coordinator.log import partition
+from coordinator.log import recovery
 from coordinator.log.batch import Batch
 from coordinator.log.checkpoint import forget_segments
 from coordinator.log.disk import SystemDisk
+from coordinator.log.recovery import Opened
+from coordinator.log.segments import Segments
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.test_repair import (
     Damage,
@@ -106,14 +107,13 @@ def test_an_opening_that_fails_for_a_reason_of_ours_names_the_partition(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = killed(tmp_path)
-    opened = partition.open_saved
 
-    def open_saved(segments: Any) -> Any:
+    def open_saved(segments: Segments) -> Opened:
         if segments.directory.name == "t-0":
             raise AssertionError("planned")
-        return opened(segments)
+        return recovery.open_saved(segments)
 
-    monkeypatch.setattr(partition, "open_saved", open_saved)
+    monkeypatch.setattr("coordinator.log.partition.open_saved", open_saved)
     [path] = log_files(directory / "t-0")
     before = path.read_bytes()
     check_others_serve(Client(directory))

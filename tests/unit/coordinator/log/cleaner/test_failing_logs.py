@@ -13,7 +13,7 @@ from coordinator.log.cleaner.checkpoint import read_cleaned
 from coordinator.log.cleaner.cleaning import NotNow, cleaned
 from coordinator.log.cleaner.section import section_of
 from coordinator.log.cleaner.steps import done_at_once
-from coordinator.log.disk import File
+from coordinator.log.disk import Disk, File
 from coordinator.shard import loading
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.disks import MemoryDisk
@@ -117,7 +117,8 @@ def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_o
     assert ("u", 0) in read_cleaned(world.disk, DATA)
 
 
-def log_files(disk: MemoryDisk) -> dict[Path, bytes]:
+def log_files(disk: Disk) -> dict[Path, bytes]:
+    assert isinstance(disk, MemoryDisk)
     return {
         path: bytes(inode.content)
         for path, inode in disk.files.items()
@@ -181,7 +182,7 @@ def test_nothing_is_cleaned_before_the_coordinators_have_read_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client(tmp_path)
-    client.create("t", **CONFIGS)
+    client.broker.topics.create("t", 1, CONFIGS)
     for value in range(40):
         write(client.partition("t"), b"key", b"%d" % value)
     client.broker.close()
