@@ -42,8 +42,8 @@ class CorruptLog(Exception):
 
     def __init__(self, path: Path, position: int, why: str = "with valid data behind it") -> None:
         super().__init__(
-            f"{path}: damaged at byte {position}, {why}. Restore the file, or "
-            f"give up the damaged batch: python -m coordinator.repair {path} {position}"
+            f"{path}: damaged at byte {position}, {why}. If no copy may be put back, give up the "
+            f"damaged batch: python -m coordinator.repair {path} {position}"
         )
 
 
