@@ -15,7 +15,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen, Limits, Server
 
 log = logging.getLogger(__name__)
+
+_NAMES_FREE_WITHIN_S = 60
 
 
 class LoopScheduler:
@@ -262,8 +264,29 @@ class Broker:
         """The bytes of the data directory's file system: all, and those still free."""
         return self._disk.room(self.config.data_dir)
 
+    async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
+        """Make the topics that aren't there, with so many partitions, once no group has offsets of
+        deleted ones of their names. Raises Refused as `ensure_topics`, after a minute."""
+        forgetting = self.topics.forgetting
+        waiting = {name for name in topics if name in forgetting}
+        are_free = asyncio.Event()
+
+        def forgotten(name: str) -> None:
+            waiting.discard(name)
+            if not waiting:
+                are_free.set()
+
+        if waiting:
+            self.topics.when_forgotten.append(forgotten)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_NAMES_FREE_WITHIN_S):
+                    await are_free.wait()
+            self.topics.when_forgotten.remove(forgotten)
+        self.ensure_topics(topics)
+
     def ensure_topics(self, topics: Mapping[str, int]) -> None:
-        """Make the topics that aren't there, with so many partitions."""
+        """Make the topics that aren't there, with so many partitions. Raises Refused:
+        TOPIC_ALREADY_EXISTS if groups still have offsets of a deleted one."""
         for name, partitions in topics.items():
             if self.topics.get(name) is None:
                 self.topics.create(name, partitions)

@@ -96,9 +96,11 @@ class Coordinators:
             ),
         )
         self.deleted_topics = DeletedTopics(
-            self.groups.offsets, self.groups.sliced, topics.forgotten
+            self.groups.offsets, self.groups.sliced, scheduler, topics.forgotten
         )
         topics.forget_offsets = self.deleted_topics.forget
+        self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
+        self.groups.offsets.save_deleted_while_failed = topics.save
         made = topics.own(METADATA_TOPIC)
         if made is not None and made.configs != KEPT:  # by a broker that set less
             topics.alter(METADATA_TOPIC, KEPT)
@@ -159,6 +161,7 @@ class Coordinators:
 
     def close(self) -> None:
         self._loader.close()
+        self.deleted_topics.close()
         self.groups.close()
         self.transactions.close()
 

@@ -75,7 +75,7 @@ class EmbeddedBroker:
         broker = self._broker
 
         async def create() -> None:
-            broker.ensure_topics(topics)
+            await broker.ensure_topics_when_free(topics)
 
         asyncio.run_coroutine_threadsafe(create(), self._loop).result()
 
@@ -123,7 +123,7 @@ class EmbeddedBroker:
         broker = Broker(config, faults=self.faults)
         await broker.start()
         try:
-            broker.ensure_topics(self._topics)
+            await broker.ensure_topics_when_free(self._topics)
             self._loop = asyncio.get_running_loop()
             self._broker = broker
             started.set()

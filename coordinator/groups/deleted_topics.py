@@ -4,28 +4,40 @@ All topics that are deleted while one sweep of the groups is going on share the 
 is being loaded forgets them when that is done. `topics.json` has the names until all shards have,
 so that a broker that was killed in between begins again when it starts: else a topic made under
 such a name would have its groups go on at offsets of the old one.
+
+A log that refuses a tombstone (a full disk) is asked again every `RETRY_MS`, and the name is not
+free until then. A damaged shard holds no name: its offsets aren't served. `topics.json` notes for
+it what was deleted meanwhile, and it forgets that once it can be loaded, before it serves anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from coordinator.clock import Scheduler, Timer
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.shard.slices import Sliced, SlicedWork
+
+RETRY_MS = 1_000
 
 
 class DeletedTopics:
     """Forgets the offsets of topics, and tells who waits for it."""
 
     def __init__(
-        self, offsets: GroupOffsets, sliced: SlicedWork, forgotten: Callable[[str], None]
+        self,
+        offsets: GroupOffsets,
+        sliced: SlicedWork,
+        scheduler: Scheduler,
+        forgotten: Callable[[str], None],
     ) -> None:
         """`forgotten` is called with each topic's name when no group has offsets of it any more."""
         self._offsets = offsets
         self._sliced = sliced
+        self._scheduler = scheduler
         self._forgotten = forgotten
         self._names: set[str] = set()  # for the next sweep
-        self._swept: set[str] = set()  # but for shards that were not active
+        self._retry: Timer | None = None
         offsets.forget_topics = self.forget
         self._is_running = False
         self._waiting: list[Callable[[Exception | None], None]] = []
@@ -49,17 +61,26 @@ class DeletedTopics:
         while self._names:
             names, self._names = self._names, set()
             yield from self._offsets.forget_topics_in_slices(names)
-            self._swept |= names
-            self._free_names()
+            self._free_names(names)
 
-    def _free_names(self) -> None:
-        for name in sorted(self._swept):
+    def _free_names(self, swept: Iterable[str]) -> None:
+        for name in sorted(swept):
             if name not in self._names and not self._offsets.has_still_to_forget(name):
-                self._swept.discard(name)
                 self._forgotten(name)
+
+    def _forget_refused(self) -> None:
+        self._retry = None
+        self.forget(self._offsets.take_refused_topics())
+
+    def close(self) -> None:
+        """Try nothing again any more."""
+        if self._retry is not None:
+            self._retry.cancel()
 
     def _ended(self, outcome: Exception | None) -> None:
         self._is_running = False
+        if self._retry is None and self._offsets.has_refused_topics():
+            self._retry = self._scheduler.call_later(RETRY_MS, self._forget_refused)
         waiting, self._waiting = self._waiting, []
         if outcome is not None and not waiting:
             raise outcome

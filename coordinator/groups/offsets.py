@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 # About a millisecond each.
 TOMBSTONES_PER_STEP = 250
 LOOKED_AT_PER_STEP = 5_000
+_NAMES_LOGGED = 10
 
 
 class GroupOffsets:
@@ -57,6 +58,10 @@ class GroupOffsets:
         self._clock = clock
         # Called with the names of topics that were deleted while a shard was not active.
         self.forget_topics: Callable[[Collection[str]], None] = self._forget_at_a_stretch
+        # Topics that were deleted while a shard was damaged, by its index; and what makes the names
+        # durable. The broker sets both (see `deleted_topics`).
+        self.deleted_while_failed: dict[int, set[str]] = {}
+        self.save_deleted_while_failed: Callable[[], None] = lambda: None
 
     def commit(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
@@ -176,43 +181,92 @@ class GroupOffsets:
         """Forget the offsets of deleted topics, in all groups. None of the topics may be made again
         before this is done: offsets that are committed for it meanwhile might go as well.
 
-        A shard that is being loaded, or has resigned, keeps their names (see `loaded`).
+        A shard that is being loaded or has resigned keeps their names (see `loaded`), and so does
+        one whose log refuses a tombstone (see `take_refused_topics`). A damaged shard serves no
+        offsets: it forgets them when it loads again (see `forget_deleted_while_failed`).
         """
-        for shard in self._shards.all:
+        for index, shard in enumerate(self._shards.all):
             if shard.log.life is Life.ACTIVE:
-                yield from self._forget_topics(shard, topics)
-            if shard.log.life is not Life.ACTIVE:
-                shard.deleted_topics += topics
+                try:
+                    yield from self._forget_topics(shard, topics)
+                    continue
+                except Refused as refused:
+                    if shard.log.life is Life.ACTIVE and not shard.deleted_topics:
+                        some = ", ".join(sorted(topics)[:_NAMES_LOGGED])
+                        logger.warning(
+                            "%s: the names of %d deleted topics (%s) are not free until their"
+                            " offsets can be removed, which is tried again and again: %s",
+                            *(shard.log.name, len(topics), some, refused),
+                        )
+            if shard.log.life is Life.FAILED:
+                self.deleted_while_failed.setdefault(index, set()).update(topics)
+            else:
+                shard.deleted_topics.update(topics)
 
     def loaded(self, shard: GroupShard) -> None:
-        """Forget what was deleted while the shard was not active; it is now."""
-        names, shard.deleted_topics = shard.deleted_topics, []
+        """Forget what was deleted while the shard was being loaded; it is active now, or has
+        failed."""
+        names, shard.deleted_topics = shard.deleted_topics, set()
         if names:
             self.forget_topics(names)
 
+    def forget_deleted_while_failed(self, index: int) -> None:
+        """Forget the topics that were deleted while a shard was damaged, before it serves anything.
+
+        All its offsets of them are older than the deletion, as nothing was written to it since. If
+        they can't be removed for good, the shard fails again.
+        """
+        topics = self.deleted_while_failed.get(index)
+        if topics is None:
+            return
+        shard = self._shards.all[index]
+        try:
+            run_at_a_stretch(self._forget_topics(shard, topics))
+            del self.deleted_while_failed[index]
+            self.save_deleted_while_failed()
+        except Refused as refused:
+            self.deleted_while_failed[index] = topics
+            shard.log.fail(
+                "it is not damaged, but the offsets of topics that were deleted while it was can't "
+                f"be removed now (see to the disk, then start the broker again): {refused}"
+            )
+            shard.forget()
+
     def has_still_to_forget(self, topic: str) -> bool:
-        """Tell whether a shard has still to forget a topic, as it is not active."""
+        """Tell whether a shard has still to forget a topic."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
+    def take_refused_topics(self) -> set[str]:
+        """Take the names of the topics that active shards have refused to forget."""
+        names: set[str] = set()
+        for shard in self._shards.all:
+            if shard.deleted_topics and shard.log.life is Life.ACTIVE:
+                names |= shard.deleted_topics
+                shard.deleted_topics = set()
+        return names
+
+    def has_refused_topics(self) -> bool:
+        """Tell whether an active shard has refused to forget a topic."""
+        return any(
+            shard.deleted_topics and shard.log.life is Life.ACTIVE for shard in self._shards.all
+        )
+
     def _forget_topics(self, shard: GroupShard, topics: Collection[str]) -> Sliced[None]:
+        """Append tombstones for all offsets of these topics, in slices. Raises Refused."""
         offsets = shard.state.offsets
         pending = [each for each in offsets.holders if each not in offsets.committed]
         groups = [*offsets.committed, *pending]
         records: list[OffsetForgotten] = []
         looked_at = 0
-        try:
-            for group_id in groups:
-                looked_at += 1 + len(offsets.committed.get(group_id, ()))
-                records += forget_topics(offsets, group_id, topics)
-                while len(records) >= TOMBSTONES_PER_STEP or looked_at >= LOOKED_AT_PER_STEP:
-                    shard.log.append_all(records[:TOMBSTONES_PER_STEP])
-                    del records[:TOMBSTONES_PER_STEP]
-                    looked_at = 0
-                    yield
-            shard.log.append_all(records)
-        except Refused as refused:
-            names = ", ".join(sorted(topics))
-            logger.warning("some offsets of deleted topics (%s) are kept: %s", names, refused)
+        for group_id in groups:
+            looked_at += 1 + len(offsets.committed.get(group_id, ()))
+            records += forget_topics(offsets, group_id, topics)
+            while len(records) >= TOMBSTONES_PER_STEP or looked_at >= LOOKED_AT_PER_STEP:
+                shard.log.append_all(records[:TOMBSTONES_PER_STEP])
+                del records[:TOMBSTONES_PER_STEP]
+                looked_at = 0
+                yield
+        shard.log.append_all(records)
 
     def end_transaction(self, partition: int, ended: TransactionEnded) -> None:
         """A marker for one partition of `__consumer_offsets`.

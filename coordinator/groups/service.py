@@ -104,6 +104,10 @@ class GroupService:
         shard = self.shards[index]
         if not shard.load_slice():
             return False
+        if shard.log.life is Life.ACTIVE:
+            self.offsets.forget_deleted_while_failed(index)
+        if shard.log.life is Life.FAILED:
+            self.offsets.loaded(shard)
         if shard.log.life is not Life.ACTIVE:
             return True
         self.classic.loaded(shard)

@@ -29,7 +29,7 @@ class GroupShard:
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
-        self.deleted_topics: list[str] = []  # while it could not be written to
+        self.deleted_topics: set[str] = set()  # while it could not be written to
         self.deleting: set[str] = set()  # groups of which a part is gone already
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 

@@ -97,14 +97,17 @@ class Storage:
     def partition_directory(self, topic: str, index: int) -> Path:
         return self.directory / f"{topic}-{index}"
 
-    def read_topics(self) -> tuple[list[TopicEntry], list[str], list[str]]:
-        """Read the topics, the directories of deleted topics that may still be there, and the names
-        of deleted topics that groups may still have offsets of."""
+    def read_topics(
+        self,
+    ) -> tuple[list[TopicEntry], list[str], list[str], dict[int, set[str]]]:
+        """Read the topics, the directories of deleted topics that may still be there, the names of
+        deleted topics that groups may still have offsets of, and those that were deleted while a
+        partition of `__consumer_offsets` was damaged, by its index."""
         path = self.directory / _TOPICS
         text = self._disk.read(path)
         if text is None:
             self._check_holds_no_topic(path)
-            return [], [], []
+            return [], [], [], {}
         try:
             content = json.loads(text)
             topics = [
@@ -116,7 +119,11 @@ class Storage:
                 )
                 for entry in content["topics"]
             ]
-            return topics, content["deleted"], content.get("forgetting", [])
+            while_failed = {
+                int(index): set(names)
+                for index, names in content.get("deleted_while_failed", {}).items()
+            }
+            return topics, content["deleted"], content.get("forgetting", []), while_failed
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or use an empty directory"
@@ -133,7 +140,11 @@ class Storage:
                 )
 
     def write_topics(
-        self, topics: Iterable[TopicEntry], deleted: Iterable[str], forgetting: Iterable[str] = ()
+        self,
+        topics: Iterable[TopicEntry],
+        deleted: Iterable[str],
+        forgetting: Iterable[str] = (),
+        deleted_while_failed: Mapping[int, Iterable[str]] = {},
     ) -> None:
         """Put the list of topics in place; see `read_topics`. OSError."""
         content = {
@@ -149,6 +160,9 @@ class Storage:
             ],
             "deleted": list(deleted),
             "forgetting": list(forgetting),
+            "deleted_while_failed": {
+                str(index): sorted(names) for index, names in deleted_while_failed.items()
+            },
         }
         self._disk.replace(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
 

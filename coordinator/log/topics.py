@@ -73,6 +73,9 @@ class Topics:
         # Called with the names of deleted topics; calls `forgotten` for each one.
         self.forget_offsets: Callable[[Iterable[str]], None] | None = None
         self.forgetting: dict[str, None] = {}  # topics whose offsets are being forgotten
+        self.when_forgotten: list[Callable[[str], None]] = []  # called with a name that is free
+        # Topics that were deleted while a partition of `__consumer_offsets` was damaged.
+        self.deleted_while_failed: dict[int, set[str]] = {}
         self._saving: Timer | None = None
         # Up with each topic that is made, deleted or gets more partitions; and what it was when
         # the last one was made.
@@ -232,11 +235,20 @@ class Topics:
         self.forgetting.pop(name, None)
         if self._saving is None:
             self._saving = self._machine.scheduler.call_later(0, self._save)
+        for callback in tuple(self.when_forgotten):
+            callback(name)
+
+    def save(self) -> None:
+        """Write the list of topics, and the names of those whose offsets are still to be forgotten.
+
+        Raises Refused: KAFKA_STORAGE_ERROR.
+        """
+        self._write(self._entries(), self._leftovers)
 
     def _save(self) -> None:
         self._saving = None
         try:
-            self._write(self._entries(), self._leftovers)
+            self.save()
         except Refused as refused:  # the next start sweeps once more
             logger.warning("the list of topics is an old one: %s", refused)
 
@@ -256,7 +268,7 @@ class Topics:
     def load(self) -> None:
         """Open what is on disk. A partition whose log is damaged is not served, all others are.
         UnusableDataDirectory."""
-        entries, leftovers, forgetting = self._storage.read_topics()
+        entries, leftovers, forgetting, self.deleted_while_failed = self._storage.read_topics()
         names = {entry.name for entry in entries}
         self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
         for name in leftovers:
@@ -380,7 +392,9 @@ class Topics:
         self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
     ) -> None:
         try:
-            self._storage.write_topics(entries, leftovers, self.forgetting)
+            self._storage.write_topics(
+                entries, leftovers, self.forgetting, self.deleted_while_failed
+            )
         except OSError as error:
             raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
         self._leftovers = leftovers

@@ -128,7 +128,7 @@ class Shard(Generic[R]):
         self.counters = ShardCounters()
         self.unknown = UnknownRecords(name)
         if log.damage is not None:
-            self._fail(log.damage)
+            self.fail(log.damage)
 
     def execute(self, decision: Decision[R, A]) -> A:
         """Make a decision durable, make it true, then hand out its answer.
@@ -222,7 +222,7 @@ class Shard(Generic[R]):
         try:
             self._replay_slice(max_bytes)
         except Exception as error:  # whatever it is: the state is not the log's
-            self._fail(f"{self._log.damage_with(self._load_offset)}: {error}")
+            self.fail(f"{self._log.damage_with(self._load_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
         if self._load_offset < self._log.end_offset:
@@ -246,7 +246,7 @@ class Shard(Generic[R]):
         if not data:  # what was there has been compacted away
             self._load_offset = self._log.end_offset
 
-    def _fail(self, damage: str) -> None:
+    def fail(self, damage: str) -> None:
         """Serve nothing of this shard any more: its log can't be replayed whole."""
         self.life = Life.FAILED
         self.unknown.forget()
@@ -274,7 +274,7 @@ class Shard(Generic[R]):
         self.counters.loaded = self.counters.load_ms = self.counters.unknown = 0
         self.unknown.forget()
         if self._log.damage is not None:
-            self._fail(self._log.damage)
+            self.fail(self._log.damage)
 
     def _live(self, life: Life) -> None:
         if self.life not in FOLLOWS[life]:

@@ -39,6 +39,7 @@ class FakeTopics:
         self._topics: dict[str, Any] = {}
         self.when_deleted: list[Callable[[Any], None]] = []
         self.forgetting: dict[str, None] = {}
+        self.deleted_while_failed: dict[int, set[str]] = {}
         self.version = self.created_version = 0
         self.create("words", 2)
 
@@ -53,6 +54,9 @@ class FakeTopics:
 
     def forgotten(self, name: str) -> None:
         self.forgetting.pop(name, None)
+
+    def save(self) -> None:
+        pass
 
     own = get
 
