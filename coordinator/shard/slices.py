@@ -1,14 +1,14 @@
 """Long work on the broker's loop, a slice at a time: what waits is served in between.
 
 The work is a generator that yields wherever others may have their turn, after about a millisecond
-at most. It goes on for `SLICE_MS`, then when the loop comes back to it. What it decided before it
-yielded may be different afterwards: it looks again.
+at most. All works together have `SLICE_MS` in a turn of the loop, and go on in a later one, each in
+its turn. What a work decided before it yielded may be different afterwards: it looks again.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from coordinator.clock import Clock, Scheduler, Timer
@@ -28,27 +28,48 @@ class SlicedWork:
     def __init__(self, clock: Clock, scheduler: Scheduler) -> None:
         self._clock = clock
         self._scheduler = scheduler
-        self._running: dict[Sliced[Any], Timer | None] = {}
+        self._queue: deque[tuple[Sliced[Any], Callable[[Any], None]]] = deque()
+        self._timer: Timer | None = None
+        self._is_in_slice = False
 
     def run(self, work: Sliced[A], done: Callable[[A | Exception], None]) -> None:
-        """Begin the work at once, and call `done` with what it returned or raised: before this
-        returns, if one slice is enough for it."""
-        self._running[work] = None
-        self._go_on(work, done)
+        """Run the work, and call `done` with what it returned or raised. It begins at once, and may
+        have ended before this returns, unless others are waiting for their turn."""
+        self._queue.append((work, done))
+        if self._timer is None and not self._is_in_slice:
+            self._run_slice()
 
     def close(self) -> None:
         """Stop all work where it is. No `done` is called any more."""
-        running, self._running = self._running, {}
-        for work, timer in running.items():
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._queue:
+            work, _ = self._queue.popleft()
             work.close()
 
-    def _go_on(self, work: Sliced[A], done: Callable[[A | Exception], None]) -> None:
+    def _run_slice(self) -> None:
+        """Run the first work of the queue until the slice is over, and then put it last; if it ends
+        before that, go on with the next."""
+        self._timer = None
+        self._is_in_slice = True
         until_ms = self._clock.monotonic_ms() + SLICE_MS
-        outcome: A | Exception
+        steps = _STEPS_A_SLICE
         try:
-            for _ in range(_STEPS_A_SLICE):
+            while self._queue and steps and self._clock.monotonic_ms() < until_ms:
+                steps = self._run_first(steps, until_ms)
+        finally:  # `done` may raise
+            self._is_in_slice = False
+            if self._queue:
+                self._timer = self._scheduler.call_later(0, self._run_slice)
+
+    def _run_first(self, steps: int, until_ms: int) -> int:
+        """Run the first work of the queue for at most so many steps; how many are left."""
+        work, done = self._queue.popleft()
+        outcome: Any
+        try:
+            while steps:
+                steps -= 1
                 next(work)
                 if self._clock.monotonic_ms() >= until_ms:
                     break
@@ -57,11 +78,10 @@ class SlicedWork:
         except Exception as error:
             outcome = error
         else:
-            again = partial(self._go_on, work, done)
-            self._running[work] = self._scheduler.call_later(0, again)
-            return
-        del self._running[work]
+            self._queue.append((work, done))
+            return steps
         done(outcome)
+        return steps
 
 
 def run_at_a_stretch(work: Sliced[A]) -> A:

@@ -134,7 +134,7 @@ class FakeClock:
             self._elapsed_ms = max(self._elapsed_ms, int(due_ms))
             if timer.callback is not None:
                 timer.callback()
-        self._elapsed_ms = until_ms
+        self._elapsed_ms = max(self._elapsed_ms, until_ms)  # a call may have taken time
 
 
 class FakeBackground:

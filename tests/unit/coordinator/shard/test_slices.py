@@ -68,6 +68,51 @@ def test_works_take_turns_and_let_others_in_between() -> None:
     assert all(abs(a - b) <= 20 for a, b in seen)
 
 
+def test_all_works_together_have_one_slice_in_a_turn_and_take_turns() -> None:
+    clock = FakeClock()
+    sliced = SlicedWork(clock, clock)
+    works = [Steps(clock, 5, ms=1) for _ in range(60)]
+    found: list[str | Exception] = []
+    for steps in works:
+        sliced.run(steps.work(), found.append)
+    assert clock.monotonic_ms() == SLICE_MS  # all were begun in one turn of the loop
+    while clock.scheduled():
+        assert clock.scheduled() == 1
+        before = [steps.taken for steps in works]
+        clock.advance(0)
+        taken = [steps.taken for steps in works]
+        assert sum(taken) - sum(before) <= SLICE_MS
+        # The first one was alone in its first turn, and comes first in the next.
+        assert max(taken) - min(taken) <= 2 * SLICE_MS
+    assert found == ["done"] * len(works)
+
+
+def test_a_work_whose_end_is_not_heard_holds_up_no_other() -> None:
+    clock = FakeClock()
+    sliced = SlicedWork(clock, clock)
+    found: list[str | Exception] = []
+
+    def refuse(outcome: str | Exception) -> None:
+        raise ValueError("planned")
+
+    sliced.run(Steps(clock, 3, ms=1).work(), refuse)
+    sliced.run(Steps(clock, 1).work(), found.append)
+    with pytest.raises(ValueError, match="planned"):
+        clock.advance(0)
+    clock.advance(0)
+    assert found == ["done"]
+
+
+def test_work_that_is_begun_when_another_ends_shares_its_slice() -> None:
+    clock = FakeClock()
+    sliced = SlicedWork(clock, clock)
+    second = Steps(clock, 2)
+    found: list[str | Exception] = []
+    sliced.run(Steps(clock, 1).work(), lambda _: sliced.run(second.work(), found.append))
+    assert (second.taken, found) == (2, ["done"])
+    assert clock.scheduled() == 0
+
+
 def test_what_the_work_raises_is_handed_on() -> None:
     clock = FakeClock()
     error = ValueError("planned")
