@@ -12,11 +12,15 @@ it what was deleted meanwhile, and it forgets that once it can be loaded, before
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from coordinator.clock import Scheduler, Timer
 from coordinator.groups.offsets import GroupOffsets
+from coordinator.shard.shard import BrokenInvariant
 from coordinator.shard.slices import Sliced, SlicedWork
+
+logger = logging.getLogger(__name__)
 
 RETRY_MS = 1_000
 
@@ -82,7 +86,15 @@ class DeletedTopics:
         if self._retry is None and self._offsets.has_refused_topics():
             self._retry = self._scheduler.call_later(RETRY_MS, self._forget_refused)
         waiting, self._waiting = self._waiting, []
-        if outcome is not None and not waiting:
-            raise outcome
+        if outcome is not None:
+            logger.error(
+                "offsets of deleted topics could not be forgotten: the topics' names are not free"
+                " until the broker is started again: %r",
+                outcome,
+            )
+            if not waiting:
+                raise outcome
         for callback in waiting:
             callback(outcome)
+        if isinstance(outcome, BrokenInvariant):
+            raise outcome  # whether a client still waits or not

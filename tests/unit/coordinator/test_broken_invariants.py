@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from coordinator import EmbeddedBroker
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.connection import Disconnect
 from tests.unit.coordinator.api.client import Client, run
+from tests.unit.coordinator.test_large_deletions import COUNT, commit, take_slice
 
 TIMEOUT_MS = 1_234
 API_VERSIONS = b"\0\x12\0\0\0\0\0\x4d\xff\xff"
@@ -55,6 +58,56 @@ def test_no_timer_rings_and_no_request_is_answered_until_it_has_stopped(tmp_path
             client.send_bytes(API_VERSIONS)
 
     run(scenario())
+
+
+DELETIONS: list[tuple[int, int, dict[str, Any]]] = [
+    (20, 5, {"topic_names": ["words"], "timeout": 1_000}),
+    (42, 1, {"groups_names": ["large"]}),
+]
+
+
+def delete_and_go_away(
+    client: Client, request: tuple[int, int, dict[str, Any]], error: Exception
+) -> None:
+    """Have a deletion meet the error after the client that waits for it has gone."""
+
+    def meet(records: object) -> None:
+        raise error
+
+    async def scenario() -> None:
+        api_key, version, given = request
+        client.create("words")
+        commit(client, "large", "words", COUNT)
+        answer = asyncio.ensure_future(client.ask_later(api_key, version, **given))
+        await asyncio.sleep(0)
+        answer.cancel()
+        await asyncio.wait([answer])
+        [shard] = client.broker.coordinators.groups.shards
+        shard.log.append_all = meet  # type: ignore[method-assign]
+        assert take_slice(client)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("request_of_deletion", DELETIONS)
+def test_a_deletion_that_nobody_waits_for_any_more_stops_the_broker(
+    tmp_path: Path, request_of_deletion: tuple[int, int, dict[str, Any]]
+) -> None:
+    client = Client(tmp_path)
+    delete_and_go_away(client, request_of_deletion, BrokenInvariant("have parted"))
+    assert isinstance(client.broker.failure, BrokenInvariant)
+
+
+@pytest.mark.parametrize("request_of_deletion", DELETIONS)
+def test_an_error_of_a_deletion_that_nobody_waits_for_any_more_is_logged(
+    tmp_path: Path,
+    request_of_deletion: tuple[int, int, dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = Client(tmp_path)
+    delete_and_go_away(client, request_of_deletion, ValueError("planned"))
+    assert client.broker.failure is None
+    assert "planned" in caplog.text
 
 
 def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
