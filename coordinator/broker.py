@@ -15,7 +15,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -266,22 +266,29 @@ class Broker:
 
     async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
         """Make the topics that aren't there, with so many partitions, once no group has offsets of
-        deleted ones of their names. Raises Refused as `ensure_topics`, after a minute."""
+        deleted ones of their names. Raises Refused as `ensure_topics`, after a minute; or the
+        failure for which the broker stops meanwhile."""
         forgetting = self.topics.forgetting
         waiting = {name for name in topics if name in forgetting}
-        are_free = asyncio.Event()
+        are_free = asyncio.get_running_loop().create_future()
 
         def forgotten(name: str) -> None:
             waiting.discard(name)
-            if not waiting:
-                are_free.set()
+            if not waiting and not are_free.done():
+                are_free.set_result(None)
 
         if waiting:
             self.topics.when_forgotten.append(forgotten)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_NAMES_FREE_WITHIN_S):
-                    await are_free.wait()
+            stopping = asyncio.ensure_future(self.asked_to_stop())
+            await asyncio.wait(
+                (are_free, stopping),
+                timeout=_NAMES_FREE_WITHIN_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            stopping.cancel()
             self.topics.when_forgotten.remove(forgotten)
+            if self.failure is not None:
+                raise self.failure
         self.ensure_topics(topics)
 
     def ensure_topics(self, topics: Mapping[str, int]) -> None:

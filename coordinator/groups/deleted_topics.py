@@ -3,7 +3,8 @@
 All topics that are deleted while one sweep of the groups is going on share the next. A shard that
 is being loaded forgets them when that is done. `topics.json` has the names until all shards have,
 so that a broker that was killed in between begins again when it starts: else a topic made under
-such a name would have its groups go on at offsets of the old one.
+such a name would have its groups go on at offsets of the old one. That holds for `kill -9`, not for
+a loss of power: the list is flushed, the tombstones are as the log's settings say.
 
 A log that refuses a tombstone (a full disk) is asked again every `RETRY_MS`, and the name is not
 free until then. A damaged shard holds no name: its offsets aren't served. `topics.json` notes for

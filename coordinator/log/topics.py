@@ -231,7 +231,8 @@ class Topics:
 
     def forgotten(self, name: str) -> None:
         """Let there be topics of this name again: no group has offsets of the deleted one. The list
-        on disk follows in the loop's next turn, for all names of this one."""
+        on disk follows in the loop's next turn, for all names of this one. It is flushed; what made
+        the offsets go may not be (see `groups.deleted_topics`)."""
         self.forgetting.pop(name, None)
         if self._saving is None:
             self._saving = self._machine.scheduler.call_later(0, self._save)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from coordinator.groups.deleted_topics import RETRY_MS
 from coordinator.groups.shard import GroupShard
 from coordinator.log.partition import Partition
 from coordinator.shard.life import Life
+from coordinator.shard.shard import BrokenInvariant, Shard
 from tests.unit.coordinator.api.client import Client, run
 from tests.unit.coordinator.test_large_deletions import commit as commit_many
 from tests.unit.coordinator.test_large_deletions import create, forgetting, take_slice
@@ -200,21 +203,44 @@ def test_an_embedded_broker_starts_with_a_damaged_shard_and_makes_its_topics_aga
         assert broker.bootstrap_servers
 
 
+async def stop_in_a_deletion(data: Path) -> None:
+    """Leave a directory behind in which the topic `words` is deleted, and many offsets are not."""
+    client = Client(data)
+    client.create("words")
+    commit_many(client, "counts", "words", 20_000)
+    answer = client.ask_later(DELETE, 5, topic_names=["words"], timeout=1_000)
+    waiting = asyncio.ensure_future(answer)
+    await asyncio.sleep(0)
+    client.broker.close()
+    waiting.cancel()
+    assert forgetting(data) == ["words"]
+
+
+def test_an_embedded_broker_that_has_to_stop_while_it_waits_for_a_name_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(stop_in_a_deletion(tmp_path))
+    append_all = Shard.append_all
+    calls = count()
+
+    def part_later(shard: Shard[Any], records: Sequence[Any]) -> None:
+        if next(calls) == 40:  # not before it listens
+            raise BrokenInvariant("planned")
+        append_all(shard, records)
+
+    monkeypatch.setattr(Shard, "append_all", part_later)
+    settings = {"offsets.topic.num.partitions": 1}
+    with (
+        pytest.raises(BrokenInvariant, match="planned"),
+        EmbeddedBroker(tmp_path, topics={"words": 1}, settings=settings),
+    ):
+        pass
+
+
 def test_an_embedded_broker_makes_topics_once_the_names_of_deleted_ones_are_free(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("words")
-        commit_many(client, "counts", "words", 20_000)
-        answer = client.ask_later(DELETE, 5, topic_names=["words"], timeout=1_000)
-        waiting = asyncio.ensure_future(answer)
-        await asyncio.sleep(0)
-        client.broker.close()  # in the middle of it
-        waiting.cancel()
-        assert forgetting(tmp_path) == ["words"]
-
-    run(scenario())
+    run(stop_in_a_deletion(tmp_path))
     settings = {"offsets.topic.num.partitions": 1}
     with EmbeddedBroker(tmp_path, topics={"words": 1}, settings=settings):
         assert forgetting(tmp_path) == []
