@@ -2,8 +2,9 @@
 
 Behaviour: each topic is answered for itself and is gone when it is. A name or an id that stands in
 the request twice, or a name and the id of the same topic, is answered once, with INVALID_REQUEST,
-and deletes nothing. What groups have committed for the topics is gone when they are answered; until
-then their names can't be used again.
+and deletes nothing. What groups have committed for the topics is gone when they are answered, but
+for a shard that is being loaded, is damaged or refuses to remove it (see `groups.deleted_topics`).
+Until it is gone from all shards that are not damaged, the topics' names can't be used again.
 `delete.topic.enable=false` refuses all (TOPIC_DELETION_DISABLED).
 Versions: 3 TOPIC_DELETION_DISABLED, 4 flexible, 5 error messages, 6 topic ids (KIP-516).
 Simplifications: the time-out is not looked at. Kafka deletes its own topics if it is told to; here

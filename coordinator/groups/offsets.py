@@ -8,7 +8,7 @@ killed there, some offsets are gone:
 - of OffsetDelete and DeleteGroups, some that the client wanted to be gone; it is told the error, or
   nothing, and asks again. The group ends with the last batch. Until then, or until the deletion has
   failed, it is served to nobody, so that no member ever starts from half of its offsets.
-- of a deleted topic, some that are nobody's any more.
+- of a deleted topic, some that are nobody's any more; the others follow (see `deleted_topics`).
 """
 
 from __future__ import annotations
