@@ -118,7 +118,7 @@ bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
 
-ci: $(VENV)/installed-spark  ## everything that CI runs, large matrices sampled: 45 minutes
+ci: $(VENV)/installed-spark  ## everything that CI runs, large matrices sampled
 	$(BIN)/python -m tests.ci ci
 
 ci-full: $(VENV)/installed-spark  ## the same with all of each matrix and every seed: hours
