@@ -114,7 +114,7 @@ class Planner:
         )
         admitted = [version.topology for version in admission.versions]
         if any(each.fingerprint == self.declared.fingerprint for each in admitted):
-            self._make_topics(existing, counts)
+            self._make_topics(existing, counts, runs_alone=len(admitted) == 1)
         inputs = {topic for each in admitted for topic in each.input_topics}
         self._inputs = {topic: existing[topic] for topic in inputs}
         return self._assign(members, admission)
@@ -172,7 +172,7 @@ class Planner:
             return assigned
         existing = self._admin.partition_counts()
         counts = self._count_partitions(existing)
-        self._make_topics(existing, counts)
+        self._make_topics(existing, counts, runs_alone=not assigned.leader)
         if assigned.leader:
             return assigned
         given = {Partition(*each) for each in assigned.partitions}
@@ -226,8 +226,11 @@ class Planner:
         except TopologyError as error:
             raise StreamsError(str(error)) from error
 
-    def _make_topics(self, existing: Mapping[str, int], counts: Mapping[str, int]) -> None:
-        """Create the internal topics that are missing."""
+    def _make_topics(
+        self, existing: Mapping[str, int], counts: Mapping[str, int], *, runs_alone: bool
+    ) -> None:
+        """Create the internal topics that are missing. `runs_alone`: no other version is known to
+        run beside this one, whose stores would look like leftovers of this one's."""
         topology = self._topology
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
@@ -246,7 +249,8 @@ class Planner:
                     f"and {self._config.state_dir / topology.application_id} (docs/operations.md)"
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing}
-        self._warn_of_leftovers(new, existing)
+        if runs_alone:
+            self._warn_of_leftovers(new, existing)
         self._admin.create_topics(new, settings, self._config.replication_factor)
         self._compare_lags({t: each for t, each in settings.items() if t in existing})
 

@@ -10,7 +10,7 @@ from state.directory import StateDirectory
 from streams import App, Store, serdes
 from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.membership.protocol import Subscribed
+from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
 from streams.runtime.assignment import Planner
 from streams.topology.build import Topology
@@ -46,6 +46,15 @@ def test_a_renamed_store_is_told_of_with_the_changelog_that_is_left(
     leading.plan()
     Leading(tmp_path, OLD, "a-c-changelog").plan()
     assert not caplog.records  # the next starts
+
+
+def test_stores_of_a_version_that_runs_beside_this_one_are_not_taken_for_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining = Leading(tmp_path, OLD)
+    joining.planner.adopt(Assigned(("0_0",), (("in", 0),), leader="another version"))
+    assert "a-c-changelog" in joining.kafka.partition_counts()
+    assert "begins empty" not in caplog.text
 
 
 def test_directories_that_are_left_are_named_too(
