@@ -15,7 +15,6 @@ the whole log.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("position", type=int, help="the byte at which the damaged batch begins")
     options = parser.parse_args(arguments)
     try:
-        disk = SystemDisk(like=_stat(options.file))  # the broker may be another user's
+        disk = _open_disk_like(options.file)  # the broker may be another user's
         done = repair(options.file, options.position, disk)
     except (NotRepaired, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
@@ -71,9 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _stat(path: Path) -> os.stat_result:
+def _open_disk_like(path: Path) -> SystemDisk:
+    """Return a disk whose new files get the owner and mode of `path`. Raises NotRepaired."""
     try:
-        return path.stat()
+        return SystemDisk(like=path.stat())
     except FileNotFoundError as error:
         raise NotRepaired(f"{path} isn't there") from error
 

@@ -354,7 +354,7 @@ def test_a_task_with_a_producer_of_its_own_has_a_transaction_of_its_own(tmp_path
     thread.process("right", 1, "b")
     assert thread.commit() == 2
     for number in range(2):
-        assert thread.producer_of(number).name == f"a-0_{number}"
+        assert thread.producer_of(number).name == f"a-task:0_{number}"
         (sent,) = thread.producer_of(number).sent
         assert {partition.number for partition, _ in sent} == {number}
     assert thread.script.only("producer.flush", "producer.commit", "producer.end", "STORED") == [
