@@ -37,7 +37,7 @@ class NotRepaired(Exception):
 
 
 class Repaired(NamedTuple):
-    """What was given up, and where the file is as it was."""
+    """The bytes and offsets that a repair gave up, and the copy of the file as it was."""
 
     start: int
     end: int

@@ -158,8 +158,8 @@ class Batch(NamedTuple):
         return LogRecord(offset, timestamp_ms, key, value, tuple(headers)), end
 
     def marker(self) -> tuple[bool, int]:
-        """Of a control batch that ends a transaction: (committed, coordinator epoch). ValueError if
-        it doesn't say."""
+        """Return what a marker says: whether its transaction was committed, and the coordinator's
+        epoch. Raises ValueError if it says neither."""
         try:
             record = next(self.records())
             _, kind = _MARKER_KEY.unpack_from(record.key or b"")

@@ -1,4 +1,4 @@
-"""Where the damage in a log is, so that a person can repair it.
+"""Find the bytes of a log that are damaged, so that a person can repair it.
 
 A repair takes the bytes of the damaged batch out of its file (see `coordinator.repair`): from where
 it begins to where the next whole batch does. The length in a damaged batch may be wrong, too, so
@@ -56,8 +56,10 @@ def damage_at(segment: Segment, start: int, offset: int) -> Damage:
 
 
 def damage_end(read: Read, start: int, end: int, offset: int) -> int:
-    """Where the damaged batch ends that starts there and has this offset: where the next whole one
-    begins, or at `end` if there is none. Its length is believed if a batch begins there."""
+    """Return where the damaged batch ends that begins at byte `start` and has this offset.
+
+    That is where the next whole one begins, or `end` if there is none. Its length is believed if a
+    batch begins there."""
     prefix = read(PREFIX_BYTES, start)
     size = size_at(prefix, 0) if len(prefix) == PREFIX_BYTES else 0
     stop = start + size

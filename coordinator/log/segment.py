@@ -175,8 +175,8 @@ class Segment:
     # Reading
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch starts whose last offset is `offset` or later; `size` if none.
-        Damaged."""
+        """Return where the first batch starts whose last offset is `offset` or later; `size` if
+        there is none. Raises Damaged."""
         start, known, following, following_offset = self.index.around(offset)
         steps = self._steps(start)
         for _, _, last_offset in steps:
