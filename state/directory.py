@@ -166,7 +166,7 @@ class StateDirectory:
             ) from error
 
     def _known_subtopologies(self) -> dict[int, Contents]:
-        """What was kept; of a directory of the release that kept nothing, the stores in it."""
+        """Return what was kept; of a directory from before, the stores in it."""
         path = self.path / _SUBTOPOLOGIES
         try:
             kept = json.loads(path.read_text())

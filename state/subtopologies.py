@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Contents(NamedTuple):
-    """What the tasks of a sub-topology read, and the stores that they have."""
+    """The topics that a sub-topology's tasks read, and their stores."""
 
     sources: frozenset[str]
     stores: frozenset[str]
