@@ -19,6 +19,8 @@ class Counters:
     late: int = 0
     """Of the dropped ones: their window had closed. Once for each window that missed one."""
     dead_letters: int = 0
+    """Written for dropped records, those of transactions that were rolled back later included: what
+    is repeated counts again."""
     punctuations: int = 0
     commits: int = 0
     """With something in them."""

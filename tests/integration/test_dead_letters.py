@@ -52,7 +52,9 @@ def test_each_poison_record_has_one_dead_letter_and_the_rest_is_counted(
 
     letters = list(topics.messages(dead))
     assert Counter(letter.value().decode() for letter in letters) == Counter(poison)
-    assert 0 < counters["dead_letters"] <= len(letters)
+    # A transaction that is repeated counts twice, and is in the topic once.
+    assert 0 < counters["dead_letters"] == counters["dropped"]
+    assert counters["dead_letters"] <= len(letters) or counters["recoveries"] > 0
     sources = {
         (message.partition(), message.offset()): message
         for message in topics.messages(topics.source)
