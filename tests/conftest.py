@@ -49,7 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "sampled(count): so many of the test's cases are run where a sample is taken"
+        "markers",
+        "sampled(count, by=None): so many of the test's cases (or of the values of the parameter"
+        " `by`, alike for a module) are run where a sample is taken",
     )
     option = config.getoption("--broker")
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -57,28 +57,47 @@ def draw_seed(name: str) -> int:
     return random.SystemRandom().randrange(2**32) if chosen is None else chosen[0]
 
 
+def draw_sample(name: str, pool: Sequence[T], count: int) -> list[T]:
+    """Return `count` members of the pool in its order for a sample, else all of them."""
+    chosen = choose(name, range(len(pool)), count)
+    return list(pool) if chosen is None else [pool[index] for index in sorted(chosen)]
+
+
 def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     """Leave of each test marked `sampled(count)` that many cases in `items`; return the others.
 
-    Cases on different brokers are counted apart: `sampled(2)` leaves two on each.
+    With `sampled(count, by="name")` so many values of the parameter `name` are left, the same ones
+    for all tests of a module: what these share is made for no more of them. Cases on different
+    brokers are counted apart: `sampled(2)` leaves two on each.
     """
-    families: dict[str, list[pytest.Item]] = {}
+    families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
-        if item.get_closest_marker("sampled") is not None:
-            families.setdefault(_family(item), []).append(item)
+        marker = item.get_closest_marker("sampled")
+        if marker is not None:
+            by = marker.kwargs.get("by")
+            cases = families.setdefault((_family(item, by), *marker.args), {})
+            cases.setdefault(_case(item, by), []).append(item)
     dropped: set[pytest.Item] = set()
-    for family, cases in families.items():
-        marker = cases[0].get_closest_marker("sampled")
-        assert marker is not None
-        kept = choose(family, sorted(case.nodeid for case in cases), *marker.args)
+    for (family, count), cases in families.items():
+        kept = choose(family, sorted(cases), count)
         if kept is not None:
-            dropped |= {case for case in cases if case.nodeid not in kept}
+            dropped.update(*(each for name, each in cases.items() if name not in kept))
     gone = [item for item in items if item in dropped]
     items[:] = [item for item in items if item not in dropped]
     return gone
 
 
-def _family(item: pytest.Item) -> str:
+def _family(item: pytest.Item, by: str | None) -> str:
+    """Return what a sample is drawn from: a test's cases, or a parameter's values in a module."""
+    test = item.nodeid.partition("[")[0]
+    drawn = test if by is None else f"{test.partition('::')[0]} {by}"
+    return f"{drawn} {_parameters(item).get('broker', '')}"
+
+
+def _case(item: pytest.Item, by: str | None) -> str:
+    return item.nodeid if by is None else str(_parameters(item)[by])
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, object]:
     callspec = getattr(item, "callspec", None)
-    broker = "" if callspec is None else callspec.params.get("broker", "")
-    return f"{item.nodeid.partition('[')[0]} {broker}"
+    return {} if callspec is None else callspec.params

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.ci.parts import CI, FULL, LEVELS, parts_of
+from tests.ci.parts import CI, FULL, LEVELS, TEST, parts_of
 from tests.ci.running import run_parts
 from tests.ci.times import PAGE, find_overruns, format_table, read_entries
 from tests.sampling import VARIABLE, sample_of_commit
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment = {}
     if given.level in (CI, FULL):
         environment["CI"] = "true"
-    if given.level == CI:
+    if given.level in (TEST, CI):
         sample = sample_of_commit() if given.sample is None else given.sample
         environment[VARIABLE] = str(sample)
         print(

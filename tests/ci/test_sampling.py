@@ -17,12 +17,30 @@ class Case:
 
     nodeid: str
     count: int | None = None
+    by: str | None = None
+    team: str = ""
+
+    @property
+    def callspec(self) -> Case:
+        return self
+
+    @property
+    def params(self) -> dict[str, str]:
+        return {"team": self.team}
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        return None if self.count is None else pytest.Mark(name, (self.count,), {}, _ispytest=True)
+        if self.count is None:
+            return None
+        return pytest.Mark(name, (self.count,), {"by": self.by}, _ispytest=True)
 
 
+TEAMS = ("ants", "bees", "cats", "dogs", "eels")
 CASES = [
+    *(
+        Case(f"test_b.py::test_{law}[{team}]", 2, "team", team)
+        for law in ("first", "second")
+        for team in TEAMS
+    ),
     *(Case(f"test_a.py::test_of_many[{number}]", 3) for number in range(20)),
     *(Case(f"test_a.py::test_of_few[{number}]") for number in range(4)),
 ]
@@ -53,7 +71,7 @@ def test_a_sample_leaves_as_many_cases_as_the_mark_says(
 ) -> None:
     names = take("7")
     assert len(of_many(names)) == 3
-    assert len(names) == 3 + 4
+    assert len(names) == 3 + 4 + 2 * 2
 
 
 def test_a_sample_is_the_same_each_time_and_another_is_different(
@@ -65,6 +83,26 @@ def test_a_sample_is_the_same_each_time_and_another_is_different(
 
 def test_without_a_sample_every_case_runs(take: Callable[[str | None], list[str]]) -> None:
     assert len(of_many(take(None))) == 20
+
+
+def test_tests_of_a_module_share_the_values_of_a_parameter_that_are_left(
+    take: Callable[[str | None], list[str]],
+) -> None:
+    for sample in range(5):
+        names = take(str(sample))
+        of_each = [[n for n in names if f"test_{law}[" in n] for law in ("first", "second")]
+        first, second = ([name.partition("[")[2] for name in each] for each in of_each)
+        assert len(first) == 2
+        assert first == second
+
+
+def test_a_sample_of_a_pool_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sampling.VARIABLE, "7")
+    steps = sampling.draw_sample("steps", "abcdefgh", 3)
+    assert steps == sorted(steps) == sampling.draw_sample("steps", "abcdefgh", 3)
+    assert len(steps) == 3
+    monkeypatch.delenv(sampling.VARIABLE)
+    assert sampling.draw_sample("steps", "abcdefgh", 3) == [*"abcdefgh"]
 
 
 def test_seeds_come_from_their_pool_and_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

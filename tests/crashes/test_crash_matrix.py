@@ -25,6 +25,7 @@ from tests.crashes.checks import (
 )
 from tests.crashes.trial import CrashWorker, Trial
 from tests.processes import ServerProcess
+from tests.sampling import draw_sample
 
 WARM_UP = 12
 LOADS_MAX = 50
@@ -32,6 +33,8 @@ COMMIT = ("PROCESSED:2", "PRODUCED:2", "OFFSETS_SENT:2", "COMMITTED:2", "STORED:
 WRITES = ("STORING:1", "STORING:5", "STORING:9", "STORING:13", "STORING:17")
 """A commit writes the stores of a task one after the other, each in several batches."""
 RESTORE = ("RESTORING:25", "RESTORING:10")
+STEPS_SAMPLED = 3
+"""Steps at which each test kills where a sample is taken."""
 
 
 def load(trial: Trial, times: int = 1) -> None:
@@ -60,6 +63,7 @@ def load_until(trial: Trial, happened: Callable[[], bool], log: Callable[[], str
 def test_a_worker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
     trial: Trial,
     new_worker: Callable[..., CrashWorker],
+    broker: Broker,
     guarantee: str,
     points: tuple[str, ...],
 ) -> None:
@@ -67,7 +71,7 @@ def test_a_worker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
     worker.start()
     load(trial, WARM_UP)
     worker.finish()
-    for point in points:
+    for point in draw_sample(f"steps {guarantee} {broker.kind}", points, STEPS_SAMPLED):
         worker.start(point)
         load(trial)
         check_not_wiped(trial, worker.replayed)
@@ -110,7 +114,8 @@ def test_a_broker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
     trial: Trial, new_worker: Callable[..., CrashWorker], broker: Broker
 ) -> None:
     assert isinstance(broker, ServerProcess)
-    points = (*COMMIT, WRITES[0])
+    steps = f"steps of the broker {broker.kind}"
+    points = draw_sample(steps, (*COMMIT, WRITES[0]), STEPS_SAMPLED)
     worker = new_worker(trial)
     worker.start(*points)
     load(trial, WARM_UP)

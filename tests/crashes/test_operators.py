@@ -45,6 +45,7 @@ def course(
     made.close()
 
 
+@pytest.mark.sampled(1)
 def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
     broker: Broker, course: Course, new_worker: Callable[..., CrashWorker], kind: str
 ) -> None:

@@ -18,6 +18,7 @@ COMMIT = [step for step in Step if step not in (Step.STORING, Step.RESTORING)]
 NewWorker = Callable[..., Worker]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", COMMIT)
 def test_a_worker_killed_at_any_step_of_a_commit_loses_and_doubles_nothing(
     topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step
@@ -52,6 +53,7 @@ def test_every_count_is_written_once_and_in_order_across_a_crash(
         seen[key] = count
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("step", [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT])
 def test_a_stateless_copy_is_exact_across_a_crash(
     topics: Topics, new_worker: NewWorker, step: Step
@@ -68,6 +70,7 @@ def test_a_stateless_copy_is_exact_across_a_crash(
     assert set(values) == {f"VALUE {number}" for number in range(topics.loaded)}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("step", [Step.PRODUCED, Step.COMMITTED])
 def test_words_through_a_repartition_topic_are_exact_across_a_crash(
     topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step

@@ -26,6 +26,7 @@ WHERE = {
 """Poison fails in a function; or a store's serde refuses what it has become: the error of each."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", WHERE)
 def test_each_poison_record_has_one_dead_letter_and_the_rest_is_counted(
     topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path, kind: str

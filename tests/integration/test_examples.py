@@ -48,6 +48,7 @@ def said(module: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_is_fed_run_and_shown(name: str, state: Path) -> None:
     count = "6000" if name == "temperature" else "1000" if name != "anomalies" else "3000"

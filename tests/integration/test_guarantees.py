@@ -22,6 +22,7 @@ NewWorker = Callable[..., Worker]
 V1, V2, AT_LEAST_ONCE = "exactly_once", "exactly_once_v2", "at_least_once"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("before", "after"), [(V1, V2), (V2, V1)])
 def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
     topics: Topics,

@@ -117,6 +117,7 @@ def test_a_producer_is_told_by_its_id_and_epoch(
         identity_of(dial, "never-there")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "guarantee",
     [

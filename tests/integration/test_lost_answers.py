@@ -48,6 +48,7 @@ def broker_with_faults() -> Iterator[EmbeddedBroker]:
         yield broker
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "guarantee",
     [

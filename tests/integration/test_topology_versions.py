@@ -113,6 +113,7 @@ def test_workers_with_the_same_inputs_and_other_steps_share_them_and_say_so(
         application.wait_for_line(worker, "runs 2 versions of the topology")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("handler", ["shutdown_client", "shutdown_application", "replace_thread"])
 def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     application: Application, handler: str
@@ -149,6 +150,7 @@ def test_a_worker_that_counts_by_another_key_beside_is_refused_and_the_group_goe
     application.wait_for_keys(IN)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "guarantee"),
     [("count", "exactly_once_v2"), ("copy", "exactly_once_v2"), ("count", "exactly_once")],

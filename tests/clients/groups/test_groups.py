@@ -17,6 +17,8 @@ from tests.clients.groups.roster import TEAMS
 
 SHOWN = 20
 
+pytestmark = pytest.mark.sampled(3, by="name")
+
 every_team = pytest.mark.parametrize("name", TEAMS)
 
 
