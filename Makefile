@@ -84,15 +84,14 @@ differential: $(VENV)/installed  ## random topologies here and in Kafka Streams:
 differential-tests: $(VENV)/installed  ## kept and sampled cases of these, on a broker too, and planted bugs
 	$(BIN)/pytest -q -s tests/differential
 
-# What asks a broker for something of its own; the rest is the same on any.
-SPARK_ON_KAFKA := read read_gone beside_the_connector stores stream_reader writing cuts_taken reconcile
-spark: spark-embedded spark-kafka  ## Spark checks the books: needs Java 17
+spark: $(VENV)/installed-spark  ## Spark checks the books, on both brokers: needs Java 17
+	$(BIN)/pytest -q tests/spark
 
 spark-embedded: $(VENV)/installed-spark  ## the same, on the embedded broker only
 	$(BIN)/pytest -q tests/spark --broker embedded
 
 spark-kafka: $(VENV)/installed-spark  ## what asks a broker for something of its own, on real Kafka
-	$(BIN)/pytest -q $(SPARK_ON_KAFKA:%=tests/spark/test_%.py) --broker kafka
+	$(BIN)/pytest -q tests/spark --broker kafka -k kafka
 
 books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
 	$(BIN)/python -m tests.spark_soak $(OPTIONS)

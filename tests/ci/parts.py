@@ -47,10 +47,9 @@ _DEMO_AT_LEAST_ONCE = Part(
     good=(0, 1),
 )
 _CI = (
-    _make("Spark", "spark-embedded"),
+    _make("Spark", "spark"),
     _make("crash matrix", "crashes"),
     *_EVERY_TIME,
-    _make("Spark on Kafka", "spark-kafka"),
     _make("clients", "clients"),
     _make("beside Kafka Streams", "differential-tests"),
     _make("an application under trouble", "soak-app", "MINUTES=1.3"),

@@ -1,16 +1,56 @@
-"""One Spark session for all tests of this directory: a JVM takes seconds to start."""
+"""One Spark session for all tests of this directory, and which of them run on real Kafka.
+
+A JVM takes seconds to start, so there is one for both brokers. Only tests of what asks a broker for
+something of its own run on both; a sample has each of these on one broker.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sampling import choose
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+ON_KAFKA = {
+    "test_read",
+    "test_read_gone",
+    "test_beside_the_connector",
+    "test_stores",
+    "test_stream_reader",
+    "test_writing",
+    "test_cuts_taken",
+    "test_reconcile",
+}
+"""What asks a broker for something of its own; the rest is the same on any."""
+BROKERS = ("embedded", "kafka")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave of the tests of this directory what is to run on each broker."""
+    dropped = [item for item in items if not _is_wanted(item)]
+    if dropped:
+        items[:] = [item for item in items if _is_wanted(item)]
+        config.hook.pytest_deselected(items=dropped)
+
+
+def _is_wanted(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    broker = None if callspec is None else callspec.params.get("broker")
+    if item.path.parent != Path(__file__).parent or broker not in BROKERS:
+        return True
+    if item.path.stem not in ON_KAFKA:
+        return bool(broker == "embedded")
+    chosen = choose(item.nodeid.replace(f"[{broker}", "["), BROKERS)
+    return chosen is None or broker in chosen
 
 
 @pytest.fixture(scope="session")
