@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
@@ -140,6 +141,7 @@ def demo(
     ] = "exactly_once_v2",
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
     spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
+    lines: Annotated[int | None, typer.Option(min=1, help="Only so many lines.")] = None,
 ) -> None:
     """Word count on the Python standard library's sources, with kills."""
     if guarantee not in GUARANTEES:
@@ -147,7 +149,7 @@ def demo(
         raise typer.Exit(2)
     directory = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
     try:
-        exact = run_demo(guarantee, broker, directory, spark=spark)
+        exact = run_demo(guarantee, broker, directory, spark=spark, lines_max=lines)
     except (DemoFailed, UserError, OutcomeUnknown, ConnectionLost, KafkaException) as error:
         console.print(f"[bold red]{escape(str(error))}[/]\nlogs and data are in {directory}")
         raise typer.Exit(2) from None
@@ -158,11 +160,21 @@ def demo(
     raise typer.Exit(0 if exact else 1)
 
 
-def run_demo(guarantee: str, address: str, directory: Path, *, spark: bool = False) -> bool:
+def run_demo(
+    guarantee: str,
+    address: str,
+    directory: Path,
+    *,
+    spark: bool = False,
+    lines_max: int | None = None,
+) -> bool:
     """Whether the books balance. Raises DemoFailed where something could not run at all, and what
     the clients raise where brokers don't answer, or not in time."""
     if spark:
         check_spark()
+    console.print(
+        "starting a broker" if address == "embedded" else f"creating topics on broker {address}"
+    )
     embedded = Broker(directory) if address == "embedded" else None
     suffix = "" if embedded is not None else f"-{uuid4().hex[:8]}"
     workers: list[Process] = []
@@ -173,7 +185,7 @@ def run_demo(guarantee: str, address: str, directory: Path, *, spark: bool = Fal
         console.print(
             f"broker {address}, {WORKERS} workers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
         )
-        lines = list(read_lines())
+        lines = list(islice(read_lines(), lines_max))
         truth = count_words(lines)
         with progress_bars() as progress:
             load(books, lines, progress)
