@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streams import TopologyTestDriver, Windowed
-from tests.unit.streams.test_pages import blocks, page
+from tests.unit.docs.test_pages import blocks, page
 
 MINUTE_MS = 60_000
 

@@ -10,7 +10,7 @@ from state.buffered import Buffered, Origin, encoded
 from streams import App, Store, TopologyError, TopologyTestDriver, serdes
 from streams.dsl.stream import Stream
 from tests.unit.streams.bound import BoundTask
-from tests.unit.streams.test_stream_joins import results
+from tests.unit.streams.operators.test_stream_joins import results
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
 

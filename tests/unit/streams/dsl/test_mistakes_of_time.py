@@ -16,7 +16,7 @@ from streams.dsl.instead import INSTEAD
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
 from streams.dsl.windowed import WindowedGroup
-from tests.unit.streams.mistakes import TEXT, Table, grouped, lines, refused, rows
+from tests.unit.streams.dsl.mistakes import TEXT, Table, grouped, lines, refused, rows
 
 MINUTE = timedelta(minutes=1)
 

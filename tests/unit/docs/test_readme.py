@@ -8,7 +8,7 @@ from typing import Any
 
 from streams import TopologyTestDriver
 
-HOME = Path(__file__).parents[2]
+HOME = Path(__file__).parents[3]
 README = (HOME / "README.md").read_text()
 WORD_COUNT, OPERATORS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 

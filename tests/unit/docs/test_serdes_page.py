@@ -11,7 +11,7 @@ import pytest
 from streams import TopologyTestDriver, serdes
 from tests.unit.streams.serdes.test_registry import needs_extra
 
-PAGE = (Path(__file__).parents[4] / "docs" / "serdes.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "serdes.md").read_text()
 
 
 def run(*, registry: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parents[2]
+HOME = Path(__file__).parents[3]
 PAGE = (HOME / "docs" / "architecture.md").read_text()
 LAYOUT = PAGE.partition("## Layout")[2].partition("## Who")[0]
 TRACES = PAGE.partition("traces\n")[2]

@@ -11,7 +11,7 @@ import pytest
 
 from streams import App, Processor, Store, serdes
 from streams.errors import ConfigError, UserError
-from tests.unit.streams.mistakes import TEXT, Mistake, Table, grouped, lines, refused, rows
+from tests.unit.streams.dsl.mistakes import TEXT, Mistake, Table, grouped, lines, refused, rows
 
 
 class Idle(Processor):

@@ -9,7 +9,7 @@ import pytest
 
 from streams import App, serdes
 from tests.unit.streams.bound import BoundTask
-from tests.unit.streams.test_stream_joins import pair, results
+from tests.unit.streams.operators.test_stream_joins import pair, results
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
 

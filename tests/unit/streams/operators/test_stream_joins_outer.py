@@ -15,7 +15,7 @@ from streams.serdes.join_sides import (
     timestamped_key_and_join_side,
 )
 from tests.unit.streams.bound import BoundTask
-from tests.unit.streams.test_stream_joins import results
+from tests.unit.streams.operators.test_stream_joins import results
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
 
