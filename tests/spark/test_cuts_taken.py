@@ -30,7 +30,7 @@ from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import wait_until
 from tests.reading import records
-from tests.unit.streams.spark.test_shape import KAFKA_STREAMS
+from tests.unit.streams.spark.cuts.test_shape import KAFKA_STREAMS
 
 PARTITIONS = 2
 WAIT_S = 30.0

@@ -9,7 +9,7 @@ import pytest
 from streams.spark.exporting.manifest import ExportedFile, Manifest
 from streams.spark.exporting.verify import seams
 from streams.spark.source.ranges import OffsetRange
-from tests.unit.streams.spark.test_manifest import manifest
+from tests.unit.streams.spark.exporting.test_manifest import manifest
 
 
 def exported(number: int, end: int, *ranges: tuple[int, int]) -> Manifest:
