@@ -23,7 +23,7 @@ from coordinator.transactions.producer_ids import ProducerIdsAllocated, Producer
 from coordinator.transactions.records import TransactionCodec
 from tests.fuzz.batches import hostile_batch
 from tests.fuzz.mutations import mutated
-from tests.unit.coordinator.groups import test_records as groups
+from tests.unit.coordinator.groups.classic import test_records as groups
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN
 from tests.unit.coordinator.log.logs import NOW_MS
 from tests.unit.coordinator.offsets import test_records as offsets

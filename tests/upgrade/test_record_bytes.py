@@ -12,7 +12,7 @@ import pytest
 
 from tests import brokers
 from tests.kafka.server import JVM_FLAGS, class_path, missing
-from tests.unit.coordinator.groups import test_records as groups
+from tests.unit.coordinator.groups.classic import test_records as groups
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN
 from tests.unit.coordinator.offsets import test_records as offsets
 

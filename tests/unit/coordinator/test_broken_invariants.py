@@ -14,7 +14,7 @@ from coordinator import EmbeddedBroker
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.connection import Disconnect
 from tests.unit.coordinator.api.client import Client, run
-from tests.unit.coordinator.test_large_deletions import COUNT, commit, take_slice
+from tests.unit.coordinator.groups.test_large_deletions import COUNT, commit, take_slice
 
 TIMEOUT_MS = 1_234
 API_VERSIONS = b"\0\x12\0\0\0\0\0\x4d\xff\xff"

@@ -15,7 +15,7 @@ from coordinator.embedded import EmbeddedBroker
 from coordinator.metrics import CoordinatorCollector
 from coordinator.offsets.config import OffsetConfig
 from coordinator.transactions.state import V2
-from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
+from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.world import TIMEOUT_MS, World
 
 

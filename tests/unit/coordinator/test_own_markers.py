@@ -11,7 +11,7 @@ from coordinator.transactions.state import V0, V2
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import produced
-from tests.unit.coordinator.test_producer_ids_stay import loaded
+from tests.unit.coordinator.transactions.test_producer_ids_stay import loaded
 
 
 @pytest.mark.parametrize("version", [V0, V2])

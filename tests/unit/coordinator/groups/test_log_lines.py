@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from tests.unit.coordinator.groups.classic.members import FakeMember, stable_group
 from tests.unit.coordinator.groups.consumer.members import Consumer
-from tests.unit.coordinator.groups.members import FakeMember, stable_group
 from tests.unit.coordinator.world import World
 
 

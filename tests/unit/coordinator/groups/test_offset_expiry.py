@@ -12,8 +12,13 @@ from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.expiry import SLICE
 from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
 from coordinator.offsets.config import OffsetConfig
+from tests.unit.coordinator.groups.classic.members import (
+    SESSION_MS,
+    FakeMember,
+    phase,
+    stable_group,
+)
 from tests.unit.coordinator.groups.consumer.members import Consumer
-from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, phase, stable_group
 from tests.unit.coordinator.world import World
 
 MINUTE_MS = 60_000

@@ -12,8 +12,8 @@ from coordinator.errors import Code
 from coordinator.groups.classic.draft import JoinAnswer
 from coordinator.groups.classic.state import Group
 from coordinator.groups.consumer.state import ConsumerGroup
+from tests.unit.coordinator.groups.classic.members import FakeMember
 from tests.unit.coordinator.groups.consumer.members import Consumer, group_of
-from tests.unit.coordinator.groups.members import FakeMember
 from tests.unit.coordinator.world import World
 
 GROUP = "counts"

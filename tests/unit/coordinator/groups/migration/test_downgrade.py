@@ -14,8 +14,8 @@ from coordinator.groups.consumer.facts import ConsumerGroupForgotten
 from coordinator.groups.migration.downgrade import downgrade
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import GroupCodec
+from tests.unit.coordinator.groups.classic.members import REBALANCE_MS, SESSION_MS
 from tests.unit.coordinator.groups.consumer.members import Consumer
-from tests.unit.coordinator.groups.members import REBALANCE_MS, SESSION_MS
 from tests.unit.coordinator.groups.migration.migrants import (
     ALL,
     GROUP,

@@ -14,8 +14,8 @@ from coordinator.assignors.consumer_protocol import decode_assignment, encode_as
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.state import Group, Phase
 from coordinator.groups.service import GroupService
+from tests.unit.coordinator.groups.classic.members import SESSION_MS
 from tests.unit.coordinator.groups.consumer.members import Consumer
-from tests.unit.coordinator.groups.members import SESSION_MS
 from tests.unit.coordinator.groups.migration.migrants import ALL, GROUP, TOPIC, Migrant, consumer
 from tests.unit.coordinator.world import World
 

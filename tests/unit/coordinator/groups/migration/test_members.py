@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coordinator.errors import Code
+from tests.unit.coordinator.groups.classic.members import REBALANCE_MS, SESSION_MS
 from tests.unit.coordinator.groups.consumer.members import Consumer
-from tests.unit.coordinator.groups.members import REBALANCE_MS, SESSION_MS
 from tests.unit.coordinator.groups.migration.migrants import (
     ALL,
     TOPIC,

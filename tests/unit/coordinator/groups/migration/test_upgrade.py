@@ -11,7 +11,7 @@ from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import GroupCodec, Record
 from coordinator.log.batch import Batch
 from tests.unit.coordinator.fakes import FakeLog
-from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
+from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.migration.migrants import (
     ALL,
     GROUP,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code
-from tests.unit.coordinator.groups.members import (
+from tests.unit.coordinator.groups.classic.members import (
     SESSION_MS,
     FakeMember,
     stable_group,

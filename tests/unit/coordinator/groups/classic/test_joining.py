@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.errors import Code
 from coordinator.groups.classic.draft import GroupConfig
-from tests.unit.coordinator.groups.members import (
+from tests.unit.coordinator.groups.classic.members import (
     REBALANCE_MS,
     SESSION_MS,
     FakeMember,

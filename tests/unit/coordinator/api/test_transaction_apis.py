@@ -17,7 +17,7 @@ from coordinator.api import (
 from coordinator.coordinators import TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.transactions.state import Status
-from tests.unit.coordinator.apis import (
+from tests.unit.coordinator.api.apis import (
     FakeBroker,
     commit,
     fetch,

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.errors import Code
 from coordinator.offsets.commit import Committer
-from tests.unit.coordinator.groups.members import (
+from tests.unit.coordinator.groups.classic.members import (
     FakeMember,
     phase,
     stable_group,

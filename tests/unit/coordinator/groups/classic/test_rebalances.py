@@ -7,7 +7,7 @@ import pytest
 from coordinator.errors import Code
 from coordinator.groups.classic.draft import Draft, GroupConfig
 from coordinator.groups.classic.state import PREVIOUS, Group, Phase
-from tests.unit.coordinator.groups.members import (
+from tests.unit.coordinator.groups.classic.members import (
     REBALANCE_MS,
     SESSION_MS,
     FakeMember,

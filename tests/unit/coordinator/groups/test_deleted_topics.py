@@ -19,8 +19,8 @@ from coordinator.log.partition import Partition
 from coordinator.shard.life import Life
 from coordinator.shard.shard import BrokenInvariant, Shard
 from tests.unit.coordinator.api.client import Client, run
-from tests.unit.coordinator.test_large_deletions import commit as commit_many
-from tests.unit.coordinator.test_large_deletions import create, forgetting, take_slice
+from tests.unit.coordinator.groups.test_large_deletions import commit as commit_many
+from tests.unit.coordinator.groups.test_large_deletions import create, forgetting, take_slice
 from tests.unit.coordinator.test_repair import damage, flip, log_files
 
 COMMIT, FETCH, DELETE, INIT, ADD_OFFSETS, END, STAGE = 8, 9, 20, 22, 25, 26, 28

@@ -9,7 +9,7 @@ import pytest
 from coordinator.api import consumer_group_describe, consumer_group_heartbeat
 from coordinator.coordinators import GROUP_TOPIC
 from coordinator.errors import Code
-from tests.unit.coordinator.apis import WORDS_ID, FakeBroker, in_versions
+from tests.unit.coordinator.api.apis import WORDS_ID, FakeBroker, in_versions
 
 JOIN: dict[str, Any] = {
     "group_id": "counts",

@@ -9,7 +9,7 @@ import pytest
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.draft import GroupConfig
 from coordinator.groups.classic.state import Group, Phase
-from tests.unit.coordinator.groups.members import (
+from tests.unit.coordinator.groups.classic.members import (
     SESSION_MS,
     FakeMember,
     phase,

@@ -9,8 +9,8 @@ from coordinator.groups.state import GroupCodec
 from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
 from tests.unit.coordinator.fakes import FakeLog
+from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
-from tests.unit.coordinator.groups.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.test_metrics import figures
 from tests.unit.coordinator.world import World, code_of
 

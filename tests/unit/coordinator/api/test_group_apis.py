@@ -20,7 +20,7 @@ from coordinator.api import (
     sync_group,
 )
 from coordinator.errors import Code
-from tests.unit.coordinator.apis import (
+from tests.unit.coordinator.api.apis import (
     JOIN,
     WORDS_ID,
     FakeBroker,

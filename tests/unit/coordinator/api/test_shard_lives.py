@@ -28,7 +28,7 @@ from coordinator.coordinators import GROUP_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.shard.placement import shard_of
 from tests.answers import codes
-from tests.unit.coordinator.apis import JOIN, FakeBroker, commit, fetch
+from tests.unit.coordinator.api.apis import JOIN, FakeBroker, commit, fetch
 
 PRODUCER: dict[str, Any] = {"transactional_id": "app", "producer_id": 0, "producer_epoch": 0}
 OFFSET: dict[str, Any] = {
