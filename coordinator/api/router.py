@@ -10,7 +10,7 @@ Trace: wire/connection -> here -> api/<name>.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -189,12 +189,12 @@ class Route:
 
 
 class Router:
-    """Answers frames for one broker."""
+    """Answers frames for one broker, with these APIs."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, apis: Iterable[ModuleType] = APIS) -> None:
         self._broker = broker
         self._faults = broker.faults
-        self._apis = {api.API_KEY: api for api in APIS}
+        self._apis = {api.API_KEY: api for api in apis}
         self._routes: dict[tuple[int, int], Route] = {}
 
     def dispatch(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:

@@ -30,7 +30,7 @@ class MemoryDisk:
         self.locked: set[Path] = set()
         self.is_cut_off = False
         self.bytes_left = 1 << 40
-        self._flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
+        self.flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
 
     def kill(self) -> MemoryDisk:
         """The broker's process is gone; the machine goes on."""
@@ -38,7 +38,7 @@ class MemoryDisk:
         after = MemoryDisk()
         after.files = self.files
         after.directories = self.directories
-        after._flushed_names = self._flushed_names
+        after.flushed_names = self.flushed_names
         return after
 
     def lose_power(self) -> MemoryDisk:
@@ -46,7 +46,7 @@ class MemoryDisk:
         self.is_cut_off = True
         after = MemoryDisk()
         after.directories = set(self.directories)
-        for directory, names in self._flushed_names.items():
+        for directory, names in self.flushed_names.items():
             for path, inode in names.items():
                 after.files[path] = Inode(bytearray(inode.flushed), inode.flushed)
             after.flush_directory(directory)
@@ -72,7 +72,7 @@ class MemoryDisk:
         self._check_directory(path.parent)
         inode = Inode(bytearray(content), content)
         self.files[path] = inode
-        self._flushed_names.setdefault(path.parent, {})[path] = inode
+        self.flushed_names.setdefault(path.parent, {})[path] = inode
 
     def room(self, directory: Path) -> tuple[int, int]:
         return 1 << 40, 1 << 39
@@ -88,7 +88,7 @@ class MemoryDisk:
 
     def flush_directory(self, path: Path) -> None:
         self._check(path)
-        self._flushed_names[path] = {
+        self.flushed_names[path] = {
             name: inode for name, inode in self.files.items() if name.parent == path
         }
 
@@ -103,7 +103,7 @@ class MemoryDisk:
         self.directories.remove(old)
         self.directories.add(new)
         # Directories are moved by the broker only when what is in them is no longer wanted.
-        self._flushed_names.pop(old, None)
+        self.flushed_names.pop(old, None)
         self.flush_directory(new)
 
     def remove(self, path: Path) -> None:
@@ -115,7 +115,7 @@ class MemoryDisk:
         for each in [each for each in self.files if path in each.parents]:
             del self.files[each]
         self.directories -= {each for each in self.directories if path in (each, *each.parents)}
-        self._flushed_names.pop(path, None)
+        self.flushed_names.pop(path, None)
 
     def lock(self, path: Path) -> Lock:
         self._check(path)

@@ -27,7 +27,7 @@ class FakeLog:
         self.batch_bytes_max = 1_048_588
         self.fail_after: int | None = None
         self.damage: str | None = None
-        self._batches: list[tuple[int, bytes]] = []
+        self.appended: list[tuple[int, bytes]] = []
 
     def protect(self, damage: str) -> None:
         self.damage = damage
@@ -46,7 +46,7 @@ class FakeLog:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes")
         base_offset = self.end_offset
         (last_offset_delta,) = struct.unpack_from(">i", batch, 23)
-        self._batches.append((base_offset, struct.pack(">q", base_offset) + batch[8:]))
+        self.appended.append((base_offset, struct.pack(">q", base_offset) + batch[8:]))
         self.end_offset = base_offset + last_offset_delta + 1
         return base_offset
 
@@ -70,7 +70,7 @@ class FakeLog:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         found = b""
-        for base_offset, data in self._batches:
+        for base_offset, data in self.appended:
             [batch] = batches(data)
             if batch.last_offset < offset:
                 continue
@@ -82,7 +82,7 @@ class FakeLog:
 
     def batches(self) -> Iterator[Batch]:
         """All that was appended."""
-        for _, data in self._batches:
+        for _, data in self.appended:
             yield from batches(data)
 
     def markers(self) -> list[tuple[int, int, bool]]:
@@ -125,6 +125,10 @@ class FakeClock:
     def scheduled(self) -> int:
         """How many calls are still to come."""
         return sum(timer.callback is not None for _, _, timer in self._calls)
+
+    def spend(self, ms: int) -> None:
+        """Let time pass as a long computation does: no call is made meanwhile."""
+        self._elapsed_ms += ms
 
     def advance(self, ms: int) -> None:
         """Move time on, making every call that falls due when it falls due."""

@@ -18,6 +18,7 @@ from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
 from coordinator.log.batch import encode_batch
+from coordinator.log.disk import Disk
 from coordinator.log.partition import Partition
 from coordinator.wire.codec import build
 from coordinator.wire.outgoing import Answer, Outgoing
@@ -55,9 +56,17 @@ class FakeScheduler:
 
 
 class Client:
-    """Asks one broker, loaded on a directory; nothing listens."""
+    """Asks one broker, loaded on a directory; nothing listens. Its clock stands still, and its disk
+    is the machine's, unless others are given."""
 
-    def __init__(self, data_dir: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        clock: StillClock | None = None,
+        disk: Disk | None = None,
+        **settings: Any,
+    ) -> None:
         config = BrokerConfig(
             data_dir=data_dir,
             offsets_topic_num_partitions=1,
@@ -65,8 +74,8 @@ class Client:
             **settings,
         )
         self.scheduler = FakeScheduler()
-        self.clock = StillClock()
-        self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler)
+        self.clock = clock or StillClock()
+        self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler, disk=disk)
         self.broker.load()
         self._router = Router(self.broker)
 

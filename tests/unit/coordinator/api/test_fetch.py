@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,7 +10,7 @@ import pytest
 from coordinator.errors import Code
 from coordinator.log.batch import batches, encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
-from tests.unit.coordinator.log.logs import NOW_MS
+from tests.unit.coordinator.log.logs import NOW_MS, BadSector
 
 MAX_WAIT_MS = 500
 
@@ -361,7 +360,7 @@ def test_a_damaged_batch_fails_its_partition_and_the_others_are_answered(
 
 
 def test_a_file_that_can_not_be_read_fails_its_partition_and_the_others_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
@@ -370,13 +369,7 @@ def test_a_file_that_can_not_be_read_fails_its_partition_and_the_others_are_answ
             client.create(name)
             client.produce(name, batch(b"a"))
         client.broker.close()
-        again = Client(tmp_path)
-
-        def fail(count: int, at: int) -> bytes:
-            raise OSError(errno.EIO, "Input/output error")
-
-        [segment] = again.partition("unreadable")._segments.all
-        monkeypatch.setattr(segment.file, "read", fail)
+        again = Client(tmp_path, disk=BadSector("unreadable-0"))
         asked = [{"topic": name, "partitions": [wanted(0)]} for name in topics]
         answer = again.ask(1, 12, **fetch(topics=asked))
         parts = {topic.topic: topic.partitions[0] for topic in answer.responses}

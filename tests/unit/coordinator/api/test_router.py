@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,10 +12,10 @@ from kio.index import load_request_schema
 
 from coordinator.api import api_versions, metadata, produce
 from coordinator.api.context import Context
-from coordinator.api.router import APIS, Route, Router
+from coordinator.api.router import APIS, Router
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.codec import MalformedRequest, RequestHeader, read_body, schema_of
+from coordinator.wire.codec import MalformedRequest
 from coordinator.wire.connection import Disconnect
 from tests.unit.coordinator.api.client import Client, example, read_answer, run, whole
 
@@ -132,6 +132,13 @@ def test_an_unexpected_error_is_answered_and_logged(
     ]
 
 
+def handled_by(handle: Callable[[Any, Context], Any], api: ModuleType) -> ModuleType:
+    """The same API with another handler."""
+    other = ModuleType(api.__name__)
+    other.__dict__.update(vars(api), handle=handle)
+    return other
+
+
 def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -139,10 +146,7 @@ def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
         def handle(request: Any, context: Context) -> Any:
             return context.reply(brokers=[{"node_id": 1, "host": None, "port": 1}], topics=[])
 
-        schema = schema_of(3, 0)
-        assert schema is not None
-        router = Router(Client(tmp_path).broker)
-        router._routes[(3, 0)] = Route(schema, partial(read_body, schema), handle, metadata.refuse)
+        router = Router(Client(tmp_path).broker, [handled_by(handle, metadata)])
         with pytest.raises(Disconnect, match="MetadataResponse"):
             router.dispatch(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
 
@@ -159,14 +163,7 @@ def test_a_broken_invariant_stops_the_broker(tmp_path: Path) -> None:
         def handle(request: Any, context: Context) -> Any:
             raise BrokenInvariant("state and log have parted")
 
-        schema = schema_of(18, 0)
-        assert schema is not None
-        router = Router(client.broker)
-        router._routes[(18, 0)] = Route(
-            schema, partial(read_body, schema), handle, api_versions.refuse
-        )
-        header = RequestHeader(18, 0, 77, "test", 10)
-        assert router._route(header) is not None
+        router = Router(client.broker, [handled_by(handle, api_versions)])
         with pytest.raises(Disconnect, match="have parted"):
             router.dispatch(b"\0\x12\0\0\0\0\0\x4d\xff\xff", "127.0.0.1")
         assert isinstance(client.broker.failure, BrokenInvariant)

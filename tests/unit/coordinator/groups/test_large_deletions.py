@@ -223,28 +223,25 @@ def test_a_topic_deleted_while_its_offsets_are_loaded_is_free_when_they_are(
     run(scenario())
 
 
-class SteppingClock:
-    """Each look at the clock finds it 1 ms later."""
+class SteppingClock(StillClock):
+    """Each look at the time that has passed finds it `step_ms` later."""
 
-    def __init__(self, clock: StillClock) -> None:
-        self._clock = clock
-        self.elapsed_ms = 0
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
+    step_ms = 0
+    elapsed_ms = 0
 
     def monotonic_ms(self) -> int:
-        self.elapsed_ms += 1
+        self.elapsed_ms += self.step_ms
         return self.elapsed_ms
 
 
 def test_many_deletions_at_once_take_one_slice_of_a_turn_together(tmp_path: Path) -> None:
     async def scenario() -> None:
-        client = Client(tmp_path)
+        clock = SteppingClock()
+        client = Client(tmp_path, clock=clock)
         groups = [f"g{index}" for index in range(20)]
         for group_id in groups:
             commit(client, group_id, "words", 1_000)
-        client.broker.coordinators.groups.sliced._clock = SteppingClock(client.clock)
+        clock.step_ms = 1
         answers = [
             asyncio.ensure_future(client.ask_later(DELETE_GROUPS, 1, groups_names=[group_id]))
             for group_id in groups

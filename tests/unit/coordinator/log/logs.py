@@ -77,6 +77,23 @@ class _FullFile:
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
+class BadSector(SystemDisk):
+    """A disk that can't read the files below a directory of this name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def open(self, path: Path) -> File:
+        file = super().open(path)
+        if path.parent.name == self._name and path.suffix == ".log":
+            file.read = _unreadable  # type: ignore[method-assign]
+        return file
+
+
+def _unreadable(count: int, at: int) -> bytes:
+    raise OSError(errno.EIO, "Input/output error")
+
+
 def machine(
     disk: Disk | None = None, clock: Clock | None = None, background: Background | None = None
 ) -> Machine:

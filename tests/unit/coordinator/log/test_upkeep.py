@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from coordinator.log.disk import File, SystemDisk
+from coordinator.log.disk import SystemDisk
 from coordinator.log.upkeep import Upkeep
 from tests.unit.coordinator.api.client import Client, batch
 from tests.unit.coordinator.fakes import FakeClock
-from tests.unit.coordinator.log.logs import machine, partition, produced
+from tests.unit.coordinator.log.logs import BadSector, machine, partition, produced
 
 RETENTION_MS, CHECKPOINT_MS = 500, 700
 SIZE = produced().size
@@ -47,14 +45,26 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
     upkeep.close()
 
 
+class Refusing(SystemDisk):
+    """A disk on which one file can't be written, for a reason that nobody thought of."""
+
+    refused: Path | None = None
+
+    def replace(self, path: Path, content: bytes) -> None:
+        if path == self.refused:
+            refuse()
+        super().replace(path, content)
+
+
 def test_a_log_that_can_not_be_closed_well_keeps_no_other_one_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = Client(tmp_path)
+    disk = Refusing()
+    client = Client(tmp_path, disk=disk)
     for topic in ("a", "b"):
         client.create(topic)
         client.produce(topic, batch(b"v"))
-    monkeypatch.setattr(client.partition("a")._segments, "save_now", lambda *_: refuse())
+    disk.refused = tmp_path / "a-0" / "checkpoint"
     client.broker.close()
     assert (tmp_path / "b-0" / "checkpoint").exists()
     assert not (tmp_path / "a-0" / "checkpoint").exists()
@@ -64,28 +74,8 @@ def test_a_log_that_can_not_be_closed_well_keeps_no_other_one_from_it(
     again.broker.close()
 
 
-class BadSector(SystemDisk):
-    """A disk that can't read the files below a directory of this name."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def open(self, path: Path) -> File:
-        file = super().open(path)
-        if path.parent.name == self._name and path.suffix == ".log":
-            file.read = fail  # type: ignore[method-assign]
-        return file
-
-
-def fail(count: int, at: int) -> bytes:
-    raise OSError(errno.EIO, "Input/output error")
-
-
 def test_a_log_that_can_not_be_read_at_start_is_not_served_and_the_others_are(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    bad_disk: Callable[[str], None],
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = Client(tmp_path)
     for topic in ("a", "b"):
@@ -93,23 +83,11 @@ def test_a_log_that_can_not_be_read_at_start_is_not_served_and_the_others_are(
         client.produce(topic, batch(b"v"))
     client.broker.close()
     (tmp_path / "a-0" / "checkpoint").unlink()
-    bad_disk("a-0")
-    client = Client(tmp_path)
+    client = Client(tmp_path, disk=BadSector("a-0"))
     assert client.produce("a", batch(b"w")).error_code == 56
     assert client.produce("b", batch(b"w")).base_offset == 1
     assert "a-0 is not served until the next start" in caplog.text
     client.broker.close()
-    monkeypatch.undo()
     client = Client(tmp_path)
     assert client.produce("a", batch(b"w")).base_offset == 1
     client.broker.close()
-
-
-@pytest.fixture
-def bad_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let the next broker's disk fail for one directory."""
-
-    def use(name: str) -> None:
-        monkeypatch.setattr("coordinator.broker.SystemDisk", lambda: BadSector(name))
-
-    return use

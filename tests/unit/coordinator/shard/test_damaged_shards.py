@@ -50,8 +50,8 @@ def damage(log: FakeLog, key: bytes | None, value: bytes | None = b"\0\x04damage
 
 def repair(log: FakeLog) -> None:
     """Take the damaged batch out."""
-    log._batches = [
-        (base, data) for base, data in log._batches if b"damaged" not in data and data[8:]
+    log.appended = [
+        (base, data) for base, data in log.appended if b"damaged" not in data and data[8:]
     ]
     log.damage = None
 
@@ -191,8 +191,8 @@ def test_a_damaged_marker_fails_the_shard(world: World) -> None:
     damage(group_log(world), OFFSET_KEY, None)
     log = group_log(world)
     log.append_marker(7, 0, True, 0)
-    base, data = log._batches[-1]
-    log._batches[-1] = (base, data[:-6] + b"\xff" * 6)
+    base, data = log.appended[-1]
+    log.appended[-1] = (base, data[:-6] + b"\xff" * 6)
     world.restart()
     assert code_of(world.fetch) is Code.NOT_COORDINATOR
 

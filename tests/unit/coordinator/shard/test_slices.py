@@ -22,7 +22,7 @@ class Steps:
         try:
             for _ in range(self._count):
                 self.taken += 1
-                self._clock._elapsed_ms += self._ms
+                self._clock.spend(self._ms)
                 yield
             return "done"
         finally:

@@ -23,8 +23,21 @@ def log_of(ages_min: list[int], **configs: str) -> Partition:
 
 
 def section(log: Partition, first_dirty_offset: int = 0) -> Section:
-    log._segments.first_dirty_offset = first_dirty_offset
+    if first_dirty_offset:
+        clean_up_to(log, first_dirty_offset)
     return section_of(log, NOW_MS)
+
+
+def clean_up_to(log: Partition, first_dirty_offset: int) -> None:
+    """Put a copy of the first segment in its place, which says that so much is clean."""
+    [first, *_] = log.closed_segments()
+    copy = log.cleaned(first.base_offset)
+    data = first.read(0, first.size)
+    batch = parse_header(data)
+    copy.append(data, batch.last_offset, batch.max_timestamp_ms)
+    outcomes: list[Exception | None] = []
+    log.replace([first], copy, first_dirty_offset, outcomes.append)
+    assert outcomes == [None]
 
 
 def test_the_active_segment_is_never_in_the_section() -> None:
