@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from state.store import Checkpoint
 
-_PIECE_MAX = 1_000
+_PIECE_KEYS_MAX = 1_000
 
 
 class SortedKeys:
@@ -22,9 +22,10 @@ class SortedKeys:
     and no piece in it is ever empty.
     """
 
-    def __init__(self, keys: Iterable[bytes]) -> None:
+    def __init__(self, keys: Iterable[bytes], piece_keys_max: int) -> None:
+        self._piece_keys_max = piece_keys_max
         ordered = sorted(keys)
-        half = _PIECE_MAX // 2
+        half = piece_keys_max // 2
         self._pieces = [ordered[i : i + half] for i in range(0, len(ordered), half)]
 
     def add(self, key: bytes) -> None:
@@ -35,7 +36,7 @@ class SortedKeys:
         number = _piece_of(self._pieces, key)
         piece = self._pieces[number]
         insort(piece, key)
-        if len(piece) > _PIECE_MAX:
+        if len(piece) > self._piece_keys_max:
             half = len(piece) // 2
             self._pieces[number : number + 1] = [piece[:half], piece[half:]]
 
@@ -89,10 +90,12 @@ class MemoryDisk:
     """Keeps what is written for as long as the process lives.
 
     One thread writes, others may read meanwhile. Whoever asks for the first range puts the keys in
-    order, and no key may come or go until they are there.
+    order, and no key may come or go until they are there. A piece of keys in order has at most
+    `piece_keys_max`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, piece_keys_max: int = _PIECE_KEYS_MAX) -> None:
+        self._piece_keys_max = piece_keys_max
         self._ordering = threading.RLock()
         self._data: dict[bytes, bytes] = {}
         self._keys: SortedKeys | None = None
@@ -136,7 +139,7 @@ class MemoryDisk:
     def _in_order(self) -> SortedKeys:
         with self._ordering:
             if self._keys is None:
-                self._keys = SortedKeys(self._data)
+                self._keys = SortedKeys(self._data, self._piece_keys_max)
             return self._keys
 
     def _apply(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:

@@ -48,15 +48,8 @@ from state.store import Checkpoint
 log = logging.getLogger(__name__)
 
 
-_BATCH_BYTES_MAX = 128 << 10
-"""rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
-milliseconds, after which other threads get their turn."""
-_BATCH_STEP = 64
-"""How many keys are put into a batch between two looks at its size."""
 _BULK_FROM_BYTES = 4 << 20
 """What a restore loads before it leaves the log out."""
-_BULK_DURABLE_BYTES = 128 << 20
-"""What a restore loads between two checkpoints: the most that it does again after a crash."""
 _WORTH_A_FLUSH_BYTES = 1 << 20
 _STALL_STEP_S = 0.01
 _STALL_REPORT_S = 5.0
@@ -73,11 +66,20 @@ class RocksDisk:
     that has the same; without one it has 32 MiB to itself. `tune` may change its options. `wait`
     waits so many seconds while RocksDB takes no writes (it compacts, or flushes); without it
     RocksDB waits itself, and keeps all threads of Python waiting. `part_written` is called between
-    the batches of one `write` or `load`: a test ends the process there.
+    the batches of one `write` or `load`: a test ends the process there. `open_database` is called
+    as Rdict is: a test opens one that stalls, or that is damaged while it is open.
 
     Raises DirectoryLocked if another handle has it open, StateError if it can't be opened or `tune`
     asks for what a store can't do. A damaged one can be made, to be cleared.
     """
+
+    batch_bytes_max: int = 128 << 10
+    """rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
+    milliseconds, after which other threads get their turn."""
+    batch_step_count: int = 64
+    """How many keys are put into a batch between two looks at its size."""
+    bulk_durable_bytes: int = 128 << 20
+    """What a restore loads between two checkpoints: the most that it does again after a crash."""
 
     _database: Any
     _data: Any
@@ -94,6 +96,7 @@ class RocksDisk:
         tune: Tune | None = None,
         wait: Callable[[float], object] | None = None,
         part_written: Callable[[], object] | None = None,
+        open_database: Callable[..., Any] = Rdict,
     ) -> None:
         self._path = path
         self._store = store or path.name
@@ -101,6 +104,7 @@ class RocksDisk:
         self._tune = tune
         self._wait = wait
         self._part_written = part_written
+        self._open_database = open_database
         self._cursors: set[Cursor] = set()
         self._bulk = False
         self._loaded_bytes = 0
@@ -158,7 +162,7 @@ class RocksDisk:
             self._compact_for(BULK)
         self._undurable_bytes += self._write(changes, None, self._unlogged)
         self._undurable = checkpoint
-        if self._undurable_bytes >= _BULK_DURABLE_BYTES:
+        if self._undurable_bytes >= self.bulk_durable_bytes:
             self._make_durable()
 
     def loaded(self) -> None:
@@ -196,7 +200,7 @@ class RocksDisk:
             self._path.mkdir(parents=True, exist_ok=True)
             if (reason := failures.torn(self._path)) is not None:
                 raise Corrupt(self._store, self._path, reason)
-            self._database = Rdict(str(self._path), options, column_families=families)
+            self._database = self._open_database(str(self._path), options, column_families=families)
             self._data = self._database.get_column_family("default")
             self._offsets = self._database.get_column_family("offsets")
             self._offsets_handle = self._database.get_column_family_handle("offsets")
@@ -241,15 +245,15 @@ class RocksDisk:
         """The changes in bounded batches, the checkpoint in the last. Returns the bytes written."""
         entries = iter(changes)
         written = 0
-        following = list(islice(entries, _BATCH_STEP))
+        following = list(islice(entries, self.batch_step_count))
         while True:
             batch, kept = WriteBatch(raw_mode=True), following
             _fill(batch, following)
-            following = list(islice(entries, _BATCH_STEP))
-            while following and batch.size_in_bytes() < _BATCH_BYTES_MAX:
+            following = list(islice(entries, self.batch_step_count))
+            while following and batch.size_in_bytes() < self.batch_bytes_max:
                 _fill(batch, following)
                 kept += following
-                following = list(islice(entries, _BATCH_STEP))
+                following = list(islice(entries, self.batch_step_count))
             written += batch.size_in_bytes()
             self._put(batch, kept, None if following else checkpoint, options)
             if not following:

@@ -40,7 +40,6 @@ from streams.runtime.replay import Job, Replay, T, by_partition
 
 log = logging.getLogger(__name__)
 
-_RECORDS_MAX = 10_000
 _WAIT_S = 0.02
 _RECORDS_NEAR, _WAIT_NEAR_S = 1_000, 0.005
 """A few records, or none but markers: nothing more comes to make a batch of."""
@@ -59,6 +58,9 @@ class Restorer(Generic[T]):
     `timeout_ms` is how long a restore may stand still, or the broker be away, before `ready` raises
     StreamsError. `reached` is told before each batch is loaded: a test may end the process there.
     """
+
+    records_max: int = 10_000
+    """How many records of changelogs are taken, and loaded, at a time."""
 
     def __init__(
         self,
@@ -273,7 +275,7 @@ class Restorer(Generic[T]):
         # No more than there can be: then the last of them is not followed by a wait.
         left = sum(r.changelog.end - r.logged.position for r in self._replays.values())
         wait_s = _WAIT_S if left > _RECORDS_NEAR else _WAIT_NEAR_S
-        batches = by_partition(self._consumer.take(min(left, _RECORDS_MAX), wait_s), topics)
+        batches = by_partition(self._consumer.take(min(left, self.records_max), wait_s), topics)
         for partition in self._consumer.strayed().keys() & self._replays.keys():
             replay = self._replays[partition]
             self._leave(replay)

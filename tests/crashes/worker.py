@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from state.rocksdb import disk
+from state.rocksdb import RocksDisk
 from streams import App
 from streams.positions import Partition
-from streams.runtime import restorer
 from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
+from streams.runtime.restorer import Restorer
 from tests.crashes import ticking, topology
 from tests.crashes.operators import expiring, joined, windowed
 
@@ -96,8 +96,8 @@ def main() -> None:
     parser.add_argument("--transaction", type=int, default=10_000)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
-    disk._BATCH_STEP, disk._BATCH_BYTES_MAX = _KEYS_A_BATCH, 1
-    restorer._RECORDS_MAX = _RECORDS_A_BATCH
+    RocksDisk.batch_step_count, RocksDisk.batch_bytes_max = _KEYS_A_BATCH, 1
+    Restorer.records_max = _RECORDS_A_BATCH
     build: Callable[..., App] = {
         "every-store": topology.build,
         "ticking": ticking.build,

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state import memory
 from state.memory import MemoryDisk
 from state.store import Checkpoint
 from tests.unit.properties import examples
@@ -20,9 +19,9 @@ BOUNDS = st.none() | KEYS
 WRITES = st.lists(st.tuples(KEYS, st.none() | st.just(b"v")), max_size=30)
 
 
-@pytest.fixture(autouse=True)
-def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_PIECE_MAX", 4)
+def small_pieces() -> MemoryDisk:
+    """A disk whose keys lie in many pieces."""
+    return MemoryDisk(piece_keys_max=4)
 
 
 @examples(200)
@@ -33,7 +32,7 @@ def test_ranges_are_those_of_a_sorted_dict(
     last: bytes | None,
     cut: tuple[bytes, bytes],
 ) -> None:
-    disk, model = MemoryDisk(), dict[bytes, bytes]()
+    disk, model = small_pieces(), dict[bytes, bytes]()
     for batch in batches:
         disk.load(batch, Checkpoint(1, "t"))
         for key, value in batch:
@@ -56,7 +55,7 @@ def test_ranges_are_those_of_a_sorted_dict(
 @pytest.mark.parametrize("reverse", [False, True])
 def test_writing_while_a_range_is_read_neither_breaks_nor_repeats_it(reverse: bool) -> None:
     chance = random.Random(7)
-    disk = MemoryDisk()
+    disk = small_pieces()
     keys = [b"%03d" % number for number in range(0, 200, 2)]
     disk.load([(key, b"v") for key in keys], Checkpoint(1, "t"))
     seen = []
@@ -70,7 +69,7 @@ def test_writing_while_a_range_is_read_neither_breaks_nor_repeats_it(reverse: bo
 
 
 def test_a_first_range_that_another_thread_asks_for_while_records_are_written_misses_none() -> None:
-    disk = MemoryDisk()
+    disk = small_pieces()
     keys = [b"%03d" % number for number in range(20)]
     reader = threading.Thread(target=lambda: list(disk.range(None, None)))
 

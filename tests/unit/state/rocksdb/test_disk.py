@@ -12,6 +12,7 @@ import pytest
 from state.errors import DirectoryLocked, StateError
 from state.rocksdb import RocksDisk
 from state.store import Checkpoint
+from tests.unit.state.rocksdb.databases import Stalled, Weighing
 from tests.unit.state.rocksdb.killed import run_until_killed
 
 
@@ -151,11 +152,9 @@ def test_a_bulk_load_is_durable_once_it_has_ended(tmp_path: Path, end: str) -> N
     disk.close()
 
 
-def test_a_long_bulk_load_is_not_done_again_from_its_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("state.rocksdb.disk._BULK_DURABLE_BYTES", 2 << 20)
+def test_a_long_bulk_load_is_not_done_again_from_its_start(tmp_path: Path) -> None:
     disk = RocksDisk(tmp_path / "db")
+    disk.bulk_durable_bytes = 2 << 20
     for first in range(0, 100_000, 10_000):
         disk.load(records(first, first + 10_000).items(), Checkpoint(first + 10_000, "topic"))
     checkpoint = disk.checkpoint()
@@ -164,58 +163,24 @@ def test_a_long_bulk_load_is_not_done_again_from_its_start(
     disk.close()
 
 
-class Weighing:
-    """A database that notes the size of each batch, in bytes."""
-
-    def __init__(self, database: Any) -> None:
-        self._database = database
-        self.sizes: list[int] = []
-
-    def write(self, batch: Any, options: Any) -> None:
-        self.sizes.append(batch.size_in_bytes())
-        self._database.write(batch, options)
-
-
 @pytest.mark.parametrize(("count", "value_bytes"), [(50_000, 1), (5_000, 100), (50, 100_000)])
 def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
     tmp_path: Path, count: int, value_bytes: int
 ) -> None:
-    disk = RocksDisk(tmp_path / "db")
-    disk._database = weighing = Weighing(disk._database)
+    weighing = Weighing()
+    disk = RocksDisk(tmp_path / "db", open_database=weighing.open)
     value = b"v" * value_bytes
     disk.write({b"%09d" % n: value for n in range(count)}, Checkpoint(1, "topic"))
-    disk._database = weighing._database
     step = 64 * (value_bytes + 20)
     assert max(weighing.sizes) < 128 * 1024 + step + 100
     assert sum(weighing.sizes) > count * (value_bytes + 9)
     disk.close()
 
 
-class Stalled:
-    """A database that refuses so many writes as RocksDB does while it compacts or flushes."""
-
-    def __init__(self, database: Any, refusals: int) -> None:
-        self._database = database
-        self._refusals = refusals
-
-    def write(self, batch: Any, options: Any) -> None:
-        assert options.no_slowdown
-        self._refusals -= 1
-        if self._refusals >= 0:
-            raise Exception("Result incomplete: Write stall")
-        self._database.write(batch, options)
-
-    def property_int_value(self, name: str) -> int:
-        return 1_000_000 if name == "rocksdb.actual-delayed-write-rate" else 3
-
-
 def test_a_stalled_database_is_waited_for_outside_of_it(tmp_path: Path) -> None:
     waited: list[float] = []
-    disk = RocksDisk(tmp_path / "db", wait=waited.append)
-    database = disk._database
-    disk._database = Stalled(database, 3)
+    disk = RocksDisk(tmp_path / "db", wait=waited.append, open_database=Stalled(3).open)
     disk.write(records(0, 500), Checkpoint(500, "topic"))
-    disk._database = database
     # 500 entries of 109 bytes and some, twice the time that they take at 1 000 000 bytes a second.
     assert waited == [pytest.approx(0.12, abs=0.02)] * 3
     assert sum(1 for _ in disk.range(None, None)) == 500
@@ -227,12 +192,12 @@ def test_a_database_that_stays_stalled_is_reported_and_given_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     waited: list[float] = []
-    disk = RocksDisk(tmp_path / "db", store="counts", wait=waited.append)
-    database = disk._database
-    disk._database = Stalled(database, 1_000_000)
+    stalled = Stalled(1_000_000)
+    disk = RocksDisk(
+        tmp_path / "db", store="counts", wait=waited.append, open_database=stalled.open
+    )
     with pytest.raises(StateError, match=r"store 'counts' in .* taken no write for 120 s.*full\?"):
         disk.write(records(0, 500), Checkpoint(500, "topic"))
-    disk._database = database
     assert sum(waited) == pytest.approx(120, abs=2)
     assert 20 <= len(caplog.records) <= 24
     disk.close()

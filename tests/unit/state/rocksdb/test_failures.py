@@ -13,6 +13,7 @@ from state.errors import Corrupt, StateError
 from state.rocksdb import RocksDisk
 from state.rocksdb.failures import failure, is_stall
 from state.store import Checkpoint
+from tests.unit.state.rocksdb.databases import Damaged
 from tests.unit.state.rocksdb.killed import run_until_killed
 
 
@@ -121,11 +122,12 @@ def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -
 
 def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path) -> None:
     path = tmp_path / "db"
-    disk = RocksDisk(path)
+    database = Damaged()
+    disk = RocksDisk(path, open_database=database.open)
     for first in range(0, 60_000, 10_000):  # so much goes past the log
         changes = [(b"%06d" % n, b"v" * 100) for n in range(first, first + 10_000)]
         disk.load(changes, Checkpoint(first, "topic"))
-    disk._get = damaged_read
+    database.is_damaged = True
     with pytest.raises(Corrupt, match="checksum"):
         disk.get(b"000000")
     with pytest.raises(Corrupt, match="checksum"):
@@ -136,10 +138,6 @@ def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path)
     disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
     assert disk.get(b"a") == b"1"
     disk.close()
-
-
-def damaged_read(key: bytes) -> bytes | None:
-    raise Exception("Corruption: block checksum mismatch")
 
 
 def test_every_call_on_a_damaged_database_says_so_but_clear_and_close(tmp_path: Path) -> None:

@@ -48,14 +48,15 @@ def test_an_iterator_sees_the_disk_as_it_was_at_its_first_step(disk: RocksDisk) 
     assert [key for key, _ in entries] == [b"d", b"f", b"h"]
 
 
-def test_a_store_with_a_half_used_iterator_is_closed_and_reopened_at_once(disk: RocksDisk) -> None:
-    path = disk._path
+def test_a_store_with_a_half_used_iterator_is_closed_and_reopened_at_once(
+    disk: RocksDisk, tmp_path: Path
+) -> None:
     half_used = [disk.range(None, None), disk.range(None, b"h", reverse=True)]
     for entries in half_used:
         next(entries)
     not_begun = disk.range(None, None)
     disk.close()
-    reopened = RocksDisk(path)
+    reopened = RocksDisk(tmp_path / "db")
     assert reopened.get(b"b") == b"B"
     for entries in (*half_used, not_begun):
         with pytest.raises(StateError, match=r"store 'db' in .* is closed"):
