@@ -27,7 +27,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from examples.demo.books import Books, Follower, Verdict, compare
+from examples.demo.books import WAIT_S, Books, Follower, Verdict, compare
 from examples.demo.corpus import Line, count_words, read_lines
 from examples.demo.processes import (
     SESSION_TIMEOUT_MS,
@@ -142,6 +142,9 @@ def demo(
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
     spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
     lines: Annotated[int | None, typer.Option(min=1, help="Only so many lines.")] = None,
+    wait_s: Annotated[
+        float, typer.Option("--wait", help="Seconds that the broker has for an answer.")
+    ] = WAIT_S,
 ) -> None:
     """Word count on the Python standard library's sources, with kills."""
     if guarantee not in GUARANTEES:
@@ -149,7 +152,7 @@ def demo(
         raise typer.Exit(2)
     directory = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
     try:
-        exact = run_demo(guarantee, broker, directory, spark=spark, lines_max=lines)
+        exact = run_demo(guarantee, broker, directory, spark=spark, lines_max=lines, wait_s=wait_s)
     except (DemoFailed, UserError, OutcomeUnknown, ConnectionLost, KafkaException) as error:
         console.print(f"[bold red]{escape(str(error))}[/]\nlogs and data are in {directory}")
         raise typer.Exit(2) from None
@@ -167,6 +170,7 @@ def run_demo(
     *,
     spark: bool = False,
     lines_max: int | None = None,
+    wait_s: float = WAIT_S,
 ) -> bool:
     """Whether the books balance. Raises DemoFailed where something could not run at all, and what
     the clients raise where brokers don't answer, or not in time."""
@@ -180,7 +184,7 @@ def run_demo(
     workers: list[Process] = []
     try:
         address = embedded.address if embedded is not None else address
-        books = Books(address, suffix)
+        books = Books(address, suffix, wait_s=wait_s)
         books.create_topics()
         console.print(
             f"broker {address}, {WORKERS} workers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"

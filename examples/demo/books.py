@@ -29,7 +29,7 @@ from streams.runtime.clients import Admin, retry
 from streams.spark.source.access import Access
 
 PARTITIONS = 4
-_WAIT_S = 30
+WAIT_S = 30.0
 # librdkafka would tell the terminal about every attempt to reach the broker that was just killed.
 _LOG = logging.getLogger("examples.demo.kafka")
 for _quiet in (_LOG, logging.getLogger("streams.runtime.clients.librdkafka")):
@@ -67,12 +67,13 @@ def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
 
 
 class Books:
-    """Topics of one run on one broker."""
+    """Topics of one run on one broker, which has `wait_s` for an answer."""
 
-    def __init__(self, address: str, suffix: str) -> None:
+    def __init__(self, address: str, suffix: str, *, wait_s: float = WAIT_S) -> None:
         self._address = address
+        self._wait_s = wait_s
         self._settings = _settings(address)
-        self._admin = Admin(self._settings, address, _WAIT_S, retry_s=_WAIT_S)
+        self._admin = Admin(self._settings, address, wait_s, retry_s=wait_s)
         self._group = f"word-count{suffix}"
         self._lines = f"lines{suffix}"
         self._counts = f"counts-by-word{suffix}"
@@ -92,9 +93,9 @@ class Books:
         left = []
         for topic, answer in admin.delete_topics(topics).items():
             try:
-                answer.result(_WAIT_S)
+                answer.result(self._wait_s)
             except TimeoutError:
-                left.append(f"{topic}: no answer in {_WAIT_S} s")
+                left.append(f"{topic}: no answer in {self._wait_s:g} s")
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     left.append(f"{topic}: {error.args[0].str()}")
@@ -144,7 +145,7 @@ class Books:
         ]
         dial = Access(self._address).dial
         found = retry(
-            lambda _: offsets_of_group(dial, self._group, partitions), _WAIT_S, ConnectionLost
+            lambda _: offsets_of_group(dial, self._group, partitions), self._wait_s, ConnectionLost
         )
         if found.pending:  # a transaction is about to commit them
             return False
@@ -177,9 +178,9 @@ class Books:
         )
         try:
             reader.assign(positions)
-            left, deadline_s = len(positions), time.monotonic() + _WAIT_S
+            left, deadline_s = len(positions), time.monotonic() + self._wait_s
             while left:
-                message = reader.poll(_WAIT_S)
+                message = reader.poll(self._wait_s)
                 error = None if message is None else message.error()
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     left -= 1
@@ -187,10 +188,10 @@ class Books:
                     yield message
                 elif time.monotonic() >= deadline_s:
                     why = "" if error is None else f": {error.str()}"
-                    raise DemoFailed(f"no answer from {self._address} in {_WAIT_S} s{why}")
+                    raise DemoFailed(f"no answer from {self._address} in {self._wait_s:g} s{why}")
                 else:  # brokers come and go; librdkafka tells of it, and asks again
                     continue
-                deadline_s = time.monotonic() + _WAIT_S
+                deadline_s = time.monotonic() + self._wait_s
         finally:
             reader.close()
 

@@ -181,29 +181,27 @@ def test_the_demo_asks_a_coordinator_that_is_not_ready_again(api: str, error: st
 
 
 def test_a_demo_that_can_not_go_on_says_why_in_one_message(
-    embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    embedded: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(books, "_WAIT_S", 0.5)
     embedded.faults.add(RequestFault("error", api="CreateTopics", error="NOT_CONTROLLER"))
     with pytest.raises(typer.Exit) as ended:
-        demo.demo(broker=embedded.bootstrap_servers)
+        demo.demo(broker=embedded.bootstrap_servers, wait_s=0.5)
     assert ended.value.exit_code == 2
     said = capsys.readouterr().out
-    assert said.startswith("create topic ")
+    announced, _, why = said.partition("\n")
+    assert announced == f"creating topics on broker {embedded.bootstrap_servers}"
+    assert why.startswith("create topic ")
     assert "NOT_CONTROLLER" in said
     assert "Traceback" not in said
 
 
-def test_a_demo_says_which_of_its_topics_it_could_not_delete(
-    embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_demo_says_which_of_its_topics_it_could_not_delete(embedded: EmbeddedBroker) -> None:
     topics = books.Books(embedded.bootstrap_servers, "")
     topics.create_topics()
-    monkeypatch.setattr(books, "_WAIT_S", 0.2)
+    impatient = books.Books(embedded.bootstrap_servers, "", wait_s=0.2)
     silent = embedded.faults.add(RequestFault("lose-request", api="DeleteTopics", times=1))
-    assert "counts-by-word: no answer in 0.2 s" in topics.delete_topics()
+    assert "counts-by-word: no answer in 0.2 s" in impatient.delete_topics()
     assert silent.struck == 1
-    monkeypatch.setattr(books, "_WAIT_S", 30)
     assert topics.delete_topics() == ""
     assert "lines" not in admin_of(embedded, retry_s=0).partition_counts()
 
