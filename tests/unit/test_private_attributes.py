@@ -1,0 +1,129 @@
+"""Tests work through what the product shows: none assigns or patches a private attribute.
+
+A test that does so goes on to pass when the attribute has lost its meaning, and breaks when it gets
+another name. It takes an argument of the constructor, a public attribute or a fake instead. What an
+object does to itself, through `self` or `cls`, is its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PATCHING = frozenset({"delattr", "delitem", "object", "patch", "replaced", "setattr", "setitem"})
+PLANTS_BUGS = {
+    "simulation/bugs.py": "the transaction coordinator",
+    "simulation/groups/admin_bugs.py": "admins beside groups",
+    "simulation/groups/bugs.py": "classic groups",
+    "simulation/groups/consumer_bugs.py": "consumer groups",
+    "simulation/runtime/application_bugs.py": "handlers and processors",
+    "simulation/runtime/bugs.py": "the runtime",
+    "unit/streams/testing/test_crash.py": "the test driver",
+}
+"""Files that plant bugs, and where: a bug takes the place of what it must."""
+LEFT_OVER = {
+    "unit/streams/runtime/test_globals.py": (2, "changes the consumer of tables that are made"),
+    "unit/streams/runtime/test_watchdog.py": (3, "makes a producer that has no librdkafka"),
+    "unit/streams/runtime/test_work.py": (1, "damages the disk that a task has opened"),
+}
+"""Files with so many places that are still to go, and what they do."""
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def reaches_in(expression: ast.expr) -> bool:
+    """Whether the expression goes through a private attribute of another object."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and is_private(node.attr)
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+        for node in ast.walk(expression)
+    )
+
+
+def is_intrusion(node: ast.expr) -> bool:
+    """Whether the expression assigns, deletes or patches a private attribute."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.ctx, ast.Store | ast.Del) and reaches_in(node)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store | ast.Del) and reaches_in(node.value)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+    return name in PATCHING and any(names_private(each) for each in node.args[:2])
+
+
+def find_intrusions(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each place that assigns, deletes or patches a private attribute."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.expr) and is_intrusion(node):
+            yield node.lineno, ast.unparse(node)
+
+
+def names_private(argument: ast.expr) -> bool:
+    """Whether what is to be patched is a private name, or lies behind one."""
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        return is_private(argument.value.rpartition(".")[2])
+    return reaches_in(argument)
+
+
+def test_no_test_assigns_or_patches_a_private_attribute() -> None:
+    found: dict[str, list[str]] = {}
+    for path in sorted(TESTS.rglob("*.py")):
+        for line, text in find_intrusions(path.read_text()):
+            found.setdefault(str(path.relative_to(TESTS)), []).append(f"{line}: {text}")
+    assert found.keys() >= PLANTS_BUGS.keys(), "files that no longer need to be excepted"
+    left = {path: places for path, places in found.items() if path not in PLANTS_BUGS}
+    allowed = {path: count for path, (count, _) in LEFT_OVER.items()}
+    assert {path: len(places) for path, places in left.items()} == allowed, left
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "disk._get = read",
+        "disk._count += 1",
+        "disk._count: int = 1",
+        "del disk._get",
+        "first, disk._get = 1, 2",
+        "self.disk._get = read",
+        "log._segments.end = 3",
+        "router._routes[(3, 0)] = route",
+        "monkeypatch.setattr(disk, '_get', read)",
+        "monkeypatch.setattr('state.rocksdb.disk._STEP', 3)",
+        "monkeypatch.delattr(disk, '_get')",
+        "monkeypatch.setattr(log._segments, 'save', save)",
+        "monkeypatch.setitem(router._routes, 3, route)",
+        "setattr(disk, '_get', read)",
+        "mock.patch('state.rocksdb.disk._STEP')",
+        "mock.patch.object(disk, '_get')",
+        "replaced(Disk, '_get', read)",
+    ],
+)
+def test_an_intrusion_is_found(source: str) -> None:
+    assert len(list(find_intrusions(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "self._get = read",
+        "cls._count += 1",
+        "self._clock.now_ms = 3",
+        "disk.get = read",
+        "found = disk._get",
+        "found[KafkaError._STATE] = disk",
+        "module.__doc__ = 'text'",
+        "monkeypatch.setattr(disk, 'get', read)",
+        "monkeypatch.setattr('state.rocksdb.disk.Rdict', Database)",
+        "monkeypatch.setenv('_MADE', '1')",
+    ],
+)
+def test_what_is_public_or_an_objects_own_is_left_alone(source: str) -> None:
+    assert list(find_intrusions(source)) == []
