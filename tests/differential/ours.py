@@ -15,6 +15,7 @@ from streams import (
     until_window_closes,
     windows,
 )
+from streams.topology.nodes import StoreKind
 from tests.differential import vocabulary
 from tests.differential.description import Advance, Case, Step, Topology
 from tests.differential.processors import Changes, processor
@@ -38,7 +39,7 @@ def run(case: Case) -> dict[str, Any]:
             return {
                 "sub_topologies": len(app.topology().subtopologies),
                 "topics": _topics(driver, case.topology),
-                "stores": _stores(driver, case),
+                "stores": _stores(driver, app, case),
                 "dropped": driver.dropped,
             }
     except Exception as error:
@@ -72,22 +73,22 @@ def _hex(data: bytes | None) -> str | None:
     return None if data is None else data.hex()
 
 
-def _stores(driver: TopologyTestDriver, case: Case) -> dict[str, list[Any]]:
+def _stores(driver: TopologyTestDriver, app: App, case: Case) -> dict[str, list[Any]]:
+    specs = {spec.name: spec for sub in app.topology().subtopologies for spec in sub.stores}
     found = {}
     for step in case.topology.steps:
         for argument in ("store", "with"):
             store = step.args.get(argument)
-            if store is not None and store["name"] in driver._specs:
-                view = driver.store(store["name"])
+            if store is not None and store["name"] in specs:
+                view, spec = driver.store(store["name"]), specs[store["name"]]
                 # A processor's windows have no timestamps in Kafka Streams.
-                rows = _rows(view, case, stamped="kind" not in store)
+                rows = _rows(view, spec.kind, case, stamped="kind" not in store)
                 found[store["name"]] = sorted(rows, key=repr)
     return found
 
 
-def _rows(view: Any, case: Case, *, stamped: bool) -> Iterable[list[Any]]:
-    kind = view._spec.kind.value
-    match kind:
+def _rows(view: Any, kind: StoreKind, case: Case, *, stamped: bool) -> Iterable[list[Any]]:
+    match kind.value:
         case "key-value":
             for key, _ in view.all():
                 value, time_ms = view.entry(key)

@@ -191,7 +191,7 @@ def key_value_step(
         case "get and change":
             found = store.get(key)
             assert found == model.get(key)
-            if isinstance(found, list) and key not in store._overlay:
+            if isinstance(found, list) and key not in {entry.key for entry in store.dirty()}:
                 found.append(8)  # not written: nobody sees it
     if model.get(key) is None:
         model.pop(key, None)

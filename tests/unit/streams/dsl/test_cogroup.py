@@ -51,12 +51,12 @@ def test_with_caching_a_key_that_several_groups_have_changed_goes_on_once() -> N
 def test_old_values_reach_the_steps_after() -> None:
     app = App("a")
     table = cogrouped(app).aggregate(str, value=serdes.string)
-    counted = table.group_by(lambda k, v: (v, v), key=serdes.string, value=serdes.string).count()
-    counted.to_stream().to("out")
+    groups = table.group_by(lambda k, v: (v, v), key=serdes.string, value=serdes.string)
+    groups.count(store="counted").to_stream().to("out")
     with TopologyTestDriver(app) as driver:
         piped(driver, ("orders", "a", 1), ("payments", "b", 2))
-        assert driver.store(counted._view.spec.name).get("+a") == 0
-        assert driver.store(counted._view.spec.name).get("+a-b") == 1
+        assert driver.store("counted").get("+a") == 0
+        assert driver.store("counted").get("+a-b") == 1
 
 
 @pytest.mark.parametrize(
