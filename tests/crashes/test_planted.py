@@ -1,15 +1,26 @@
-"""The verdicts of a trial see what they are for: each is given one thing that is wrong."""
+"""The verdicts of a trial see what they are for: each is given one thing that is wrong, or a worker
+from which a guard was taken away."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.brokers import Broker
+from tests.crashes.bugs import (
+    generation_not_sent,
+    punctuation_commits_no_offsets,
+    restore_stops_at_the_last_stable_offset,
+)
 from tests.crashes.checks import check_changelogs, check_not_wiped, check_output, check_state
 from tests.crashes.test_crash_matrix import WARM_UP, load
+from tests.crashes.test_zombies import PUNCTUATED, resume_a_punctuating_zombie
 from tests.crashes.trial import CrashWorker, Trial
+
+PROCESSED, PRODUCED = PUNCTUATED
 
 
 def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
@@ -39,3 +50,33 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
         worker.finish()
         with pytest.raises(AssertionError, match=f"^{store}: "):
             check_not_wiped(trial, worker.replayed)
+
+
+@pytest.mark.parametrize(
+    ("point", "zombie_bug", "heir_bug"),
+    [
+        (PROCESSED, generation_not_sent, None),
+        (PROCESSED, punctuation_commits_no_offsets, None),
+        (PRODUCED, generation_not_sent, restore_stops_at_the_last_stable_offset),
+        (PRODUCED, punctuation_commits_no_offsets, restore_stops_at_the_last_stable_offset),
+    ],
+)
+def test_a_zombie_that_nobody_refuses_is_seen_by_its_ticks(
+    trial: Trial,
+    new_worker: Callable[..., CrashWorker],
+    broker: Broker,
+    tmp_path: Path,
+    point: str,
+    zombie_bug: Callable[[], None],
+    heir_bug: Callable[[], None] | None,
+) -> None:
+    with pytest.raises(AssertionError, match=r"^ticks of "):
+        resume_a_punctuating_zombie(
+            trial,
+            new_worker,
+            broker,
+            tmp_path,
+            point,
+            zombie_bug=zombie_bug.__name__,
+            heir_bug=None if heir_bug is None else heir_bug.__name__,
+        )

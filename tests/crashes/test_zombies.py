@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.brokers import Broker
+from tests.crashes import ticking
 from tests.crashes.checks import check_changelogs, check_output, check_state
 from tests.crashes.segments import Written, written
 from tests.crashes.trial import PARTITIONS, CrashWorker, Trial
@@ -18,6 +21,9 @@ from tests.processes import wait_until
 SESSION_MS = 4_000
 TRANSACTION_MS = 6_000
 LONG_TRANSACTION_MS = 60_000
+PUNCTUATED = ("PROCESSED:3", "PRODUCED:3")
+TICKS = 10
+TASKS = ["0_0", "0_1"]
 WAIT_S = 60.0
 NewWorker = Callable[..., CrashWorker]
 
@@ -101,32 +107,87 @@ def test_zombies_write_nothing_more_and_come_back(
     check_changelogs(trial)
 
 
-def test_a_zombie_whose_only_work_is_a_punctuation_commits_none_of_it(
-    trial: Trial, new_worker: NewWorker, tmp_path: Path
+def resume_a_punctuating_zombie(
+    trial: Trial,
+    new_worker: NewWorker,
+    broker: Broker,
+    directory: Path,
+    point: str,
+    *,
+    zombie_bug: str | None = None,
+    heir_bug: str | None = None,
 ) -> None:
-    """Its transaction is open still and no input has moved on: only the group can refuse it."""
-    settings = {"kind": "ticking", "session": SESSION_MS, "transaction": LONG_TRANSACTION_MS}
-    zombie = new_worker(trial, state=tmp_path / "zombie", **settings)
-    zombie.start("PRODUCED:3", number="SIGSTOP")
+    """Stop a worker in a transaction with nothing but punctuations, wake it when another has its
+    tasks, and check that each tick is in the output once and in order.
+
+    The zombie's transaction is open all the time. The heir has the tasks when it has ticked on, or
+    where the changelogs have ticks of that transaction, when it waits for it.
+    """
+    settings: dict[str, object] = {"kind": "ticking", "session": SESSION_MS}
+    settings["transaction"] = LONG_TRANSACTION_MS
+    planted: list[dict[str, object]] = [
+        {} if bug is None else {"bug": bug} for bug in (zombie_bug, heir_bug)
+    ]
+    zombie = new_worker(trial, state=directory / "zombie", **settings, **planted[0])
+    heir = new_worker(trial, state=directory / "heir", **settings, **planted[1])
+    zombie.start(point, number="SIGSTOP")
+    wait_until(
+        lambda: sum(map(len, trial.read_output().values())) > TICKS,
+        timeout_s=WAIT_S,
+        what=zombie.log_tail,
+    )
     zombie.aim_at(zombie.pid)
     wait_until(lambda: is_stopped(zombie.pid), timeout_s=WAIT_S, what=zombie.log_tail)
-    heir = new_worker(trial, state=tmp_path / "heir", **settings)
+    theirs = {batch.producer_id for batch in logged_ticks(trial, broker)}
+    assert len(theirs) == 1, "one producer has written until now"
+
+    def heir_ticks() -> int:
+        return sum(batch.producer_id not in theirs for batch in logged_ticks(trial, broker))
+
     heir.start()
-    wait_for(heir, HELD_UP)
+    if point.startswith("PRODUCED") and heir_bug is None:
+        wait_for(heir, HELD_UP)
+    else:
+        wait_until(lambda: heir_ticks() > TICKS, timeout_s=WAIT_S, what=heir.log_tail)
     at = go_on(zombie)
     wait_for(zombie, STARTS_OVER, at)
     wait_for(zombie, RUNS, at)
     wait_for(heir, RUNS)
     ticks_then = sum(map(len, trial.read_output().values()))
     wait_until(
-        lambda: sum(map(len, trial.read_output().values())) > ticks_then + 10,
+        lambda: sum(map(len, trial.read_output().values())) > ticks_then + TICKS,
         timeout_s=WAIT_S,
         what="more ticks",
     )
     for worker in (zombie, heir):
         worker.finish()
-    for task, ticks in trial.read_output().items():
-        assert ticks == list(range(1, len(ticks) + 1)), task
+    output = trial.read_output()
+    assert sorted(output) == TASKS
+    for task, ticks in output.items():
+        assert ticks == list(range(1, len(ticks) + 1)), f"ticks of {task}"
+
+
+def logged_ticks(trial: Trial, broker: Broker) -> list[Written]:
+    """What was written into the changelog of the ticks, without the markers."""
+    batches = written(broker.data_dir, trial.changelog(ticking.STORE), PARTITIONS)
+    return [each for each in batches if not each.is_marker]
+
+
+@pytest.mark.parametrize("point", PUNCTUATED)
+def test_a_zombie_whose_only_work_is_a_punctuation_commits_none_of_it(
+    trial: Trial, new_worker: NewWorker, broker: Broker, tmp_path: Path, point: str
+) -> None:
+    """Its transaction is open still and no input has moved on. What keeps its ticks from counting:
+
+    stopped at   its changelogs            guards, of which any suffices
+    PROCESSED    have nothing of it yet    the generation in its offsets
+    PRODUCED     have its ticks            the generation in its offsets;
+                                           the heir restores no store past an open transaction
+
+    Nothing fences its producer, as each worker has a transactional id of its own. `test_planted`
+    takes away all guards of a row, and sees ticks doubled.
+    """
+    resume_a_punctuating_zombie(trial, new_worker, broker, tmp_path, point)
 
 
 def test_two_processes_share_a_state_directory_and_one_of_them_is_a_zombie(

@@ -14,15 +14,16 @@ from streams.processor.processor import Processor
 from streams.processor.record import Record
 
 TICK_MS = 20
+STORE = "ticks"
 
 
 class Ticks(Processor[str, int, str, int]):
     """Counts its ticks, and forwards the count."""
 
-    stores = (Store.persistent("ticks", key=serdes.string, value=serdes.int64),)
+    stores = (Store.persistent(STORE, key=serdes.string, value=serdes.int64),)
 
     def init(self, context: Any) -> None:
-        self._ticks = context.store("ticks")
+        self._ticks = context.store(STORE)
         context.schedule(TICK_MS, self._tick, clock="wall")
 
     def process(self, record: Record[str, int]) -> None:

@@ -3,6 +3,7 @@
 When a named step is reached for the n-th time it sends a signal to a process: SIGKILL or SIGSTOP,
 to itself or to the broker. What it writes to its disks, and what it restores, goes in small
 batches, so that there is a middle of each. How much was replayed into each store is in a file.
+With `--bug NAME` it runs with a planted bug (see `tests.crashes.bugs`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from streams.runtime.commit import Step
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from tests.crashes import ticking, topology
+from tests.crashes.bugs import BUGS
 from tests.crashes.operators import expiring, joined, windowed
 
 _KEYS_A_BATCH = 4
@@ -94,10 +96,13 @@ def main() -> None:
     parser.add_argument("--signal", default="SIGKILL")
     parser.add_argument("--session", type=int, default=10_000)
     parser.add_argument("--transaction", type=int, default=10_000)
+    parser.add_argument("--bug", choices=BUGS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     RocksDisk.batch_step_count, RocksDisk.batch_bytes_max = _KEYS_A_BATCH, 1
     Restorer.records_max = _RECORDS_A_BATCH
+    if given.bug is not None:
+        BUGS[given.bug]()
     build: Callable[..., App] = {
         "every-store": topology.build,
         "ticking": ticking.build,
