@@ -6,6 +6,7 @@ from tests.simulation.checkers.aborted import AbortedHidden
 from tests.simulation.checkers.acknowledged import Acknowledged
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.checkers.compacted import Compacted
+from tests.simulation.checkers.completed import Completed
 from tests.simulation.checkers.exactly_once import ExactlyOnce
 from tests.simulation.checkers.fenced import Fenced
 from tests.simulation.checkers.group_offsets import GroupOffsets
@@ -19,6 +20,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     ProducerIds,
     Acknowledged,
     Reload,
+    Completed,
     GroupOffsets,
     AbortedHidden,
     Compacted,
@@ -31,6 +33,7 @@ __all__ = [
     "Acknowledged",
     "Checker",
     "Compacted",
+    "Completed",
     "ExactlyOnce",
     "Fenced",
     "GroupOffsets",

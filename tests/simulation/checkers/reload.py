@@ -9,8 +9,8 @@ from coordinator.broker import Broker
 from coordinator.groups.shard import GroupShard
 from coordinator.log.partition import Partition
 from coordinator.shard.life import Life
-from coordinator.transactions.state import PREPARED
 from tests.simulation.checkers.checker import Checker
+from tests.simulation.checkers.completed import prepared_transactions
 
 
 class Reload(Checker):
@@ -19,7 +19,7 @@ class Reload(Checker):
     def looked_at(self) -> None:
         """Loading completes what was decided and not carried out: then the two may differ."""
         live = self.world.broker
-        if _prepared(live):
+        if prepared_transactions(live):
             return
         twin = self.world.twin()
         facts, loaded = facts_of(live), facts_of(twin)
@@ -52,11 +52,6 @@ class Reload(Checker):
         )
 
     def ended(self) -> None:
-        for index, shard in enumerate(self.world.broker.coordinators.groups.shards):
-            if shard.deleted_topics:
-                self.violated(f"__consumer_offsets-{index} has {shard.deleted_topics} to forget")
-        if prepared := _prepared(self.world.broker):
-            self.violated(f"{prepared} were decided, and are not carried out")
         self.looked_at()
 
     def _compare(self, live: dict[str, Any], loaded: dict[str, Any]) -> None:
@@ -65,16 +60,6 @@ class Reload(Checker):
                 self.violated(
                     f"{name} is {live.get(name)}, and when it is loaded {loaded.get(name)}"
                 )
-
-
-def _prepared(broker: Broker) -> list[str]:
-    """The transactional ids whose transaction is decided and not carried out."""
-    return [
-        name
-        for shard in broker.coordinators.transactions.shards
-        for name, transaction in shard.state.transactions.items()
-        if transaction.status in PREPARED
-    ]
 
 
 def facts_of(broker: Broker) -> dict[str, Any]:

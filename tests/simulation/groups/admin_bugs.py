@@ -1,5 +1,6 @@
 """Bugs to be planted in what happens to a whole group, each with the checkers that have to see it:
-its conversion from one protocol to the other, its deletion, and the end of its offsets.
+its conversion from one protocol to the other, its deletion, and the end of its offsets, of deleted
+topics too.
 
 They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
 """
@@ -12,13 +13,20 @@ from typing import Any
 
 from coordinator.groups import expiry
 from coordinator.groups import offsets as group_offsets
+from coordinator.groups.deleted_topics import DeletedTopics
 from coordinator.groups.migration import conversion, upgrade
 from coordinator.groups.migration import membership as migration
 from coordinator.offsets import forget
 from coordinator.shard.decision import Decision
 from tests.simulation.bugs import replaced
 from tests.simulation.checkers.checker import Checker
-from tests.simulation.groups.checkers import Commits, Convergence, MemberEpochs, Revocation
+from tests.simulation.groups.checkers import (
+    Commits,
+    Completed,
+    Convergence,
+    MemberEpochs,
+    Revocation,
+)
 from tests.simulation.history import Bug
 from tests.simulation.world import World
 
@@ -94,6 +102,22 @@ def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
     return replaced(expiry, "expire_offsets", make)
 
 
+def offsets_of_a_deleted_topic_stay(world: World) -> AbstractContextManager[None]:
+    """Its name is free all the same: another topic of that name is read from there on."""
+    sweep = "forget_topics_in_slices"
+    return replaced(group_offsets.GroupOffsets, sweep, lambda _: lambda self, topics: iter(()))
+
+
+def a_shard_that_is_back_forgets_no_topic(world: World) -> AbstractContextManager[None]:
+    """What was deleted while another broker led the shard, or it was being loaded, is left."""
+    return replaced(group_offsets.GroupOffsets, "loaded", lambda _: lambda self, shard: None)
+
+
+def the_name_of_a_deleted_topic_is_kept(world: World) -> AbstractContextManager[None]:
+    """No group has offsets of it any more, and nobody is told."""
+    return replaced(DeletedTopics, "_free_names", lambda _: lambda self, swept: None)
+
+
 # Of the histories in which they can be seen.
 PROTOCOLS = frozenset({"mixed"})
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
@@ -103,4 +127,7 @@ BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     a_group_with_members_is_deleted: (MemberEpochs,),
     offsets_of_a_subscribed_topic_are_deleted: (Commits,),
     offsets_expire_at_once: (Commits,),
+    offsets_of_a_deleted_topic_stay: (Commits,),
+    a_shard_that_is_back_forgets_no_topic: (Completed,),
+    the_name_of_a_deleted_topic_is_kept: (Completed,),
 }

@@ -1,8 +1,9 @@
-"""The laws of groups, one a file; `reload` is that of every history."""
+"""The laws of groups, one a file; `completed` and `reload` are those of every history."""
 
 from __future__ import annotations
 
 from tests.simulation.checkers.checker import Checker
+from tests.simulation.checkers.completed import Completed
 from tests.simulation.checkers.reload import Reload
 from tests.simulation.groups.checkers.commits import Commits
 from tests.simulation.groups.checkers.convergence import Convergence
@@ -26,12 +27,14 @@ CHECKERS: tuple[type[Checker], ...] = (
     Commits,
     Recorded,
     Reload,
+    Completed,
     Convergence,
 )
 
 __all__ = [
     "CHECKERS",
     "Commits",
+    "Completed",
     "Convergence",
     "Epochs",
     "MemberEpochs",

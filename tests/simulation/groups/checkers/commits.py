@@ -3,8 +3,8 @@ deletion, or its time; what was refused, or never asked for, never shows: not to
 the state, after a restart neither.
 
 A commit that nobody was told of, because the broker went in the middle of it, may be there or not;
-so may what was being deleted then, or when the disk failed. Offsets of a topic that was deleted
-while the disk failed may stay: in Kafka they do.
+so may what was being deleted then, or when the disk failed. Offsets of a deleted topic are gone
+before there is another topic of that name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Commits(GroupChecker):
         self._deleting: dict[Request, list[Key]] = {}
         self._may_be_gone: set[Key] = set()
         self._topics: set[UUID] = set()
-        self._left: dict[Key, Value] = {}  # behind a topic that was deleted
 
     def asked(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
@@ -84,11 +83,8 @@ class Commits(GroupChecker):
         present = {topic.id for topic in self.world.broker.topics}
         if present != self._topics:
             self._topics = present
-            actual = self._actual()
             for key in [key for key in self._committed if not self._is_there(key)]:
-                self._left[key] = self._committed.pop(key)
-            for key in [key for key in self._left if key not in actual and self._leads(key[0])]:
-                del self._left[key]
+                del self._committed[key]
 
     def loaded(self) -> None:
         """What was under way when the broker went may have been done."""
@@ -139,7 +135,6 @@ class Commits(GroupChecker):
     def _deleted(self, keys: list[Key]) -> None:
         for key in keys:
             self._committed.pop(key, None)
-            self._left.pop(key, None)
 
     # What must be so
 
@@ -154,8 +149,7 @@ class Commits(GroupChecker):
 
     def _compare(self, key: Key, value: Value) -> None:
         committed = self._committed.get(key, NOTHING)
-        is_left = key not in self._committed and value == self._left.get(key)
-        if value != committed and not is_left and self._is_there(key):
+        if value != committed and self._is_there(key):
             self.violated(f"{key}: {committed} was committed, {value} is there")
 
     def _may_end(self, key: Key) -> bool:

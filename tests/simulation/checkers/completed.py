@@ -1,0 +1,34 @@
+"""What was decided is carried out in the end: no transaction stays prepared, and of a deleted topic
+no group has offsets and no name is kept."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from coordinator.broker import Broker
+from coordinator.transactions.state import PREPARED
+from tests.simulation.checkers.checker import Checker
+
+
+class Completed(Checker):
+    name: ClassVar[str] = "completed"
+
+    def ended(self) -> None:
+        broker = self.world.broker
+        for index, shard in enumerate(broker.coordinators.groups.shards):
+            if shard.deleted_topics:
+                self.violated(f"__consumer_offsets-{index} has {shard.deleted_topics} to forget")
+        if names := list(broker.topics.forgetting):
+            self.violated(f"the names of {names} are not free after their deletion")
+        if prepared := prepared_transactions(broker):
+            self.violated(f"{prepared} were decided, and are not carried out")
+
+
+def prepared_transactions(broker: Broker) -> list[str]:
+    """Return the transactional ids whose transaction is decided and not carried out."""
+    return [
+        name
+        for shard in broker.coordinators.transactions.shards
+        for name, transaction in shard.state.transactions.items()
+        if transaction.status in PREPARED
+    ]
