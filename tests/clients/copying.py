@@ -2,8 +2,8 @@
 
 A program copies a topic of two partitions to another, transaction by transaction, each with its
 input offsets; some it aborts. The broker is killed with -9 in the middle and started again. Once
-the committed offsets have reached the end, nothing more can come: then each record is in the output
-as read_committed reads it, once, and in order.
+the committed offsets have reached the end, nothing more can come: then no transaction is open, and
+each record is in the output as read_committed reads it, once, and in order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from coordinator.errors import Code
 from tests.answers import codes
 from tests.brokers import Broker
 from tests.clients.programs import PATIENCE_S, Program
-from tests.conformance.calls import create_topic
+from tests.conformance.calls import LATEST, READ_COMMITTED, create_topic, list_offset
+from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
 from tests.reading import records
@@ -27,6 +28,8 @@ PARTITIONS = 2
 RECORDS = 4_000
 # By then about a third, and two thirds of the records are copied, at 40 in a transaction.
 KILLS_AFTER = (25, 55)
+# States of a transactional id: nothing more is written in its transaction, if it has one.
+NOT_OPEN = frozenset({"Empty", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Copying:
     output: str
     group: str
     transactional_id: str
+    records: int = RECORDS
 
     @property
     def arguments(self) -> list[str]:
@@ -44,14 +48,14 @@ class Copying:
         return [self.input, self.output, self.group, self.transactional_id]
 
 
-def prepare(broker: Broker, unique: Callable[[str], str]) -> Copying:
+def prepare(broker: Broker, unique: Callable[[str], str], records: int = RECORDS) -> Copying:
     """New topics. The input has the numbers from 0, in turns in each of its partitions."""
-    copying = Copying(unique("input"), unique("output"), unique("group"), unique("id"))
+    copying = Copying(unique("input"), unique("output"), unique("group"), unique("id"), records)
     with Client(broker.bootstrap_servers) as client:
         for name in (copying.input, copying.output):
             create_topic(client, name, PARTITIONS)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for number in range(RECORDS):
+    for number in range(records):
         producer.produce(copying.input, str(number).encode(), partition=number % PARTITIONS)
     assert producer.flush(PATIENCE_S) == 0
     return copying
@@ -67,15 +71,38 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
             broker.kill()
             broker.restart()
         wait_until(
-            lambda: settled_offsets(broker, copying) == [RECORDS // PARTITIONS] * PARTITIONS,
+            lambda: has_reached_the_end(broker, copying),
             timeout_s=PATIENCE_S,
             what=lambda: f"{settled_offsets(broker, copying)} committed\n{program.log_tail()}",
         )
         said = program.log_tail()
+        check_no_transaction(broker, copying)
     finally:
         program.close()
+    check_output(broker, copying, said)
+
+
+def has_reached_the_end(broker: Broker, copying: Copying) -> bool:
+    """Tell whether the group has committed all of the input, and no offset is pending."""
+    return settled_offsets(broker, copying) == [copying.records // PARTITIONS] * PARTITIONS
+
+
+def check_no_transaction(broker: Broker, copying: Copying) -> None:
+    """Check that the copier has no transaction open, in which there would be more than its input.
+
+    The markers of its last transaction may be on their way.
+    """
+    with Client(broker.bootstrap_servers) as client:
+        state = describe(client, copying.transactional_id).state
+    assert state in NOT_OPEN, f"the transaction of {copying.transactional_id}: {state}"
+
+
+def check_output(broker: Broker, copying: Copying, said: str = "") -> None:
+    """Check that each record is in the output once and in order; `said` is told if it is not."""
     for partition, values in enumerate(read_committed(broker, copying.output)):
-        expected = [str(number).encode() for number in range(partition, RECORDS, PARTITIONS)]
+        expected = [
+            str(number).encode() for number in range(partition, copying.records, PARTITIONS)
+        ]
         assert values == expected, f"{different(values, expected)}\n{said}"
 
 
@@ -111,8 +138,29 @@ def committed_offsets(broker: Broker, group: str, topic: str, partitions: int) -
 def read_committed(
     broker: Broker, topic: str, partitions: int = PARTITIONS
 ) -> list[list[bytes | None]]:
-    """The values of each partition, up to the last stable offset."""
+    """Read the values of each partition to its end, once no transaction is open there: a reader of
+    what is committed would stop before it, and never see what comes after."""
+    wait_until(
+        lambda: not open_partitions(broker, topic, partitions),
+        timeout_s=PATIENCE_S,
+        what=lambda: (
+            f"a transaction is open in {topic} {open_partitions(broker, topic, partitions)}"
+        ),
+    )
     values: list[list[bytes | None]] = [[] for _ in range(partitions)]
     for message in records(broker.bootstrap_servers, topic, partitions, timeout_s=PATIENCE_S):
         values[message.partition()].append(message.value())
     return values
+
+
+def open_partitions(broker: Broker, topic: str, partitions: int = PARTITIONS) -> list[int]:
+    """Return the partitions whose last stable offset is below the high watermark."""
+    with Client(broker.bootstrap_servers) as client:
+
+        def end(partition: int, **isolation: int) -> int:
+            found = list_offset(client, topic, LATEST, partition=partition, **isolation)
+            assert found.error_code == Code.NONE, found
+            return int(found.offset)
+
+        # The stable one first: what is written in between shows as open, and is looked at again.
+        return [p for p in range(partitions) if end(p, isolation=READ_COMMITTED) < end(p)]
