@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.processes import wait_until
 
 _TAKE_MAX, _TAKE_S = 10_000, 0.2
 
@@ -55,6 +58,39 @@ def records(
                     said.add(str(error))
     finally:
         consumer.close()
+
+
+def final_records(
+    servers: str, topic: str, partitions: int, *, timeout_s: float = 60.0
+) -> Iterator[Any]:
+    """The committed messages of a topic that nobody writes to any more, to its very end.
+
+    While a transaction is open a reader of what is committed stops before it, and does not see what
+    comes behind; so its end is waited for. Raises TimeoutError.
+    """
+    wait_until(
+        lambda: not open_partitions(servers, topic, partitions),
+        timeout_s=timeout_s,
+        what=lambda: (
+            f"{topic} has an open transaction: {open_partitions(servers, topic, partitions)}"
+        ),
+    )
+    yield from records(servers, topic, partitions, timeout_s=timeout_s)
+
+
+def open_partitions(servers: str, topic: str, partitions: int) -> list[int]:
+    """Return the partitions whose last stable offset is below the high watermark."""
+    admin = AdminClient({"bootstrap.servers": servers})
+
+    def ends(isolation: IsolationLevel) -> list[int]:
+        asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
+        found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=30)
+        return [found[each].result().offset for each in asked]
+
+    # The stable ones first: what is written in between shows as open, and is looked at again.
+    stable = ends(IsolationLevel.READ_COMMITTED)
+    both = zip(stable, ends(IsolationLevel.READ_UNCOMMITTED), strict=True)
+    return [number for number, (end, high_watermark) in enumerate(both) if end < high_watermark]
 
 
 class Reader:

@@ -18,11 +18,11 @@ from coordinator.errors import Code
 from tests.answers import codes
 from tests.brokers import Broker
 from tests.clients.programs import PATIENCE_S, Program
-from tests.conformance.calls import LATEST, READ_COMMITTED, create_topic, list_offset
+from tests.conformance.calls import create_topic
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
-from tests.reading import records
+from tests.reading import final_records
 
 PARTITIONS = 2
 RECORDS = 4_000
@@ -138,29 +138,9 @@ def committed_offsets(broker: Broker, group: str, topic: str, partitions: int) -
 def read_committed(
     broker: Broker, topic: str, partitions: int = PARTITIONS
 ) -> list[list[bytes | None]]:
-    """Read the values of each partition to its end, once no transaction is open there: a reader of
-    what is committed would stop before it, and never see what comes after."""
-    wait_until(
-        lambda: not open_partitions(broker, topic, partitions),
-        timeout_s=PATIENCE_S,
-        what=lambda: (
-            f"a transaction is open in {topic} {open_partitions(broker, topic, partitions)}"
-        ),
-    )
+    """Read the values of each partition to its end, once no transaction is open there."""
     values: list[list[bytes | None]] = [[] for _ in range(partitions)]
-    for message in records(broker.bootstrap_servers, topic, partitions, timeout_s=PATIENCE_S):
+    servers = broker.bootstrap_servers
+    for message in final_records(servers, topic, partitions, timeout_s=PATIENCE_S):
         values[message.partition()].append(message.value())
     return values
-
-
-def open_partitions(broker: Broker, topic: str, partitions: int = PARTITIONS) -> list[int]:
-    """Return the partitions whose last stable offset is below the high watermark."""
-    with Client(broker.bootstrap_servers) as client:
-
-        def end(partition: int, **isolation: int) -> int:
-            found = list_offset(client, topic, LATEST, partition=partition, **isolation)
-            assert found.error_code == Code.NONE, found
-            return int(found.offset)
-
-        # The stable one first: what is written in between shows as open, and is looked at again.
-        return [p for p in range(partitions) if end(p, isolation=READ_COMMITTED) < end(p)]

@@ -15,10 +15,10 @@ from tests.clients.copying import (
     check_no_transaction,
     check_output,
     has_reached_the_end,
-    open_partitions,
     prepare,
 )
 from tests.clients.programs import PATIENCE_S
+from tests.reading import open_partitions
 
 RECORDS = 40
 BATCH = 10
@@ -121,6 +121,6 @@ def test_a_copy_with_an_open_transaction_behind_it_fails(broker: Broker, copying
         producer.produce(copying.output, b"0", partition=0)
         assert producer.flush(PATIENCE_S) == 0
         assert has_reached_the_end(broker, copying)
-        assert open_partitions(broker, copying.output) == [0]
+        assert open_partitions(broker.bootstrap_servers, copying.output, PARTITIONS) == [0]
         with pytest.raises(AssertionError, match="Ongoing"):
             check_no_transaction(broker, copying)

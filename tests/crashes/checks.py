@@ -11,10 +11,13 @@ that grows is removed and put)."""
 
 
 def check_output(trial: Trial) -> None:
-    """All that is loaded has its place in the output, once and in order."""
-    assert trial.output == truth.output(trial.given)
-    for remainder, counts in trial.counts.items():
-        assert counts == sorted(set(counts)), f"counts of {remainder}"
+    """All that is loaded has its place in the output, once and in order, and nothing comes behind
+    it, once no worker runs."""
+    totals, counts = trial.read_whole_output()
+    assert totals == truth.output(trial.given)
+    for remainder, seen in counts.items():  # of the counts within a commit the last comes out
+        assert seen == sorted(set(seen)), f"counts of {remainder}"
+    assert {each: seen[-1] for each, seen in counts.items()} == truth.regrouped(trial.given)
 
 
 def check_changelogs(trial: Trial) -> None:

@@ -69,6 +69,7 @@ def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
     course.end()
     for worker in workers:
         worker.finish()
+    course.read_to_the_end()
     course.check()
     course.check_stores()
     check_the_verdicts(course)

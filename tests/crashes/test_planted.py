@@ -50,6 +50,10 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
         worker.finish()
         with pytest.raises(AssertionError, match=f"^{store}: "):
             check_not_wiped(trial, worker.replayed)
+    check_output(trial)
+    trial.produce_again()
+    with pytest.raises(AssertionError):
+        check_output(trial)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.crashes import truth
 from tests.crashes.topology import build
 from tests.crashes.truth import Contents, Given
 from tests.processes import ServerProcess, wait_until
+from tests.reading import final_records
 
 PARTITIONS = 2
 KEYS = 20
@@ -81,6 +82,12 @@ class Trial:
             self._producer.produce(self.source, value, record.key, timestamp=time_ms)
         assert self._producer.flush(_WAIT_S) == 0
 
+    def produce_again(self) -> None:
+        """Produce the last total of a key once more, behind all that is in the output."""
+        key, totals = next(iter(self.output.items()))
+        self._producer.produce(self.target, serdes.int64.serialize(totals[-1]), key)
+        assert self._producer.flush(_WAIT_S) == 0
+
     def wait_for_output(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Until the output has as many records as the input, or `unless` comes true."""
         wait_until(
@@ -95,6 +102,18 @@ class Trial:
         """The output, with what has come since the last look."""
         self._caught_up()
         return self.output
+
+    def read_whole_output(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        """Return the totals by key and the counts by remainder, read from their beginnings to their
+        ends: once no worker runs, so that nothing comes behind them."""
+        found: list[dict[str, list[int]]] = []
+        for topic in (self.target, self.regrouped):
+            values: dict[str, list[int]] = defaultdict(list)
+            for message in final_records(self.servers, topic, PARTITIONS):
+                values[message.key().decode()].append(serdes.int64.deserialize(message.value()))
+            found.append(dict(values))
+        totals, counts = found
+        return totals, counts
 
     def _caught_up(self) -> bool:
         for message in self._reader.consume(10_000, 0.02):

@@ -31,7 +31,7 @@ from tests.crashes.operators.given import (
     Truth,
 )
 from tests.processes import wait_until
-from tests.reading import Reader, records
+from tests.reading import Reader, final_records, records
 
 PARTITIONS = 2
 WORKERS = 2
@@ -107,9 +107,15 @@ class Course:
                 self._move_time_on()
             self._read()
 
+    def read_to_the_end(self) -> None:
+        """Read the output once more, from its beginning to its end: no worker runs, so that nothing
+        comes behind what `check` looks at."""
+        self.output.clear()
+        for message in final_records(self.servers, self.target, PARTITIONS):
+            self._take(message)
+
     def check(self) -> None:
         """What has come out is the truth, each result once. Raises AssertionError."""
-        self._read()
         truth = self._app.truth(self._sent)
         for operator, expected in truth.once.items():
             assert_equal(operator, self._found(operator), {k: [v] for k, v in expected.items()})
@@ -219,9 +225,12 @@ class Course:
 
     def _read(self) -> None:
         for message in self._reader.take():
-            operator, _, key = message.key().decode().partition(" ")
-            value = message.value()
-            self.output[operator][key].append(None if value is None else orjson.loads(value))
+            self._take(message)
+
+    def _take(self, message: Any) -> None:
+        operator, _, key = message.key().decode().partition(" ")
+        value = message.value()
+        self.output[operator][key].append(None if value is None else orjson.loads(value))
 
     def _move_time_on(self) -> None:
         """Far, with records that are in no truth."""
