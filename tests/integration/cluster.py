@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.rocksdb import RocksDisk
 from tests.processes import ServerProcess, wait_until
-from tests.reading import records
+from tests.reading import final_records, records
 
 PARTITIONS = 3
 KEYS = 50
@@ -83,6 +83,11 @@ class Topics:
     def committed(self, topic: str | None = None) -> Iterator[Pair]:
         """All committed records of the output, or of another topic, at this moment."""
         for message in self.messages(topic or self.target):
+            yield Pair(message.key().decode(), message.value(), message.partition())
+
+    def final(self) -> Iterator[Pair]:
+        """All committed records of the output to its very end, once no worker runs."""
+        for message in final_records(self.servers, self.target, PARTITIONS):
             yield Pair(message.key().decode(), message.value(), message.partition())
 
     def messages(self, topic: str) -> Iterator[Any]:

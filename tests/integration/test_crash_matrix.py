@@ -47,10 +47,11 @@ def test_every_count_is_written_once_and_in_order_across_a_crash(
     topics.wait_for_counts(topics.loaded)
     worker.finish()
     seen: Counter[str] = Counter()
-    for key, value, _ in topics.committed():
+    for key, value, _ in topics.final():
         count = int.from_bytes(value, "big")
         assert count > seen[key], f"{key}: {count} after {seen[key]}"
         seen[key] = count
+    assert seen == topics.truth
 
 
 @pytest.mark.sampled(1)
@@ -65,7 +66,7 @@ def test_a_stateless_copy_is_exact_across_a_crash(
     worker.start()
     topics.wait_for_records(topics.loaded)
     worker.finish()
-    values = [pair.value.decode() for pair in topics.committed()]
+    values = [pair.value.decode() for pair in topics.final()]
     assert len(values) == len(set(values))
     assert set(values) == {f"VALUE {number}" for number in range(topics.loaded)}
 

@@ -40,7 +40,7 @@ def test_a_join_through_repartition_topics_is_exact_across_a_crash(
     topics.wait_for_records(len(odd))
 
     worker.finish()
-    joined = [(pair.key, pair.value.decode()) for pair in topics.committed()]
+    joined = [(pair.key, pair.value.decode()) for pair in topics.final()]
     assert sorted(joined) == sorted((value, f"{value}+{value}") for value in odd)
     alone = waiting(tmp_path / "state", topics.application)
     assert alone, "the even ones wait"

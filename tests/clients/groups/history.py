@@ -78,6 +78,9 @@ class History:
         with self._flow.flowing():
             self._run_courses()
         assert self._flow.errors == []
+        assert self._flow.records, "nothing has flowed"
+        if self._broker.kind == "embedded" and not self.errors:
+            assert len(self.broker_ends_ns) == len(BROKER_ENDS_AFTER), "the broker was not killed"
         for name, course in self.courses.items():
             self._finish(name, course)
 
