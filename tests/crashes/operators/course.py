@@ -117,6 +117,8 @@ class Course:
     def check(self) -> None:
         """What has come out is the truth, each result once. Raises AssertionError."""
         truth = self._app.truth(self._sent)
+        for operator, all_of_it in {**truth.once, **truth.in_any_order, **truth.last}.items():
+            assert all_of_it, f"{operator}: nothing is expected of it"
         for operator, expected in truth.once.items():
             assert_equal(operator, self._found(operator), {k: [v] for k, v in expected.items()})
         for operator, in_any_order in truth.in_any_order.items():
