@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from streams.membership.protocol import Assigned, Subscribed
+from streams.positions import Committed, CommittedOffsets, Partition
 
 Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
 """The leader's duty: what each member gets, given what each has."""
@@ -34,3 +35,28 @@ class Membership(NamedTuple):
 
     generation: int
     member_id: str
+
+
+class GroupMember(Protocol):
+    """A stream thread's membership of its group: see `ClassicMember`."""
+
+    instance_id: str
+    leads: bool
+    silent_since_s: float | None
+
+    @property
+    def current(self) -> Membership: ...
+
+    def turned(self) -> None: ...
+
+    def signal(self) -> Signal: ...
+
+    def join(self, subscribed: Subscribed) -> Assigned | None: ...
+
+    def commit_offsets(self, offsets: Iterable[tuple[Partition, Committed]]) -> bool: ...
+
+    def committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets: ...
+
+    def leave(self, *, handed_over: bool = False) -> None: ...
+
+    def hand_over(self) -> None: ...

@@ -20,7 +20,7 @@ from streams.errors import (
 )
 from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Partition
-from streams.runtime.clients import Admin
+from streams.runtime.interfaces import AdminClient
 from streams.runtime.internal_topics import COMPACTION_LAG, REPARTITION, changelog_settings
 from streams.runtime.leftover_stores import (
     find_leftovers,
@@ -90,7 +90,7 @@ def check_inputs(
 class Planner:
     """Makes the internal topics and assigns tasks, for the members that the group names."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig, admin: Admin) -> None:
+    def __init__(self, topology: Topology, config: StreamsConfig, admin: AdminClient) -> None:
         self._topology = topology
         self._config = config
         self._admin = admin

@@ -19,7 +19,7 @@ from enum import Enum, auto
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, Partition
-from streams.runtime.clients import Admin, DataConsumer
+from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.ledger import Ledger
 from streams.runtime.producers import Producers
 from streams.runtime.task import Task
@@ -53,8 +53,8 @@ class Committer:
 
     def __init__(
         self,
-        consumer: DataConsumer,
-        admin: Admin,
+        consumer: ConsumerClient,
+        admin: AdminClient,
         producers: Producers,
         *,
         ledger: Ledger | None,

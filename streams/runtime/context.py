@@ -16,10 +16,10 @@ from streams.errors import (
     ValueRefused,
 )
 from streams.handling import Stage
-from streams.runtime.clients import DataProducer
 from streams.runtime.early import EarlySerialization
 from streams.runtime.failures import Failures
 from streams.runtime.globals import ReadOnly
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import Punctuations
 from streams.topology.nodes import StepTime, Watch
 
@@ -63,7 +63,7 @@ class TaskContext:
     def __init__(
         self,
         task_name: str,
-        producer: DataProducer,
+        producer: ProducerClient,
         stores: Mapping[str, StateStore],
         failures: Failures,
         *,

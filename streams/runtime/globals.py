@@ -26,8 +26,8 @@ from streams.errors import OutcomeUnknown, StreamsError
 from streams.handling import DeadLetter, ErrorContext, Handler, Stage
 from streams.positions import Partition
 from streams.runtime.changelog import Changelog, begin_at, tombstones_ms
-from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.host import Event, Host
+from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.stores import codecs_of
 from streams.topology.nodes import GlobalTableSpec
 
@@ -51,8 +51,8 @@ class GlobalTables:
         tables: Sequence[GlobalTableSpec],
         replicas: Mapping[str, Replica],
         *,
-        consumer: Callable[[], DataConsumer],
-        admin: Admin,
+        consumer: Callable[[], ConsumerClient],
+        admin: AdminClient,
         host: Host,
         handler: Handler = "fail",
         timeout_ms: int = 300_000,
@@ -60,7 +60,7 @@ class GlobalTables:
         self._tables = {table.topic: table for table in tables}
         self._replicas = replicas
         self._new_consumer = consumer
-        self._consumer: DataConsumer | None = None
+        self._consumer: ConsumerClient | None = None
         self._admin = admin
         self._host = host
         self._handler = handler
@@ -117,7 +117,7 @@ class GlobalTables:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _begin(self, consumer: DataConsumer, stop: Event) -> None:
+    def _begin(self, consumer: ConsumerClient, stop: Event) -> None:
         """Find out where each copy goes on, and read from there."""
         began_s = self._host.monotonic_s()
         while not stop.is_set():
@@ -180,7 +180,7 @@ class GlobalTables:
         )
         return {part.partition: at for part, at in zip(parts, starts, strict=True)}
 
-    def _catch_up(self, consumer: DataConsumer, stop: Event) -> None:
+    def _catch_up(self, consumer: ConsumerClient, stop: Event) -> None:
         began_s = moved_s = said_s = self._host.monotonic_s()
         while not stop.is_set():
             now_s = self._host.monotonic_s()
@@ -219,7 +219,7 @@ class GlobalTables:
             self._replicas[self._tables[topic].store.name].apply((), checkpoint)
             self._checkpoints[topic] = checkpoint
 
-    def _copy(self, consumer: DataConsumer) -> int:
+    def _copy(self, consumer: ConsumerClient) -> int:
         """Take in what there is. Returns how many records that was."""
         messages = consumer.take(_RECORDS_MAX, _WAIT_S)
         by_topic: dict[str, list[Any]] = {}
@@ -247,7 +247,7 @@ class GlobalTables:
         self._replicas[table.store.name].apply(kept, checkpoint)
         self._checkpoints[topic] = checkpoint
 
-    def _go_back(self, consumer: DataConsumer) -> None:
+    def _go_back(self, consumer: ConsumerClient) -> None:
         """A topic that was made again or cut has to be copied anew: the worker starts over."""
         if strayed := consumer.strayed():
             raise StreamsError(

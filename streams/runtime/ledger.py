@@ -14,7 +14,8 @@ from streams.errors import OutcomeUnknown
 from streams.ledger import Entry, encode
 from streams.membership.connection import ConnectionLost
 from streams.membership.transactions import Identity
-from streams.runtime.clients import DataProducer, recovery_from_produce
+from streams.runtime.clients import recovery_from_produce
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.task import Task
 
 _PARTITION = 0
@@ -29,7 +30,7 @@ class Ledger:
         self._topic = topic
         self._identity_of = identity_of
 
-    def write(self, producer: DataProducer, tasks: Collection[Task]) -> None:
+    def write(self, producer: ProducerClient, tasks: Collection[Task]) -> None:
         """All that `tasks` wrote with `producer` is delivered, and they will commit their offsets
         as they are: say so in the transaction. Raises OutcomeUnknown."""
         assert producer.written is not None, "a producer that keeps no account of what it writes"

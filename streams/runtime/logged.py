@@ -12,7 +12,9 @@ from typing import Any
 
 from state.store import Disk, StateStore
 from streams.positions import Partition
-from streams.runtime.clients import DataProducer, recovery_from_produce
+from streams.runtime.clients import recovery_from_produce
+from streams.runtime.clients.written import with_account
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.queues import NO_TIME
 
 
@@ -31,7 +33,7 @@ class LoggedStore:
     committed: int = 0
     """Of such a one: the committed offset there, which a restore goes up to."""
 
-    def log_changes(self, producer: DataProducer, undelivered: list[str]) -> None:
+    def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Hand each dirty key to the changelog; `position` is known when all is delivered, or
         `undelivered` says why it was not. Raises a client's error named by its recovery."""
         try:
@@ -42,7 +44,7 @@ class LoggedStore:
                 raise
             raise recovery from error
 
-    def _produce(self, producer: DataProducer, undelivered: list[str]) -> None:
+    def _produce(self, producer: ProducerClient, undelivered: list[str]) -> None:
         topic, partition = self.changelog
         entries = self.store.drain()
         if self.from_source:
@@ -54,7 +56,7 @@ class LoggedStore:
             # A report on the last record alone: delivery is in order, and reports are not free.
             report = None
             if index == last:
-                report = producer.reporting(_reporter(self, undelivered))
+                report = with_account(_reporter(self, undelivered), producer.written)
             # 0 would be taken for no timestamp, and written as the time that it is; less is written
             # as it is, and replayed as 0.
             time_ms = timestamp_ms or NO_TIME

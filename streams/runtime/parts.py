@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from streams.membership.classic import ClassicMember
 from streams.membership.protocol import Assigned
-from streams.runtime.clients import Admin, DataConsumer
+from streams.membership.terms import GroupMember
 from streams.runtime.commit import Offsets, Step
 from streams.runtime.counters import Counters
 from streams.runtime.host import Event, Host
+from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.ledger import Ledger
 from streams.runtime.opening import Opener
 from streams.runtime.producers import Producers
@@ -26,11 +26,11 @@ class Parts:
 
     name: str
     group: str
-    member: ClassicMember
-    consumer: DataConsumer
+    member: GroupMember
+    consumer: ConsumerClient
     restorer: Restorer[Task]
     resetting: Resetting
-    admin: Admin
+    admin: AdminClient
     opener: Opener
     producers: Producers
     stop: Event

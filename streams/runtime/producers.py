@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.runtime.clients import DataProducer
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.task import Task
 
 ONE_EACH = "exactly_once"
@@ -33,7 +33,7 @@ class Producers:
 
     def __init__(
         self,
-        new: Callable[[str], DataProducer],
+        new: Callable[[str], ProducerClient],
         *,
         guarantee: str,
         application: str,
@@ -47,10 +47,10 @@ class Producers:
         self._one_each = guarantee == ONE_EACH
         self._application = application
         self._thread = thread
-        self._made: dict[str, DataProducer] = {}
+        self._made: dict[str, ProducerClient] = {}
         self._in_order = True
 
-    def of(self, task: str) -> DataProducer:
+    def of(self, task: str) -> ProducerClient:
         """The producer of a task. A new transactional one has fenced its predecessor: offsets that
         are read from now on are not changed by it any more. Raises what making a producer raises.
         """
@@ -84,9 +84,9 @@ class Producers:
         for producer in self._made.values():
             producer.poll()
 
-    def shared(self, tasks: Iterable[Task]) -> list[tuple[DataProducer, list[Task]]]:
+    def shared(self, tasks: Iterable[Task]) -> list[tuple[ProducerClient, list[Task]]]:
         """The tasks by producer: those of one are committed in one transaction."""
-        groups: dict[DataProducer, list[Task]] = {}
+        groups: dict[ProducerClient, list[Task]] = {}
         for task in tasks:
             groups.setdefault(self.of(task.name), []).append(task)
         return list(groups.items())
@@ -117,7 +117,7 @@ class Producers:
         for producer in made.values():
             self._end(producer)
 
-    def _end(self, producer: DataProducer) -> None:
+    def _end(self, producer: ProducerClient) -> None:
         """In order; but not after one could not be: while no broker answers each would take the
         whole time-out, and a transaction that is left open ends by its own."""
         if self._in_order:

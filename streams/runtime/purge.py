@@ -26,8 +26,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
-from streams.runtime.clients import Admin
 from streams.runtime.host import Host, Spawned
+from streams.runtime.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Purge:
         self,
         application_id: str,
         topics: Collection[str],
-        admin: Admin,
+        admin: AdminClient,
         offsets_of: OffsetsOf,
         *,
         interval_ms: int,

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from streams.errors import StreamsError
 from streams.positions import Partition
 from streams.resets import NOWHERE, Reset, Where, reset
-from streams.runtime.clients import Admin
 from streams.runtime.host import Host
+from streams.runtime.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Resetting:
 
     def __init__(
         self,
-        admin: Admin,
+        admin: AdminClient,
         host: Host,
         *,
         auto_offset_reset: str,

@@ -32,8 +32,8 @@ from state.store import Checkpoint
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Partition
 from streams.runtime.changelog import Changelog, begin_at, begin_in_source, is_over, tombstones_ms
-from streams.runtime.clients import Admin, DataConsumer
 from streams.runtime.host import Event, Host, Spawned
+from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.logged import LoggedStore
 from streams.runtime.progress import RestoreListener, StoreProgress
 from streams.runtime.replay import Job, Replay, T, by_partition
@@ -65,8 +65,8 @@ class Restorer(Generic[T]):
     def __init__(
         self,
         name: str,
-        consumer: DataConsumer,
-        admin: Admin,
+        consumer: ConsumerClient,
+        admin: AdminClient,
         host: Host,
         *,
         transactions: bool,

@@ -41,10 +41,10 @@ from state.transaction import no_record
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
 from streams.operators.held import held_bytes
 from streams.positions import Committed, Partition
-from streams.runtime.clients import DataProducer
 from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
 from streams.runtime.early import EarlySerialization
 from streams.runtime.failures import FAILING, Failures
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged import LoggedStore
 from streams.runtime.offsets import METADATA_BYTES_MAX, encode_metadata
 from streams.runtime.punctuation import Timeline
@@ -172,7 +172,7 @@ class Task:
 
     def start(
         self,
-        producer: DataProducer,
+        producer: ProducerClient,
         consuming: Consuming,
         order: Order,
         now_ms: Callable[[], int],
@@ -345,7 +345,7 @@ class Task:
                     raise
                 raise ValueRefused(self.name, str(error)) from error
 
-    def log_changes(self, producer: DataProducer) -> None:
+    def log_changes(self, producer: ProducerClient) -> None:
         """Hand each dirty key to its changelog; positions are known when all is delivered."""
         for logged in self.stores.values():
             logged.log_changes(producer, self._undelivered)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from streams.positions import Partition
-from streams.runtime.clients import DataConsumer
 from streams.runtime.counters import Counters
 from streams.runtime.failures import NAMED
 from streams.runtime.host import Host
+from streams.runtime.interfaces import ConsumerClient
 from streams.runtime.producers import Producers
 from streams.runtime.recovery import named
 from streams.runtime.task import Task
@@ -31,7 +31,7 @@ class Work:
     """The tasks of one thread that run, and what they have before them."""
 
     def __init__(
-        self, consumer: DataConsumer, producers: Producers, host: Host, counters: Counters
+        self, consumer: ConsumerClient, producers: Producers, host: Host, counters: Counters
     ) -> None:
         self._consumer = consumer
         self._producers = producers

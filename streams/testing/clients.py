@@ -1,5 +1,4 @@
-"""The product's clients, on a cluster in memory. Subclasses of those that reach a broker, so that
-the type checker holds them to the same surface; nothing of their base is used."""
+"""The clients of `streams.runtime.interfaces` on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +8,13 @@ from typing import Any
 
 from streams.membership.transactions import Identity
 from streams.positions import Committed, Partition
-from streams.runtime.clients import Admin, DataConsumer, DataProducer
 from streams.runtime.clients.partitioning import partition_of
 from streams.runtime.clients.written import Written
 from streams.testing.cluster import Cluster, Message, Transaction
 from streams.testing.order import Order
 
 
-class MemoryConsumer(DataConsumer):
+class MemoryConsumer:
     """Reads in bulk, partition after partition: for restores, and for global tables."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -95,7 +93,7 @@ class OrderedConsumer(MemoryConsumer):
         return [heads[partition]]
 
 
-class MemoryProducer(DataProducer):
+class MemoryProducer:
     """Holds records back until `flush`, as lingering does. `now_ms` is for records without a
     timestamp; `random` finds partitions for those without a key."""
 
@@ -112,8 +110,7 @@ class MemoryProducer(DataProducer):
         self.name = name
         self.transactional = transactional
         self.written = Written() if accounts else None
-        self.identity = None
-        self.produce = self._produce
+        self.identity: Identity | None = None
         self._cluster = cluster
         self._now_ms = now_ms
         self._random = random
@@ -124,7 +121,7 @@ class MemoryProducer(DataProducer):
                 sorted({*cluster.epochs, name}).index(name), cluster.init_producer(name)
             )
 
-    def _produce(
+    def produce(
         self,
         topic: str,
         value: Any = None,
@@ -209,7 +206,7 @@ def _bytes(what: str, given: Any) -> bytes | None:
     raise TypeError(f"{what} is to be bytes, and is {type(given).__name__}")
 
 
-class MemoryAdmin(Admin):
+class MemoryAdmin:
     """Answers from the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -232,6 +229,10 @@ class MemoryAdmin(Admin):
 
     def groups(self) -> list[str]:
         return []
+
+    def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+        for partition, offset in offsets.items():
+            self._cluster.logs[partition].start = offset
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         return {p: self._cluster.logs[p].start for p in partitions}

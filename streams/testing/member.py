@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streams.membership.classic import ClassicMember
 from streams.membership.protocol import Assigned, Subscribed
 from streams.membership.terms import Membership, Plan, Signal
 from streams.positions import Committed, CommittedOffsets, Partition
@@ -13,13 +12,13 @@ from streams.testing.cluster import Cluster
 _MEMBER = "driver"
 
 
-class OnlyMember(ClassicMember):
-    """Leads itself by the product's own plan. Nothing of its base is used."""
+class OnlyMember:
+    """Leads itself by the product's own plan."""
 
     def __init__(self, cluster: Cluster, application: str, plan: Plan) -> None:
         self.instance_id = f"{application}-{_MEMBER}"
         self.leads = False  # who leads looks for new partitions of the inputs: there are none
-        self.silent_since_s = None
+        self.silent_since_s: float | None = None
         self._cluster = cluster
         self._plan_tasks = plan
         self._membership = Membership(-1, "")

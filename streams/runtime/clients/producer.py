@@ -28,10 +28,6 @@ def group_metadata(group: str, generation: int, member_id: str, instance_id: str
     return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
 
 
-Report = Callable[[Any, Any], None]
-"""Is told of a delivery: the error or None, and the message."""
-
-
 class DataProducer:
     """One producer, transactional or not. After any error but StreamsError: `discard` it.
 
@@ -64,19 +60,6 @@ class DataProducer:
         self._open = False
         if transactional:
             self._call("init_transactions", self._timeout_s)
-
-    def reporting(self, report: Report) -> Report:
-        """What to hand to `produce` so that `report` is told of the delivery: a record has one
-        report only, and with accounts it is needed for them too."""
-        if self.written is None:
-            return report
-        account = self.written.report
-
-        def both(error: Any, message: Any) -> None:
-            report(error, message)
-            account(error, message)
-
-        return both
 
     def partition_count(self, topic: str) -> int:
         """How many partitions a topic has. Raises StreamsError if there is none of that name."""

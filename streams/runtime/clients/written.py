@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from streams.errors import OutcomeUnknown
 from streams.ledger import Run
 from streams.positions import Partition
+
+Report = Callable[[Any, Any], None]
+"""Is told of a delivery: the error or None, and the message."""
 
 
 class Written:
@@ -43,3 +47,17 @@ class Written:
             Partition(*partition): tuple(Run(first, last) for first, last in found)
             for partition, found in runs.items()
         }
+
+
+def with_account(report: Report, written: Written | None) -> Report:
+    """Return what to hand to `produce` so that `report` is told of the delivery: a record has one
+    report only, and a producer that keeps an account (`written`) needs it for that too."""
+    if written is None:
+        return report
+    account = written.report
+
+    def both(error: Any, message: Any) -> None:
+        report(error, message)
+        account(error, message)
+
+    return both
