@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from streams.errors import TaskMigrated
 from streams.membership.transactions import Identity
 from streams.positions import Committed, Partition
 from streams.runtime.clients.partitioning import partition_of
@@ -20,44 +21,58 @@ class MemoryConsumer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._at: dict[Partition, int] = {}
-        self._paused: set[Partition] = set()
+        self._unread: set[Partition] = set()
+        self._strayed: dict[Partition, int] = {}
+        self.paused: set[Partition] = set()
 
     def add(self, positions: Mapping[Partition, int]) -> None:
+        assert not self._at.keys() & positions.keys(), "assigned twice"
         self._at |= positions
+        self._unread |= positions.keys()
 
     def remove(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             del self._at[partition]
-            self._paused.discard(partition)
+            self._unread.discard(partition)
+            self.paused.discard(partition)
 
     def pause(self, partition: Partition) -> None:
-        self._paused.add(partition)
+        self.paused.add(partition)
 
     def resume(self, partition: Partition) -> None:
-        self._paused.discard(partition)
+        self.paused.discard(partition)
 
     def take(self, records_max: int, timeout_s: float) -> list[Any]:
         taken: list[Message] = []
         for partition, position in self._at.items():
-            for message in self._cluster.logs[partition].read(position):
+            log = self._cluster.logs[partition]
+            if partition in self.paused:
+                continue
+            if not log.start <= position <= log.end:
+                self._strayed[partition] = position
+                continue
+            reached = position
+            for message in log.read(position):
                 if len(taken) == records_max:
-                    return taken
+                    break
                 taken.append(message)
-                self._at[partition] = message.offset() + 1
+                reached = message.offset() + 1
+            else:  # past markers, and what was aborted
+                reached = log.last_stable
+            if reached > position:
+                self._at[partition] = reached
+                self._unread.discard(partition)
         return taken
 
     def lag(self, partition: Partition) -> int | None:
-        log = self._cluster.logs[partition]
-        message, position = log.seek(self._at[partition])
-        return 0 if message is None else log.last_stable - position
+        return self._cluster.logs[partition].last_stable - self._at[partition]
 
     def strayed(self) -> dict[Partition, int]:
-        return {}
+        strayed, self._strayed = self._strayed, {}
+        return strayed
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Past markers, and what was aborted."""
-        logs = self._cluster.logs
-        return {p: logs[p].seek(self._at[p])[1] for p in partitions if p in self._at}
+        return {p: self._at[p] for p in partitions if p in self._at and p not in self._unread}
 
     def close(self) -> None:
         self._at.clear()
@@ -74,7 +89,7 @@ class OrderedConsumer(MemoryConsumer):
         """The next record of each partition that has one."""
         heads: dict[Partition, Message] = {}
         for partition, position in self._at.items():
-            if partition not in self._paused:
+            if partition not in self.paused:
                 message, self._at[partition] = self._cluster.logs[partition].seek(position)
                 if message is not None:
                     heads[partition] = message
@@ -92,10 +107,17 @@ class OrderedConsumer(MemoryConsumer):
         self._at[partition] += 1
         return [heads[partition]]
 
+    def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Past markers, and what was aborted."""
+        logs = self._cluster.logs
+        return {p: logs[p].seek(self._at[p])[1] for p in partitions if p in self._at}
+
 
 class MemoryProducer:
-    """Holds records back until `flush`, as lingering does. `now_ms` is for records without a
-    timestamp; `random` finds partitions for those without a key."""
+    """Holds records back until `flush`, as lingering does. A new one fences the one before it.
+
+    `now_ms` is for records without a timestamp; `random` finds partitions for those without a key.
+    """
 
     def __init__(
         self,
@@ -117,9 +139,8 @@ class MemoryProducer:
         self._queue: list[tuple[Partition, Any, Any, int, Any, Any]] = []
         self._transaction: Transaction | None = None
         if transactional:
-            self.identity = Identity(
-                sorted({*cluster.epochs, name}).index(name), cluster.init_producer(name)
-            )
+            self._epoch = cluster.init_producer(name)
+            self.identity = Identity(sorted(cluster.epochs).index(name), self._epoch)
 
     def produce(
         self,
@@ -157,43 +178,53 @@ class MemoryProducer:
 
     def begin(self) -> None:
         if self.transactional and self._transaction is None:
-            self._transaction = self._cluster.begin(self.name)
+            self._transaction = Transaction()
 
     def make_room(self) -> None:
-        """The queue is never full."""
+        self._deliver()
 
     def poll(self) -> None:
         """Nothing is delivered before it is flushed."""
 
     def flush(self) -> None:
+        self._deliver()
+
+    def _deliver(self) -> None:
         queue, self._queue = self._queue, []
+        transaction = self._enlist() if queue and self.transactional else None
         account = None if self.written is None else self.written.report
         for partition, key, value, time_ms, headers, report in queue:
-            message = self._cluster.append(
-                partition, key, value, time_ms, headers, self._transaction
-            )
+            message = self._cluster.append(partition, key, value, time_ms, headers, transaction)
             told = report or account
             # Without transactions only failures are reported (delivery.report.only.error).
             if self.transactional and told is not None:
                 told(None, message)
 
     def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
-        assert self._transaction is not None, "offsets outside a transaction"
-        self._transaction.offsets |= dict(offsets)
+        self._enlist().offsets |= dict(offsets)
 
     def end(self) -> None:
-        self.flush()
-        self._cluster.end(self.name, committed=True)
+        self._deliver()
+        self._cluster.end(self._enlist(), committed=True)
         self._transaction = None
+
+    def _enlist(self) -> Transaction:
+        """Tell the cluster of the transaction, which it knows from its first records or offsets on.
+        Raises TaskMigrated where a newer producer has the transactional id."""
+        if self._epoch != self._cluster.epochs[self.name]:
+            raise TaskMigrated("a newer producer has this id")
+        assert self._transaction is not None, "no transaction was begun"
+        self._cluster.open[self.name] = self._transaction
+        return self._transaction
 
     def discard(self) -> None:
         self._queue = []
 
     def close(self) -> bool:
         self._queue = []
-        if self._transaction is not None:
-            self._cluster.end(self.name, committed=False)
-            self._transaction = None
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None and self._cluster.open.get(self.name) is transaction:
+            self._cluster.end(transaction, committed=False)
         return True
 
 
@@ -216,10 +247,10 @@ class MemoryAdmin:
         return dict(self._cluster.partition_counts)
 
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
-        return {topic: self._cluster.topic_id(topic) for topic in topics}
+        return {topic: self._cluster.topic_ids[topic] for topic in topics}
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        return {topic: dict(self._cluster.settings(topic)) for topic in topics}
+        return {topic: dict(self._cluster.settings[topic]) for topic in topics}
 
     def create_topics(
         self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
@@ -245,5 +276,5 @@ class MemoryAdmin:
 
     def _since(self, partition: Partition, timestamp_ms: int) -> int:
         log = self._cluster.logs[partition]
-        late = (m.offset() for m in log.entries if m.timestamp()[1] >= timestamp_ms)
+        late = (m.offset() for m in log.entries[log.start :] if m.timestamp()[1] >= timestamp_ms)
         return next(late, log.end)

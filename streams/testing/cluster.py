@@ -8,6 +8,7 @@ aborts what the one before it has left open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 
 from streams.positions import Committed, Partition
@@ -39,10 +40,10 @@ class Message:
         key: bytes | None,
         value: bytes | None,
         timestamp_ms: int,
-        headers: Headers | None,
+        headers: Headers | None = None,
         *,
-        number: int,
-        transaction: Transaction | None,
+        number: int = 0,
+        transaction: Transaction | None = None,
         is_marker: bool = False,
     ) -> None:
         self._partition, self._offset = partition, offset
@@ -77,15 +78,13 @@ class Message:
         return None
 
 
+@dataclass(slots=True, eq=False)
 class Transaction:
     """What one producer does between two ends. `committed` is None while it is open."""
 
-    __slots__ = ("committed", "offsets", "written")
-
-    def __init__(self) -> None:
-        self.written: dict[Partition, None] = {}
-        self.offsets: dict[Partition, Committed] = {}
-        self.committed: bool | None = None
+    written: dict[Partition, None] = field(default_factory=dict)
+    offsets: dict[Partition, Committed] = field(default_factory=dict)
+    committed: bool | None = None
 
 
 class Log:
@@ -143,35 +142,27 @@ class Cluster:
         self.logs: dict[Partition, Log] = {}
         self.offsets: dict[Partition, Committed] = {}
         self.epochs: dict[str, int] = {}
-        """How often a producer has begun with a transactional id."""
-        self._counts: dict[str, int] = {}
-        self._settings: dict[str, Mapping[str, str]] = {}
-        self._open: dict[str, Transaction] = {}
-        self._numbers = count()
+        """By transactional id: a producer with a lower one is fenced."""
+        self.open: dict[str, Transaction] = {}
+        """Transactions that have not ended, by transactional id."""
+        self.partition_counts: dict[str, int] = {}
+        self.topic_ids: dict[str, str] = {}
+        self.settings: dict[str, Mapping[str, str]] = {}
+        self._ids, self._numbers = count(), count()
 
     def create(
         self, topic: str, partitions: int, settings: Mapping[str, str] | None = None
     ) -> None:
         """A topic; one that exists stays as it is."""
-        if topic in self._counts:
+        if topic in self.partition_counts:
             return
-        self._counts[topic] = partitions
-        self._settings[topic] = settings or {}
-        for number in range(partitions):
-            self.logs[Partition(topic, number)] = Log()
-
-    @property
-    def partition_counts(self) -> Mapping[str, int]:
-        return self._counts
+        self.partition_counts[topic] = partitions
+        self.topic_ids[topic] = f"{next(self._ids):022}"
+        self.settings[topic] = settings or {}
+        self.logs |= {partition: Log() for partition in self.partitions(topic)}
 
     def partitions(self, topic: str) -> list[Partition]:
-        return [Partition(topic, number) for number in range(self._counts[topic])]
-
-    def topic_id(self, topic: str) -> str:
-        return f"{list(self._counts).index(topic):022}"
-
-    def settings(self, topic: str) -> Mapping[str, str]:
-        return self._settings[topic]
+        return [Partition(topic, number) for number in range(self.partition_counts[topic])]
 
     def append(
         self,
@@ -201,30 +192,21 @@ class Cluster:
     def init_producer(self, name: str) -> int:
         """A producer of this transactional id begins: its epoch. What its predecessor has left open
         is aborted."""
-        left = self._open.pop(name, None)
-        if left is not None:
-            self._end(left, committed=False)
+        if name in self.open:
+            self.end(self.open[name], committed=False)
         self.epochs[name] = self.epochs.get(name, -1) + 1
         return self.epochs[name]
 
-    def begin(self, name: str) -> Transaction:
-        transaction = self._open[name] = Transaction()
-        return transaction
-
-    def end(self, name: str, *, committed: bool) -> None:
-        """Of the open transaction of this id, if there is one."""
-        transaction = self._open.pop(name, None)
-        if transaction is not None:
-            self._end(transaction, committed=committed)
-
-    def _end(self, transaction: Transaction, *, committed: bool) -> None:
+    def end(self, transaction: Transaction, *, committed: bool) -> None:
+        """End a transaction: markers, then the offsets, as one."""
+        self.open = {name: each for name, each in self.open.items() if each is not transaction}
         transaction.committed = committed
         for partition in transaction.written:
             log = self.logs[partition]
             log.ended(transaction)
             log.append(
                 Message(
-                    *(partition, log.end, None, None, -1, None),
+                    *(partition, log.end, None, None, -1),
                     number=next(self._numbers),
                     transaction=transaction,
                     is_marker=True,
@@ -235,4 +217,4 @@ class Cluster:
 
     def pending(self, partition: Partition) -> bool:
         """Whether an open transaction may still move the partition's committed offset."""
-        return any(partition in each.offsets for each in self._open.values())
+        return any(partition in each.offsets for each in self.open.values())

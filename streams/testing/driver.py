@@ -168,7 +168,7 @@ class TopologyTestDriver:
         and what waits for time is processed."""
         duration = duration_ms(ms, "ms")
         self._check_open()
-        self._world.machine.advance(duration)
+        self._world.machine.advance_wall_clock(duration)
         self._settle()
 
     def commit(self) -> None:

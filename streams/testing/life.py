@@ -90,7 +90,7 @@ class Life:
         )
         self._member = OnlyMember(
             world.cluster,
-            world.topology.application_id,
+            f"{world.topology.application_id}-driver",
             Planner(world.topology, world.config, admin).plan,
         )
         self._replicas, self._globals = self._global_tables(admin)

@@ -11,22 +11,23 @@ class Machine:
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
-        self._monotonic_s = 0.0
+        self.now_s = 0.0
+        """Monotonic."""
 
     def monotonic_s(self) -> float:
-        return self._monotonic_s
+        return self.now_s
 
     def now_ms(self) -> int:
         return self._now_ms
 
-    def advance(self, duration_ms: int) -> None:
-        """Both clocks go on."""
+    def advance_wall_clock(self, duration_ms: int) -> None:
+        """Let both clocks go on."""
         self._now_ms += duration_ms
-        self._monotonic_s += duration_ms / 1000
+        self.advance(duration_ms / 1000)
 
-    def pass_by(self, seconds: float) -> None:
-        """Somebody waits: the wall clock, which a test can see, stands still meanwhile."""
-        self._monotonic_s += seconds
+    def advance(self, seconds: float) -> None:
+        """Let somebody wait: the wall clock, which a test can see, stands still meanwhile."""
+        self.now_s += seconds
 
     def event(self) -> Flag:
         return Flag(self)
@@ -56,9 +57,9 @@ class Flag:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        if not self._is_set:
-            self._machine.pass_by(timeout or 0.0)
-        return self._is_set
+        if not self.is_set():
+            self._machine.advance(timeout or 0.0)
+        return self.is_set()
 
 
 class Done:

@@ -15,8 +15,8 @@ _MEMBER = "driver"
 class OnlyMember:
     """Leads itself by the product's own plan."""
 
-    def __init__(self, cluster: Cluster, application: str, plan: Plan) -> None:
-        self.instance_id = f"{application}-{_MEMBER}"
+    def __init__(self, cluster: Cluster, instance_id: str, plan: Plan) -> None:
+        self.instance_id = instance_id
         self.leads = False  # who leads looks for new partitions of the inputs: there are none
         self.silent_since_s: float | None = None
         self._cluster = cluster

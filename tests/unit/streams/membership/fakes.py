@@ -13,8 +13,8 @@ from streams.membership.classic import ClassicMember
 from streams.membership.connection import Connection, ConnectionLost, build
 from streams.membership.protocol import Assigned, Subscribed, encode_assignment
 from streams.membership.terms import Timeouts
-from streams.runtime.host import ThreadHost
 from streams.topology.declared import DeclaredTopology
+from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 COORDINATOR = ("coordinator", 9092)
@@ -132,26 +132,6 @@ def assigned(tasks: Assigned) -> dict[str, Any]:
     return {"assignment": encode_assignment(tasks)}
 
 
-class Clock:
-    """Monotonic seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class ClockedHost(ThreadHost):
-    """Real threads; the clock is a test's."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def monotonic_s(self) -> float:
-        return self._clock()
-
-
 class Worker:
     """A member of group `a` that reads topic `in`, and its coordinator."""
 
@@ -175,7 +155,7 @@ class Worker:
             plan=self._plan,
             timeouts=Timeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
             stopping=self.stop.is_set,
-            host=ClockedHost(self.clock),
+            host=ThreadsOnClock(self.clock),
             topology=topology,
         )
 

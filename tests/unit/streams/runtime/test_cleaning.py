@@ -7,7 +7,7 @@ from pathlib import Path
 
 from state.directory import StateDirectory
 from streams.runtime.cleaning import Cleaning
-from tests.unit.streams.runtime.fakes import Clock, FakeHost
+from tests.unit.streams.runtime.fakes import Clock
 
 
 class Looks:
@@ -38,7 +38,7 @@ def test_left_over_tasks_go_after_the_delay_and_tasks_of_ours_stay(tmp_path: Pat
             os.utime(path, (1, 1))
     clock = Clock()
     looks = Looks(clock)
-    cleaning = Cleaning(directory, FakeHost(clock), looks, delay_ms=600_000, tasks=lambda: ["0_1"])
+    cleaning = Cleaning(directory, clock, looks, delay_ms=600_000, tasks=lambda: ["0_1"])
     cleaning.run()
     assert looks.waits == [600.0] * 3
     assert not (directory.path / "0_0").exists()

@@ -26,6 +26,7 @@ from streams.runtime.producers import Producers
 from streams.runtime.queues import NEVER_WAIT, Order
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
+from streams.testing.cluster import Transaction
 from streams.topology.build import Subtopology, build
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
 from streams.topology.views import StoredView
@@ -38,7 +39,7 @@ from tests.unit.streams.runtime.fakes import (
     RecordingDisk,
     Script,
 )
-from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction
+from tests.unit.streams.runtime.kafka import Kafka
 
 INPUTS = ("left", "right")
 
@@ -90,6 +91,7 @@ class Thread:
             "a-ledger": 1,
         }
         self.kafka = Kafka(topics)
+        self.kafka.init_producer("id")  # of a life before: no epoch of this one is 0
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
         self.member = FakeMember(self.kafka, self.script)
         self.producers = Producers(
@@ -328,7 +330,7 @@ def test_the_position_that_is_committed_is_past_trailing_markers(tmp_path: Path)
     thread = Thread(tmp_path)
     inputs = Partition("left", 0)
     transaction = Transaction()
-    thread.kafka.append(inputs, Entry(b"a", b"v", 0, transaction))
+    thread.kafka.append(inputs, b"a", b"v", 0, transaction=transaction)
     thread.kafka.end(transaction, committed=True)
     thread.process("left", 0)
     thread.commit()
@@ -486,7 +488,7 @@ def test_at_least_once_a_zombie_writes_nothing_into_its_changelogs(tmp_path: Pat
     thread.member.accepts_offsets = False
     with pytest.raises(TaskMigrated, match="does not know this member any more"):
         thread.commit()
-    assert thread.kafka.logs[Partition("a-l-changelog", 0)] == []
+    assert thread.kafka.logs[Partition("a-l-changelog", 0)].entries == []
 
 
 def test_at_least_once_nothing_is_written_while_the_group_can_not_be_asked(tmp_path: Path) -> None:
@@ -495,7 +497,7 @@ def test_at_least_once_nothing_is_written_while_the_group_can_not_be_asked(tmp_p
     thread.script.fail("member.is_current", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="our membership: gone"):
         thread.commit()
-    assert thread.kafka.logs[Partition("a-l-changelog", 0)] == []
+    assert thread.kafka.logs[Partition("a-l-changelog", 0)].entries == []
 
 
 def test_exactly_once_the_group_is_not_asked_for_it_checks_each_offset(tmp_path: Path) -> None:

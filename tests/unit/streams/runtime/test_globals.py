@@ -22,11 +22,10 @@ from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
-    FakeHost,
     Script,
     StopWhen,
 )
-from tests.unit.streams.runtime.kafka import Entry, Kafka
+from tests.unit.streams.runtime.kafka import Kafka
 
 RATES = "rates"
 ONE, TWO = Partition(RATES, 0), Partition(RATES, 1)
@@ -85,7 +84,7 @@ class Copying:
             {"store": Replica("store", self.disk, codecs_of(SPEC.store))},
             consumer=lambda: Slowly(self.kafka, self.script, self.clock, self._batch),
             admin=FakeAdmin(self.kafka, self.script),
-            host=FakeHost(self.clock),
+            host=self.clock,
             handler=handler,
             timeout_ms=timeout_ms,
         )
@@ -169,7 +168,7 @@ def test_a_topic_that_was_cut_above_the_copy_is_copied_anew() -> None:
     copying.load(("a", "1"))
     copying.begun().end()
     copying.load(("a", None), ("b", "2"), ("c", "3"))
-    copying.kafka.starts[ONE] = 3
+    copying.kafka.logs[ONE].start = 3
     assert rows(copying.begun()) == {"c": "3"}
 
 
@@ -179,7 +178,8 @@ def test_a_copy_that_is_older_than_deletions_are_kept_is_made_anew() -> None:
     copying.begun().end()
     copying.clock.advance(DAY_S)
     copying.load(("c", "3"))
-    copying.kafka.logs[ONE][0] = copying.kafka.logs[ONE][2]  # as compaction would leave it
+    entries = copying.kafka.logs[ONE].entries
+    entries[0] = entries[2]  # as compaction would leave it
     tables = copying.begun()
     assert tables.records == 3
     assert rows(tables) == {"b": "2", "c": "3"}
@@ -258,7 +258,7 @@ def test_a_partition_that_was_added_is_copied_from_its_start_and_the_others_go_o
     copying.begun().end()
     copying.kafka.grow(RATES, 3)
     copying.load(("gone", "0"), ("c", "3"), partition=Partition(RATES, 2))
-    copying.kafka.starts[Partition(RATES, 2)] = 1
+    copying.kafka.logs[Partition(RATES, 2)].start = 1
     tables = copying.begun()
     assert tables.records == 1
     assert rows(tables) == {"a": "1", "b": "2", "c": "3"}
@@ -268,7 +268,7 @@ def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partiti
     copying = Copying()
     copying.load(("a", "1"))
     tables = copying.begun()
-    copying.kafka.logs[ONE].clear()
+    copying.kafka.logs[ONE].entries.clear()
     with pytest.raises(StreamsError, match=r"rates-0|rates\[0\].*Start again"):
         tables.step()
 
@@ -281,7 +281,7 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
     class Cut(Slowly):
         def take(self, records_max: int, timeout_s: float) -> list[Any]:
             taken = super().take(records_max, timeout_s)
-            copying.kafka.starts[ONE] = 3
+            copying.kafka.logs[ONE].start = 3
             return taken
 
     tables._new_consumer = lambda: Cut(copying.kafka, copying.script, copying.clock, 1)
@@ -291,7 +291,7 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
 
 def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
     copying = Copying()
-    copying.kafka.logs[ONE].append(Entry(b"k", b"\xff", 0))
+    copying.kafka.append(ONE, b"k", b"\xff", 0)
     with pytest.raises(StreamsError, match=r"'the-table' can't read rates\[0\]@0 .*value=string"):
         copying.worker().begin(StopWhen(copying.clock))
 
@@ -300,7 +300,7 @@ def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde(
 def test_what_the_serdes_refuse_is_skipped_where_the_handler_says_so(answer: Any) -> None:
     copying = Copying()
     copying.load(("a", "1"))
-    copying.kafka.logs[ONE].append(Entry(b"a", b"\xff", 0))
+    copying.kafka.append(ONE, b"a", b"\xff", 0)
     asked: list[ErrorContext] = []
 
     def handler(context: ErrorContext) -> Any:

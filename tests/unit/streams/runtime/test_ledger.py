@@ -10,14 +10,14 @@ from streams.errors import OutcomeUnknown
 from streams.ledger import Run
 from streams.positions import Partition
 from streams.runtime.clients.written import Written
-from tests.unit.streams.runtime.kafka import Entry, Message
+from streams.testing.cluster import Message
 
 OUT, OTHER = Partition("out", 0), Partition("other", 3)
 
 
 def reported(written: Written, *where: tuple[Partition, int], error: Any = None) -> None:
     for partition, offset in where:
-        written.report(error, Message(partition, offset, Entry(b"k", b"v", 0)))
+        written.report(error, Message(partition, offset, b"k", b"v", 0))
 
 
 def test_offsets_without_a_gap_are_one_run() -> None:

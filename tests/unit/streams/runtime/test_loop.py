@@ -11,7 +11,7 @@ from streams.membership.protocol import Assigned
 from streams.membership.terms import Signal
 from streams.positions import Partition
 from streams.runtime.commit import Step
-from tests.unit.streams.runtime.kafka import Entry, Transaction
+from streams.testing.cluster import Transaction
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, sharing, tasks
 
 
@@ -73,7 +73,7 @@ def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> No
 
 def loaded_and_taken(world: World) -> bool:
     """Loads a record when the tasks run, and is true when it has been taken."""
-    if world.consumer.assigned and not world.kafka.logs[Partition("in", 0)]:
+    if world.consumer.assigned and not world.kafka.logs[Partition("in", 0)].entries:
         world.load("1")
     return bool(world.consumer.taken)
 
@@ -105,7 +105,7 @@ def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: P
     def other_member_went_on() -> bool:
         if not world.consumed():
             return False
-        if len(world.kafka.logs[Partition("in", 0)]) == 2:
+        if world.kafka.logs[Partition("in", 0)].end == 2:
             world.load("3")
             held = world.kafka.offsets[Partition("in", 0)]
             world.kafka.offsets[Partition("in", 0)] = held._replace(offset=3)
@@ -160,7 +160,7 @@ def restoring(world: World, partition: int) -> Transaction:
     changelog = Partition(CHANGELOG, partition)
     world.kafka.load(changelog, ("k", "12345678"))
     transaction = Transaction()
-    world.kafka.append(changelog, Entry(b"k", b"87654321", 0, transaction))
+    world.kafka.append(changelog, b"k", b"87654321", 0, transaction=transaction)
     return transaction
 
 

@@ -17,16 +17,16 @@ from streams.runtime.opening import Opener
 from streams.runtime.resetting import Resetting
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
+from streams.testing.cluster import Transaction
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
-    FakeHost,
     FakeMember,
     Script,
 )
-from tests.unit.streams.runtime.kafka import Kafka, Transaction
+from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import counting
 
 INPUT = Partition("in", 0)
@@ -51,7 +51,7 @@ class Opening:
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG.topic: 1, REPARTITION.topic: 1})
         self.member = FakeMember(self.kafka, self.script)
         self.directory = StateDirectory(state, "a")
-        admin, host = FakeAdmin(self.kafka, self.script), FakeHost(self.clock)
+        admin, host = FakeAdmin(self.kafka, self.script), self.clock
         self.opener = Opener(
             topology,
             self.directory,
@@ -109,13 +109,12 @@ def test_offsets_of_an_open_transaction_are_waited_for(
     world = Opening(counting(), tmp_path)
     world.kafka.offsets[INPUT] = Committed(7, "")
     transaction = Transaction(offsets={INPUT: Committed(9, "")})
-    world.kafka.open_transactions[99] = transaction
+    world.kafka.open["another"] = transaction
     task = world.create()
     for _ in range(3):
         assert world.opener.locate([task]) == []
         world.clock.advance(1.5)
     assert "waiting for an open transaction to end on in[0]" in caplog.text
-    del world.kafka.open_transactions[99]
     world.kafka.end(transaction, committed=committed)
     assert world.opener.locate([task]) == [task]
     assert task.positions == {INPUT: position}
@@ -124,7 +123,7 @@ def test_offsets_of_an_open_transaction_are_waited_for(
 
 def test_a_task_whose_offsets_are_stable_does_not_wait_for_another(tmp_path: Path) -> None:
     world = Opening(repartitioned(), tmp_path)
-    world.kafka.open_transactions[99] = Transaction(offsets={INPUT: Committed(9, "")})
+    world.kafka.open["another"] = Transaction(offsets={INPUT: Committed(9, "")})
     first, second = world.create(), world.create("1_0", REPARTITION)
     assert world.opener.locate([first, second]) == [second]
     first.close()
@@ -133,7 +132,7 @@ def test_a_task_whose_offsets_are_stable_does_not_wait_for_another(tmp_path: Pat
 
 def test_the_coordinator_is_not_asked_without_a_pause(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
-    world.kafka.open_transactions[99] = Transaction(offsets={INPUT: Committed(9, "")})
+    world.kafka.open["another"] = Transaction(offsets={INPUT: Committed(9, "")})
     task = world.create()
     for _ in range(5):
         assert world.opener.locate([task]) == []
@@ -169,7 +168,7 @@ def test_an_input_without_a_committed_offset_begins_where_the_setting_says(
 ) -> None:
     world = Opening(counting(), tmp_path, reset)
     world.kafka.load(INPUT, ("a", "1"), ("a", "2"), ("a", "3"))
-    world.kafka.starts[INPUT] = 1
+    world.kafka.logs[INPUT].start = 1
     assert world.position() == position
 
 

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import pytest
 
 from streams.errors import OutcomeUnknown
 from streams.membership.connection import ConnectionLost
 from streams.positions import Committed, CommittedOffsets, Partition
-from streams.runtime.host import ThreadHost
 from streams.runtime.purge import Purge, keeps_a_cut
-from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
 TOPIC = "a-r-repartition"
 FIRST, SECOND = Partition(TOPIC, 0), Partition(TOPIC, 1)
 INPUT = Partition("in", 0)
-
-
-class Ended:
-    """A thread that has ended as soon as it was started."""
-
-    def join(self, timeout: float | None = None) -> None:
-        pass
-
-    def is_alive(self) -> bool:
-        return False
-
-
-class Host(ThreadHost):
-    """A clock that a test moves; what is spawned runs at once."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def monotonic_s(self) -> float:
-        return self.now_s
-
-    def spawn(self, name: str, run: Callable[[], None]) -> Ended:
-        run()
-        return Ended()
 
 
 class World:
@@ -50,7 +25,7 @@ class World:
         self.kafka = Kafka({"in": 1, TOPIC: 2})
         self.script = Script()
         self.admin = FakeAdmin(self.kafka, self.script)
-        self.host = Host()
+        self.host = Clock()  # what is spawned on it runs at once
         self.cuts: dict[str, dict[Partition, int]] = {}
         self.purge = Purge(
             "a", {TOPIC}, self.admin, self._offsets_of, interval_ms=1_000, host=self.host
@@ -64,7 +39,7 @@ class World:
         """Commit so long after the last time. Returns where the partitions begin then."""
         self.host.now_s += after_s
         self.purge.committed([(p, Committed(offset, "")) for p, offset in offsets.items()])
-        return self.kafka.starts
+        return {partition: log.start for partition, log in self.kafka.logs.items()}
 
     def _offsets_of(self, group: str, asked: Collection[Partition]) -> CommittedOffsets:
         with self.script.call("offsets_of"):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from streams.positions import Partition
 from streams.runtime.queues import NEVER_WAIT, Order, Queues, Straight
+from streams.testing.cluster import Message
 from tests.unit.properties import examples
-from tests.unit.streams.runtime.kafka import Entry, Message
 
 LEFT, RIGHT, THIRD = Partition("left", 0), Partition("right", 0), Partition("third", 0)
 
@@ -69,7 +69,7 @@ class Made:
 
 def messages(partition: Partition, begin: int, times_ms: Any) -> list[Any]:
     return [
-        Message(partition, begin + index, Entry(b"k", b"v", time_ms))
+        Message(partition, begin + index, b"k", b"v", time_ms)
         for index, time_ms in enumerate(times_ms)
     ]
 

@@ -20,7 +20,6 @@ from streams.runtime.context import COMMIT
 from streams.runtime.recovery import named
 from streams.runtime.task import Task, TaskState
 from streams.topology.build import Topology
-from tests.unit.streams.runtime.kafka import Entry
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
 
 CALLS = [
@@ -323,7 +322,7 @@ def test_what_a_disk_can_not_do_begins_with_its_store_and_not_with_what_was_proc
 
 def test_a_value_that_can_not_be_read_ends_the_thread_with_its_own_message(tmp_path: Path) -> None:
     world = World(mapping(str.upper), tmp_path)
-    world.kafka.append(Partition("in", 0), Entry(b"k", b"\xff", 0))
+    world.kafka.append(Partition("in", 0), b"k", b"\xff", 0)
     with pytest.raises(SerdeError, match=r"can't read in\[0\]@0"):
         world.run_until(world.consumed)
 
@@ -344,7 +343,7 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     world = World(counting(), tmp_path / "here")
     world.load("x")
     world.run_until(world.consumed)
-    (written,) = world.kafka.read(Partition("out", 0), 0)
+    (written,) = world.kafka.logs[Partition("out", 0)].read(0)
     assert written.timestamp()[1] == 1, "the nearest that there is"
     restored = World(counting(), tmp_path / "there", kafka=world.kafka)
     found: list[Any] = []

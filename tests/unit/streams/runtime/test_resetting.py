@@ -9,7 +9,7 @@ import pytest
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.positions import Committed, Partition
 from streams.runtime.resetting import Resetting
-from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeHost, Script
+from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import World, mapping
 
@@ -21,10 +21,10 @@ def resetting(policy: str) -> Resetting:
     """`in` has offsets 10 to 20, each with its offset as its timestamp; now is 1 000 000."""
     kafka = Kafka({"in": 1, INTERNAL.topic: 1})
     kafka.load(INPUT, *[("k", "v")] * 20)
-    kafka.starts[INPUT] = 10
+    kafka.logs[INPUT].start = 10
     return Resetting(
         FakeAdmin(kafka, Script()),
-        FakeHost(Clock()),
+        Clock(),
         auto_offset_reset="earliest",
         offset_out_of_range=policy,
         internal={INTERNAL.topic},
@@ -72,7 +72,7 @@ def outside(tmp_path: Path, policy: str) -> World:
     """The committed offset is 1, and the topic begins at 3."""
     world = World(mapping(str.upper), tmp_path, offset_out_of_range=policy)
     world.load("a", "b", "c", "d", "e")
-    world.kafka.starts[INPUT] = 3
+    world.kafka.logs[INPUT].start = 3
     world.kafka.offsets[INPUT] = Committed(1, "")
     return world
 
@@ -102,10 +102,10 @@ def test_a_topic_that_is_cut_while_it_is_read_goes_by_the_policy_too(tmp_path: P
 
     def cut() -> bool:
         log = world.kafka.logs[INPUT]
-        if world.consumed() and len(log) == 2:
+        if world.consumed() and log.end == 2:
             world.load("c", "d", "e")
-            world.kafka.starts[INPUT] = 4
-        return len(log) == 5 and world.consumed()
+            world.kafka.logs[INPUT].start = 4
+        return log.end == 5 and world.consumed()
 
     world.run_until(cut)
     assert written(world) == [b"A", b"B", b"E"]
@@ -128,11 +128,11 @@ def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
     world.load("a", "b")
 
     def moved() -> bool:
-        if world.consumed() and len(world.kafka.logs[INPUT]) == 2:
+        if world.consumed() and world.kafka.logs[INPUT].end == 2:
             world.load("c", "d", "e")
-            world.kafka.starts[INPUT] = 4
+            world.kafka.logs[INPUT].start = 4
             world.kafka.offsets[INPUT] = Committed(4, "")
-        return len(world.kafka.logs[INPUT]) == 5 and world.consumed()
+        return world.kafka.logs[INPUT].end == 5 and world.consumed()
 
     world.run_until(moved)
     assert written(world) == [b"A", b"B", b"E"]
@@ -149,7 +149,7 @@ def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
     world.script.fail("producer.end", OutcomeUnknown("no answer"))
 
     def begun() -> bool:
-        if world.consumer.assigned and len(world.kafka.logs[INPUT]) == 1:
+        if world.consumer.assigned and world.kafka.logs[INPUT].end == 1:
             world.load("a", "b")
         return world.consumed()
 

@@ -17,14 +17,14 @@ from state.store import Checkpoint
 from streams import StreamsError, serdes
 from streams.errors import OutcomeUnknown
 from streams.positions import Partition
-from streams.runtime.host import ThreadHost
 from streams.runtime.logged import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
+from streams.testing.cluster import Transaction
 from streams.topology.nodes import StoreSpec
-from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script
-from tests.unit.streams.runtime.kafka import Entry, Kafka, Transaction
+from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script, ThreadsOnClock
+from tests.unit.streams.runtime.kafka import Kafka
 
 CHANGELOG = Partition("a-c-changelog", 0)
 OTHER = Partition("a-d-changelog", 0)
@@ -37,19 +37,6 @@ class Waiting:
     name: str
     stores: dict[str, LoggedStore]
     required: dict[Partition, int] = field(default_factory=dict)
-
-
-class SteppedHost(ThreadHost):
-    """The clock is a test's, and what is spawned is a thread."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def monotonic_s(self) -> float:
-        return self._clock()
-
-    def now_ms(self) -> int:
-        return int(self._clock() * 1_000)
 
 
 class Told(RestoreListener):
@@ -84,7 +71,7 @@ class Restoring:
             "restore-0",
             self.consumer,
             FakeAdmin(self.kafka, self.script),
-            SteppedHost(self.clock),
+            ThreadsOnClock(self.clock),
             transactions=True,
             timeout_ms=60_000,
             beside=beside,
@@ -193,7 +180,7 @@ def test_markers_and_aborted_records_at_the_end_hang_nothing() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
     aborted = Transaction()
-    world.kafka.append(CHANGELOG, Entry(b"a", b"wrong", 0, aborted))
+    world.kafka.append(CHANGELOG, b"a", b"wrong", 0, transaction=aborted)
     world.kafka.end(aborted, committed=False)
     logged = world.store({"a": "1"}, position=1)
     assert world.restore(logged) == 0
@@ -210,7 +197,7 @@ def test_an_open_transaction_is_waited_for_and_its_end_decides(
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
     transaction = Transaction()
-    world.kafka.append(CHANGELOG, Entry(b"a", b"2", 0, transaction))
+    world.kafka.append(CHANGELOG, b"a", b"2", 0, transaction=transaction)
     logged = world.store()
     task = world.task(logged)
     world.restorer.begin([task])
@@ -230,7 +217,7 @@ def test_an_open_transaction_is_waited_for_and_its_end_decides(
 def test_a_restore_that_stands_still_for_too_long_is_given_up_and_says_where() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    world.kafka.append(CHANGELOG, Entry(b"a", b"2", 0, Transaction()))
+    world.kafka.append(CHANGELOG, b"a", b"2", 0, transaction=Transaction())
     world.restorer.begin([world.task(world.store())])
     with pytest.raises(StreamsError, match=r"stood still for \d+ s: a-c-changelog\[0\] at 1 of 2"):
         world.until_ready(lambda: world.clock.advance(1))
@@ -367,7 +354,7 @@ def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
     world = Restoring()
     world.kafka.load(CHANGELOG, ("cut", "0"), ("cut", "0"), ("a", "1"))
     world.kafka.load(OTHER, ("x", "8"), ("x", "9"))
-    world.kafka.starts[CHANGELOG] = 2
+    world.kafka.logs[CHANGELOG].start = 2
     lying = world.store({"a": "stale", "cut": "stale"}, position=1)
     true = world.store({"x": "8"}, position=1, changelog=OTHER)
     assert world.restore(lying, true) == 2
@@ -436,7 +423,7 @@ def test_a_changelog_that_is_cut_under_a_restore_means_a_new_start(
     logged = world.store()
     world.restorer.begin([world.task(logged)])
     world.turns(1)
-    world.kafka.starts[CHANGELOG] = 2
+    world.kafka.logs[CHANGELOG].start = 2
     world.until_ready()
     assert held(logged) == {"c": "3"}
     assert f"it is at 1 and {CHANGELOG} has 2 to 3" in caplog.text
@@ -525,7 +512,7 @@ def test_a_listener_that_fails_is_logged_and_changes_nothing(
 def test_beside_the_stream_thread_a_task_is_waited_for_and_taken_back() -> None:
     world = Restoring(batch=1, beside=True)
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
-    world.kafka.append(OTHER, Entry(b"x", b"9", 0, Transaction()))
+    world.kafka.append(OTHER, b"x", b"9", 0, transaction=Transaction())
     quick = world.task(world.store())
     stuck = world.task(world.store(changelog=OTHER), name="0_1")
     world.restorer.begin([quick, stuck])

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,21 +22,12 @@ from streams.runtime.logged import LoggedStore
 from streams.runtime.queues import Order
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task, TaskState
+from streams.testing.clients import MemoryProducer
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting
 
 INPUT = Partition("in", 0)
-
-
-class Plain(FakeProducer):
-    """Without a reference to itself, as a real one."""
-
-    def __init__(self, kafka: Kafka, script: Script) -> None:
-        super().__init__(kafka, script)
-        del self.produce
-
-    produce = FakeProducer._produce
 
 
 class Made:
@@ -52,7 +45,7 @@ class Made:
             stores={"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", position=0)},
             lock=self.directory.lock_task("0_0"),
         )
-        self.producer = self.new_producer()
+        self.producer: Any = self.new_producer()
         self.consumer = FakeConsumer(self.kafka, Script(), Clock())
         self.steps: dict[str, Callable[[], None]] = {
             "restore": lambda: self.task.restore({INPUT: 0}, required={}, times={}),
@@ -75,7 +68,7 @@ class Made:
         self.kafka.load(INPUT, *(("k", value) for value in values))
         task = self.task
         task.dirty = True
-        task.records.add(INPUT, list(self.kafka.read(INPUT, task.positions[INPUT])))
+        task.records.add(INPUT, list(self.kafka.logs[INPUT].read(task.positions[INPUT])))
         task.process(task.records.next(100, 0))
 
     def _start(self) -> None:
@@ -220,7 +213,14 @@ def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> 
 def test_a_producer_goes_with_the_last_task_that_lets_it_go(tmp_path: Path, step: str) -> None:
     """At once, not when garbage is collected: until then it would hold its threads."""
     made = Made(tmp_path)
-    made.producer = Plain(made.kafka, Script())
+    made.producer = MemoryProducer(  # as a real one: the script's refers to itself
+        "id",
+        made.kafka,
+        transactional=True,
+        accounts=False,
+        now_ms=lambda: 0,
+        random=Random(0),
+    )
     gone = weakref.ref(made.producer)
     made.reach(TaskState.RUNNING)
     del made.producer

@@ -271,16 +271,16 @@ def test_a_leader_makes_no_topics_of_a_topology_that_is_refused() -> None:
     kafka = Kafka(PARTITIONS)
     members = {"old": says("a", runs=("0_0",)), "new": says("a+")}
     planner("a+", kafka=kafka).plan(members)
-    assert set(kafka.partition_counts()) == set(PARTITIONS)
+    assert set(kafka.partition_counts) == set(PARTITIONS)
 
 
 def test_a_member_makes_the_topics_of_its_own_topology_if_the_leader_has_another() -> None:
     kafka = Kafka(PARTITIONS)
     members = {"old": says("a"), "new": says("a", "b+")}
     given_ = planner("a", kafka=kafka).plan(members)
-    assert "app-of-b-changelog" not in kafka.partition_counts()
+    assert "app-of-b-changelog" not in kafka.partition_counts
     assert planner("a", "b+", kafka=kafka).adopt(given_["new"]) == given_["new"]
-    assert kafka.partition_counts()["app-of-b-changelog"] == 2
+    assert kafka.partition_counts["app-of-b-changelog"] == 2
 
 
 def test_a_member_that_is_refused_ends_with_the_reason() -> None:

@@ -12,22 +12,11 @@ from typing import Any
 import pytest
 
 from streams.runtime import clients
-from streams.runtime.host import ThreadHost
 from streams.runtime.watchdog import Doing, Failed, Watchdog, Where
-from tests.unit.streams.runtime.fakes import Clock
+from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 from tests.unit.streams.runtime.world import World, mapping
 
 STUCK_AFTER_S = 30.0
-
-
-class Host(ThreadHost):
-    """The real machine with a clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.clock = Clock()
-
-    def monotonic_s(self) -> float:
-        return self.clock()
 
 
 class Hanging:
@@ -71,7 +60,7 @@ class Watching:
     """A watchdog on one thread."""
 
     def __init__(self, thread: Hanging) -> None:
-        self.host = Host()
+        self.host = ThreadsOnClock(Clock())
         self.dog = Watchdog([thread], self.host, threading.Event(), stuck_after_s=STUCK_AFTER_S)
 
     def after(self, seconds: float) -> Doing:

@@ -18,7 +18,6 @@ from streams.membership.terms import Signal
 from streams.positions import Committed, Partition
 from streams.runtime.offsets import decode_metadata, encode_metadata
 from streams.topology.build import Topology
-from tests.unit.streams.runtime.kafka import Entry
 from tests.unit.streams.runtime.world import Through, World, counting, mapping, sharing, tasks
 
 INPUT = Partition("in", 0)
@@ -161,13 +160,13 @@ def two_topics(state: Path, **settings: Any) -> World:
 def load_times(world: World, partition: Partition, *times_ms: int) -> None:
     for time_ms in times_ms:
         value = f"{partition.topic}@{time_ms}".encode()
-        world.kafka.append(partition, Entry(b"k", value, time_ms))
+        world.kafka.append(partition, b"k", value, time_ms)
 
 
 def all_committed(world: World, *partitions: Partition) -> bool:
     committed = world.kafka.offsets
     return all(
-        p in committed and committed[p].offset == world.kafka.high_watermark(p) for p in partitions
+        p in committed and committed[p].offset == world.kafka.logs[p].end for p in partitions
     )
 
 
@@ -369,7 +368,7 @@ def test_a_zombie_that_has_only_punctuated_is_fenced_by_its_offsets(tmp_path: Pa
     world.kafka.generations_over = 1
     world.run_until(lambda: world.loop.counters.commits == 1)
     assert world.loop.counters.tasks_migrated == 1
-    assert len(list(world.kafka.read(Partition("a-c-changelog", 0), 0))) == 1
+    assert len(list(world.kafka.logs[Partition("a-c-changelog", 0)].read(0))) == 1
 
 
 def test_an_error_in_a_punctuation_says_where_it_was(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
-    FakeHost,
     FakeMember,
     FakeProducer,
     Script,
@@ -126,7 +125,7 @@ class World:
         self.states: list[str] = []
         self.steps: list[Step] = []
         admin = FakeAdmin(self.kafka, self.script)
-        host = FakeHost(self.clock)
+        host = self.clock
         resetting = Resetting(
             admin,
             host,
@@ -161,7 +160,7 @@ class World:
                         handlers,
                         counters=counters,
                         monotonic_s=self.clock,
-                        topics=lambda: self.kafka.partition_counts().keys(),
+                        topics=lambda: self.kafka.partition_counts.keys(),
                     ),
                     metadata_bytes_max=metadata_bytes_max,
                 ),
@@ -201,7 +200,7 @@ class World:
         """All of a partition of `in` is committed."""
         asked = Partition("in", partition)
         held = self.kafka.offsets.get(asked)
-        return held is not None and held.offset == self.kafka.high_watermark(asked)
+        return held is not None and held.offset == self.kafka.logs[asked].end
 
     def counts(self) -> dict[str, list[int]]:
         """For each key every count that was written to `out`, in order."""

@@ -69,9 +69,9 @@ def the_changelog_gets_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_aborted_is_read(patch: pytest.MonkeyPatch) -> None:
-    end = Cluster._end
+    end = Cluster.end
     patch.setattr(
-        Cluster, "_end", lambda cluster, each, committed: end(cluster, each, committed=True)
+        Cluster, "end", lambda cluster, each, committed: end(cluster, each, committed=True)
     )
 
 
