@@ -9,49 +9,15 @@ from state.memory import MemoryDisk
 from state.store import Checkpoint
 from streams import App, StreamsError
 from streams.handling import Handler, Handlers, Stage
+from streams.positions import Partition
 from streams.runtime.counters import Counters
 from streams.runtime.failures import Failures
 from streams.runtime.stores import open_store
+from streams.testing.cluster import Message
 from streams.topology.compile import compile_subtopology
 from streams.topology.nodes import StepTime, Watch
 
 _TRACED = (("trace", b"1"),)
-
-
-class FakeMessage:
-    """A record as the consumer returns it."""
-
-    def __init__(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp_ms: int,
-        headers: Sequence[tuple[str, bytes]],
-    ) -> None:
-        self._headers = list(headers)
-        self._topic, self._key, self._value, self._timestamp_ms = topic, key, value, timestamp_ms
-
-    def topic(self) -> str:
-        return self._topic
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return 7
-
-    def key(self) -> bytes | None:
-        return self._key
-
-    def value(self) -> bytes | None:
-        return self._value
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self._timestamp_ms
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return self._headers
 
 
 class BoundTask:
@@ -179,7 +145,8 @@ class BoundTask:
         """A record of `topic`, or of the only one there is."""
         name = topic or next(iter(self._receivers))
         encoded = [each.encode() if isinstance(each, str) else each for each in (key, value)]
-        self.message = FakeMessage(name, encoded[0], encoded[1], timestamp_ms, headers)
+        at = Partition(name, 0)
+        self.message = Message(at, 7, encoded[0], encoded[1], timestamp_ms, headers)
         self._receivers[name](self.message)
         self.message = None
 
