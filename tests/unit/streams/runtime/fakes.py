@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
-from state.memory import MemoryDisk
-from state.store import Checkpoint
 from streams.errors import TaskMigrated
 from streams.membership.protocol import Assigned, Subscribed
 from streams.membership.terms import Membership, Signal
@@ -273,15 +271,3 @@ class FakeMember(OnlyMember):
 
     def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], Committed]]) -> bool:
         return self.accepts_offsets and super().commit_offsets(offsets)
-
-
-class RecordingDisk(MemoryDisk):
-    """A disk in memory that tells the script when it is written."""
-
-    def __init__(self, script: Script) -> None:
-        super().__init__()
-        self._script = script
-
-    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
-        with self._script.call("store.write"):
-            super().write(changes, checkpoint)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.directory import StateDirectory
+from state.memory import MemoryDisk
 from state.store import Checkpoint
 from streams import serdes
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
@@ -36,7 +37,6 @@ from tests.unit.streams.runtime.fakes import (
     FakeConsumer,
     FakeMember,
     FakeProducer,
-    RecordingDisk,
     Script,
 )
 from tests.unit.streams.runtime.kafka import Kafka
@@ -107,7 +107,7 @@ class Thread:
             thread="id",
             is_member=self.member.is_current,
         )
-        self.disks: dict[tuple[int, str], RecordingDisk] = {}
+        self.disks: dict[tuple[int, str], MemoryDisk] = {}
         self.subtopology = two_stores()
         self.directory = StateDirectory(state, "a")
         self.tasks = [self._task(number) for number in range(2)]
@@ -161,7 +161,8 @@ class Thread:
     def _task(self, number: int) -> Task:
         stores = {}
         for spec in self.subtopology.stores:
-            disk = self.disks[number, spec.name] = RecordingDisk(self.script)
+            disk = self.disks[number, spec.name] = MemoryDisk()
+            self.script.follow(disk, "store", "write")
             store = open_store(spec, disk)
             changelog = Partition(f"a-{spec.name}-changelog", number)
             stores[spec.name] = LoggedStore(store, changelog, f"id-{spec.name}", position=0)
