@@ -153,7 +153,7 @@ class MemoryProducer:
         timestamp_ms: int = 0,
         headers: Any = None,
     ) -> None:
-        self._cluster.create(topic, 1)  # of a name that a record gave: as if it had been there
+        self._require(topic)
         value, key = _bytes("value", value), _bytes("key", key)
         at = Partition(topic, self._partition(topic, key) if partition < 0 else partition)
         if at not in self._cluster.logs:
@@ -169,8 +169,12 @@ class MemoryProducer:
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
     def partition_count(self, topic: str) -> int:
-        self._cluster.create(topic, 1)
+        self._require(topic)
         return self._cluster.partition_counts[topic]
+
+    def _require(self, topic: str) -> None:
+        """Create a topic of a name that a record gave: as if it had been there."""
+        self._cluster.create(topic, 1)
 
     def _partition(self, topic: str, key: bytes | None) -> int:
         count = self._cluster.partition_counts[topic]

@@ -175,12 +175,14 @@ class FakeProducer(MemoryProducer):
     ) -> None:
         with self._script.call(f"produce {topic}"):
             assert not self.discarded, "a producer was used after it was given up"
-            assert topic in self._kafka.partition_counts, "nobody has made this topic"
             if self.full:
                 self.full -= 1
                 raise BufferError
             super().produce(topic, value, key, *rest, **named)
             self.produced.append((topic, key, value))
+
+    def _require(self, topic: str) -> None:
+        assert topic in self._kafka.partition_counts, f"nobody has created {topic}"
 
     def _deliver(self) -> None:
         for partition, *_, report in self._queue:
