@@ -175,6 +175,7 @@ class FakeProducer(MemoryProducer):
     ) -> None:
         with self._script.call(f"produce {topic}"):
             assert not self.discarded, "a producer was used after it was given up"
+            assert self._transaction or not self.transactional, "outside of a transaction"
             if self.full:
                 self.full -= 1
                 raise BufferError
