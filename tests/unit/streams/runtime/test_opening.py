@@ -51,25 +51,25 @@ class Opening:
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG.topic: 1, REPARTITION.topic: 1})
         self.member = FakeMember(self.kafka, self.script)
         self.directory = StateDirectory(state, "a")
-        admin, host = FakeAdmin(self.kafka, self.script), self.clock
+        admin = FakeAdmin(self.kafka, self.script)
         self.opener = Opener(
             topology,
             self.directory,
             Resetting(
                 admin,
-                host,
+                self.clock,
                 auto_offset_reset=reset,
                 offset_out_of_range="fail",
                 internal=topology.repartition_topics,
             ),
-            host,
+            self.clock,
             committed_offsets=self.member.committed_offsets,
         )
         self.restorer = Restorer[Task](
             "restore-0",
             FakeConsumer(self.kafka, self.script, self.clock, "restore"),
             admin,
-            host,
+            self.clock,
             transactions=True,
             timeout_ms=60_000,
         )

@@ -125,10 +125,9 @@ class World:
         self.states: list[str] = []
         self.steps: list[Step] = []
         admin = FakeAdmin(self.kafka, self.script)
-        host = self.clock
         resetting = Resetting(
             admin,
-            host,
+            self.clock,
             auto_offset_reset=auto_offset_reset,
             offset_out_of_range=offset_out_of_range,
             internal=topology.repartition_topics,
@@ -144,7 +143,7 @@ class World:
                     "restore-0",
                     FakeConsumer(self.kafka, self.script, self.clock, "restore"),
                     admin,
-                    host,
+                    self.clock,
                     transactions=guarantee != "at_least_once",
                     timeout_ms=task_timeout_ms,
                 ),
@@ -154,7 +153,7 @@ class World:
                     topology,
                     self.directory,
                     resetting,
-                    host,
+                    self.clock,
                     committed_offsets=self.member.committed_offsets,
                     failures=Failures(
                         handlers,
@@ -172,7 +171,7 @@ class World:
                     is_member=self.member.is_current,
                 ),
                 stop=self.stop,
-                host=host,
+                host=self.clock,
                 commit_every_ms=commit_every_ms,
                 records_max=10,
                 order=Order(max_task_idle_ms, buffered_records_max=20),
