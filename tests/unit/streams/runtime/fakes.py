@@ -116,7 +116,7 @@ class StopWhen(Flag):
 
 
 class FakeConsumer(MemoryConsumer):
-    """`name` goes before the names of its calls."""
+    """A consumer that a test can look into. `name` goes before the names of its calls."""
 
     def __init__(self, kafka: Kafka, script: Script, clock: Clock, name: str = "consumer") -> None:
         super().__init__(kafka)
@@ -209,7 +209,7 @@ class FakeProducer(MemoryProducer):
 
 
 class FakeAdmin(MemoryAdmin):
-    """`created` has every topic that was made with its config."""
+    """An admin that keeps in `created` every topic that it has created, with its settings."""
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
         super().__init__(kafka)

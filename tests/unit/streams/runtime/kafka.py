@@ -11,7 +11,7 @@ _NO_TOPICS: Mapping[str, int] = {}
 
 
 class Kafka(Cluster):
-    """The cluster. `topics`: name to number of partitions."""
+    """A cluster with these topics: name to number of partitions."""
 
     def __init__(self, topics: Mapping[str, int] = _NO_TOPICS) -> None:
         super().__init__()
