@@ -43,6 +43,7 @@ class DataProducer:
         transactional: bool,
         timeout_s: float,
         accounts: bool = False,
+        new_producer: type[Producer] = Producer,
     ) -> None:
         self.name = name
         self.transactional = transactional
@@ -55,7 +56,7 @@ class DataProducer:
             reports["on_delivery"] = self.written.report
         elif not transactional:
             reports["on_delivery"] = _failures(self._undelivered)
-        self._producer = made("producer", Producer, {**settings, **reports})
+        self._producer = made("producer", new_producer, {**settings, **reports})
         self.produce: Callable[..., None] = self._producer.produce
         self._open = False
         if transactional:

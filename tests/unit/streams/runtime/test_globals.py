@@ -77,12 +77,18 @@ class Copying:
     def load(self, *pairs: tuple[str | None, str | None], partition: Partition = ONE) -> None:
         self.kafka.load(partition, *pairs)
 
-    def worker(self, handler: Handler = "fail", timeout_ms: int = 300_000) -> GlobalTables:
+    def worker(
+        self,
+        handler: Handler = "fail",
+        timeout_ms: int = 300_000,
+        consumer: type[Slowly] | None = None,
+    ) -> GlobalTables:
         """Another life of the worker."""
+        make = Slowly if consumer is None else consumer
         return GlobalTables(
             [SPEC],
             {"store": Replica("store", self.disk, codecs_of(SPEC.store))},
-            consumer=lambda: Slowly(self.kafka, self.script, self.clock, self._batch),
+            consumer=lambda: make(self.kafka, self.script, self.clock, self._batch),
             admin=FakeAdmin(self.kafka, self.script),
             host=self.clock,
             handler=handler,
@@ -276,7 +282,6 @@ def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partiti
 def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_still() -> None:
     copying = Copying(batch=1)
     copying.load(("eur", "1"), ("gbp", "2"), ("sek", "3"))
-    tables = copying.worker()
 
     class Cut(Slowly):
         def take(self, records_max: int, timeout_s: float) -> list[Any]:
@@ -284,9 +289,8 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
             copying.kafka.logs[ONE].start = 3
             return taken
 
-    tables._new_consumer = lambda: Cut(copying.kafka, copying.script, copying.clock, 1)
     with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
-        tables.begin(StopWhen(copying.clock))
+        copying.worker(consumer=Cut).begin(StopWhen(copying.clock))
 
 
 def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
@@ -358,9 +362,7 @@ def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:
 def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> None:
     copying = Copying()
     copying.load(("a", "1"))
-    tables = copying.worker(timeout_ms=5_000)
-    stuck = Stuck(copying.kafka, copying.script, copying.clock, 10)
-    tables._new_consumer = lambda: stuck
+    tables = copying.worker(timeout_ms=5_000, consumer=Stuck)
     with pytest.raises(StreamsError, match=r"\['rates'\] have stood still for 5 s, with lags"):
         tables.begin(StopWhen(copying.clock, 20_000))
 

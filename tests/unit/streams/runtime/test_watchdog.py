@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from streams.runtime import clients
 from streams.runtime.watchdog import Doing, Failed, Watchdog, Where
@@ -99,11 +100,12 @@ def in_a_broker_call_of_a_users_function(wait: Callable[[], Any]) -> None:
 
 
 def in_a_broker_call(wait: Callable[[], Any]) -> None:
-    producer = clients.DataProducer.__new__(clients.DataProducer)
-    producer._timeout_s = 1.0
-    producer._undelivered = []
-    producer._producer = type("Stuck", (), {"flush": lambda *_: wait()})()
-    producer.flush()
+    class Stuck(Producer):  # type: ignore[misc]
+        def flush(self, *_: Any) -> int:
+            wait()
+            return 0
+
+    clients.DataProducer("p", {}, transactional=False, timeout_s=1.0, new_producer=Stuck).flush()
 
 
 def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
