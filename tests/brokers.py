@@ -20,7 +20,6 @@ import pytest
 from tests.kafka.server import RealKafka, missing
 from tests.processes import HOST, ServerProcess, answers
 
-START_TIMEOUT_S = 20.0
 # What both brokers are told: short waits, and few partitions of the internal topics.
 SETTINGS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "4",
@@ -118,7 +117,7 @@ class EmbeddedProcess(ServerProcess):
             self.port = int(found[2])
             return answers(self.port)
 
-        self.wait_until_ready(listening, timeout_s=START_TIMEOUT_S)
+        self.wait_until_ready(listening)
 
     def restart(self) -> None:
         self.end(signal.SIGTERM)

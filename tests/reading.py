@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 _TAKE_MAX, _TAKE_S = 10_000, 0.2
 
@@ -20,7 +20,7 @@ def records(
     partitions: int | Iterable[int],
     *,
     isolation: str = "read_committed",
-    timeout_s: float = 60.0,
+    timeout_s: float = HANG_LIMIT_S,
     first: Mapping[int, int] | None = None,
 ) -> Iterator[Any]:
     """The messages of these partitions (a number: of the first so many), in order within each.
@@ -61,7 +61,7 @@ def records(
 
 
 def final_records(
-    servers: str, topic: str, partitions: int, *, timeout_s: float = 60.0
+    servers: str, topic: str, partitions: int, *, timeout_s: float = HANG_LIMIT_S
 ) -> Iterator[Any]:
     """The committed messages of a topic that nobody writes to any more, to its very end.
 

@@ -17,11 +17,11 @@ from confluent_kafka import Producer
 from coordinator.errors import Code
 from tests.answers import codes
 from tests.brokers import Broker
-from tests.clients.programs import PATIENCE_S, Program
+from tests.clients.programs import Program
 from tests.conformance.calls import create_topic
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import final_records
 
 PARTITIONS = 2
@@ -57,7 +57,7 @@ def prepare(broker: Broker, unique: Callable[[str], str], records: int = RECORDS
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(records):
         producer.produce(copying.input, str(number).encode(), partition=number % PARTITIONS)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     return copying
 
 
@@ -72,7 +72,6 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
             broker.restart()
         wait_until(
             lambda: has_reached_the_end(broker, copying),
-            timeout_s=PATIENCE_S,
             what=lambda: f"{settled_offsets(broker, copying)} committed\n{program.log_tail()}",
         )
         said = program.log_tail()
@@ -140,7 +139,6 @@ def read_committed(
 ) -> list[list[bytes | None]]:
     """Read the values of each partition to its end, once no transaction is open there."""
     values: list[list[bytes | None]] = [[] for _ in range(partitions)]
-    servers = broker.bootstrap_servers
-    for message in final_records(servers, topic, partitions, timeout_s=PATIENCE_S):
+    for message in final_records(broker.bootstrap_servers, topic, partitions):
         values[message.partition()].append(message.value())
     return values

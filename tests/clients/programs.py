@@ -17,11 +17,9 @@ import pytest
 
 from tests.brokers import in_ci
 from tests.kafka.server import class_path
-from tests.processes import ServerProcess, wait_until
+from tests.processes import HANG_LIMIT_S, ServerProcess, wait_until
 
 HERE = Path(__file__).parent
-BUILD_TIMEOUT_S = 300.0
-PATIENCE_S = 60.0
 # Short lives: one compiler and one collector thread.
 JVM_FLAGS = (
     "-Xmx256m",
@@ -48,7 +46,7 @@ def run(command: Sequence[str], *, directory: Path | None = None, input_: str = 
         input=input_,
         capture_output=True,
         text=True,
-        timeout=BUILD_TIMEOUT_S,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -95,7 +93,6 @@ class Program(ServerProcess):
         assert process is not None
         wait_until(
             lambda: self.times(line) >= times or process.poll() is not None,
-            timeout_s=PATIENCE_S,
             what=lambda: f"{self.name} has not said {line!r} {times} times\n{self.log_tail()}",
         )
         assert self.times(line) >= times, f"{self.name} ended: {self.log_tail()}"

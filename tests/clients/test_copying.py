@@ -17,7 +17,7 @@ from tests.clients.copying import (
     has_reached_the_end,
     prepare,
 )
-from tests.clients.programs import PATIENCE_S
+from tests.processes import HANG_LIMIT_S
 from tests.reading import open_partitions
 
 RECORDS = 40
@@ -38,9 +38,9 @@ def copier(broker: Broker, copying: Copying) -> Iterator[Producer]:
         "transaction.timeout.ms": 300_000,
     }
     producer = Producer(settings)
-    producer.init_transactions(PATIENCE_S)
+    producer.init_transactions(HANG_LIMIT_S)
     yield producer
-    Producer(settings).init_transactions(PATIENCE_S)
+    Producer(settings).init_transactions(HANG_LIMIT_S)
 
 
 def begin(broker: Broker, producer: Producer, copying: Copying, first: int, *copies: int) -> None:
@@ -49,12 +49,12 @@ def begin(broker: Broker, producer: Producer, copying: Copying, first: int, *cop
     for number in copies:
         partition = number % PARTITIONS
         producer.produce(copying.output, str(number).encode(), partition=partition)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     behind = (first + BATCH) // PARTITIONS
     offsets = [TopicPartition(copying.input, each, behind) for each in range(PARTITIONS)]
     group = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": copying.group})
     metadata = group.consumer_group_metadata()
-    producer.send_offsets_to_transaction(offsets, metadata, PATIENCE_S)
+    producer.send_offsets_to_transaction(offsets, metadata, HANG_LIMIT_S)
     group.close()
 
 
@@ -69,7 +69,7 @@ def copy(
         numbers = list(range(first, first + BATCH))
         is_last = first + BATCH == RECORDS
         begin(broker, producer, copying, first, *(change(numbers) if is_last else numbers))
-        producer.commit_transaction(PATIENCE_S)
+        producer.commit_transaction(HANG_LIMIT_S)
 
 
 def test_a_copy_that_is_right_passes(broker: Broker, copying: Copying) -> None:
@@ -107,7 +107,7 @@ def test_a_copy_whose_last_transaction_is_open_is_not_at_the_end(
         for first in range(0, RECORDS, BATCH):
             begin(broker, producer, copying, first, *range(first, first + BATCH))
             if first + BATCH < RECORDS:
-                producer.commit_transaction(PATIENCE_S)
+                producer.commit_transaction(HANG_LIMIT_S)
         assert not has_reached_the_end(broker, copying)
         with pytest.raises(AssertionError, match="Ongoing"):
             check_no_transaction(broker, copying)
@@ -119,7 +119,7 @@ def test_a_copy_with_an_open_transaction_behind_it_fails(broker: Broker, copying
         copy(broker, producer, copying)
         producer.begin_transaction()
         producer.produce(copying.output, b"0", partition=0)
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
         assert has_reached_the_end(broker, copying)
         assert open_partitions(broker.bootstrap_servers, copying.output, PARTITIONS) == [0]
         with pytest.raises(AssertionError, match="Ongoing"):

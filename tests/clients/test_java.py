@@ -9,9 +9,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tests.brokers import Broker
 from tests.clients.copying import copy_under_kills, prepare, read_committed
-from tests.clients.programs import PATIENCE_S, Program, run
+from tests.clients.programs import Program, run
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
+from tests.processes import HANG_LIMIT_S
 
 SCENARIOS = 30
 
@@ -67,25 +68,25 @@ def test_a_transactional_id_moves_between_the_java_client_and_librdkafka(
                 "transaction.timeout.ms": 60_000,
             }
         )
-        producer.init_transactions(PATIENCE_S)
+        producer.init_transactions(HANG_LIMIT_S)
         producer.begin_transaction()
         producer.produce(topic, value)
-        producer.flush(PATIENCE_S)
+        producer.flush(HANG_LIMIT_S)
         return producer
 
     run(command("java 1", "commit"))
-    librdkafka(b"librdkafka 1").commit_transaction(PATIENCE_S)
+    librdkafka(b"librdkafka 1").commit_transaction(HANG_LIMIT_S)
     left_open = Program("once", command("left open", "open"))
     left_open.wait_for("open")
     fencing = librdkafka(b"librdkafka 2")
-    fencing.commit_transaction(PATIENCE_S)
+    fencing.commit_transaction(HANG_LIMIT_S)
     left_open.close()
     fencing.begin_transaction()
     fencing.produce(topic, b"fenced")
-    fencing.flush(PATIENCE_S)
+    fencing.flush(HANG_LIMIT_S)
     run(command("java 2", "commit"))
     with pytest.raises(KafkaException) as caught:
-        fencing.commit_transaction(PATIENCE_S)
+        fencing.commit_transaction(HANG_LIMIT_S)
     assert caught.value.args[0].code() == KafkaError._FENCED
     assert read_committed(broker, topic, 1) == [
         [b"java 1", b"librdkafka 1", b"librdkafka 2", b"java 2"]

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from coordinator.errors import Code
 from tests.answers import codes
-from tests.conformance.wire import PATIENCE_S, Api, Client
+from tests.conformance.wire import Api, Client
+from tests.processes import HANG_LIMIT_S
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 def settled(call: Callable[[], T], passing: Iterable[Code] = (Code.CONCURRENT_TRANSACTIONS,)) -> T:
     """Call until the answer is none of the passing codes: an ending transaction ends by itself."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_LIMIT_S
     unsettled = set(passing)
     while True:
         answer = call()
@@ -34,7 +35,7 @@ def settled(call: Callable[[], T], passing: Iterable[Code] = (Code.CONCURRENT_TR
 
 def eventually(call: Callable[[], Any], expected: Any) -> Any:
     """Call until the answer is the expected one: real Kafka's metadata comes a moment later."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_LIMIT_S
     while True:
         answer = call()
         if answer == expected or time.monotonic() > deadline:

@@ -12,7 +12,8 @@ from uuid import UUID, uuid4
 from coordinator.errors import Code
 from coordinator.shard.placement import shard_of
 from tests.brokers import SETTINGS
-from tests.conformance.wire import PATIENCE_S, Api, Client
+from tests.conformance.wire import Api, Client
+from tests.processes import HANG_LIMIT_S
 
 REBALANCE_TIMEOUT_MS = 60_000
 JOIN, LEAVE, AWAY = 0, -1, -2
@@ -91,7 +92,7 @@ def partitions_of(assignment: Any) -> Partitions:
 
 def until(is_so: Callable[[], bool], *members: Consumer) -> None:
     """Members acknowledge what they are told, one after another, until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_LIMIT_S
     while not is_so():
         for member in members:
             member.acknowledge()
@@ -108,7 +109,7 @@ def await_known(client: Client, group: str, topic: str) -> None:
         name for name in names if shard_of(name, partitions) == shard_of(group, partitions)
     )
     someone = Consumer(client, other)
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_LIMIT_S
     while not someone.assigned:
         someone.join(topic)
         assert time.monotonic() < deadline, f"{topic} stays unknown"

@@ -74,7 +74,7 @@ class GroupHistory:
             known = {self.ids[each]: len(found) for each, found in self._probe.assigned.items()}
             return known == self.partitions
 
-        wait_until(has_heard, timeout_s=10, what="the coordinator has not heard of a topic")
+        wait_until(has_heard, what="the coordinator has not heard of a topic")
 
     # What came of it
 

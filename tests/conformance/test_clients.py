@@ -13,9 +13,7 @@ from tests.brokers import Broker
 from tests.conformance.calls import commit_offset, create_topic, settled_offset
 from tests.conformance.members import Member, alone
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-
-TIMEOUT_S = 20.0
+from tests.processes import HANG_LIMIT_S, wait_until
 
 
 @pytest.fixture
@@ -54,7 +52,7 @@ def transactional(broker: Broker, transactional_id: str) -> Callable[[], Produce
                 "linger.ms": 0,
             }
         )
-        producer.init_transactions(TIMEOUT_S)
+        producer.init_transactions(HANG_LIMIT_S)
         return producer
 
     return make
@@ -63,7 +61,7 @@ def transactional(broker: Broker, transactional_id: str) -> Callable[[], Produce
 def read(consumer: Consumer, topic: str, count: int) -> list[bytes | None]:
     """That many values from the beginning of partition 0."""
     consumer.assign([TopicPartition(topic, 0, 0)])
-    return [each.value() for each in consumer.consume(count, timeout=TIMEOUT_S)]
+    return [each.value() for each in consumer.consume(count, timeout=HANG_LIMIT_S)]
 
 
 def test_committed_transactions_are_read_and_aborted_ones_are_not(
@@ -74,9 +72,9 @@ def test_committed_transactions_are_read_and_aborted_ones_are_not(
         producer.begin_transaction()
         producer.produce(topic, b"%d" % number)
         if number % 2:
-            producer.abort_transaction(TIMEOUT_S)
+            producer.abort_transaction(HANG_LIMIT_S)
         else:
-            producer.commit_transaction(TIMEOUT_S)
+            producer.commit_transaction(HANG_LIMIT_S)
     assert read(consumer(), topic, 3) == [b"0", b"2", b"4"]
 
 
@@ -86,9 +84,9 @@ def test_a_reader_of_uncommitted_data_sees_what_was_flushed_even_if_it_is_aborte
     producer = transactional()
     producer.begin_transaction()
     producer.produce(topic, b"a")
-    producer.flush(TIMEOUT_S)
+    producer.flush(HANG_LIMIT_S)
     assert read(consumer(isolation_level="read_uncommitted"), topic, 1) == [b"a"]
-    producer.abort_transaction(TIMEOUT_S)
+    producer.abort_transaction(HANG_LIMIT_S)
 
 
 def test_a_consumer_s_position_passes_markers_and_aborted_records(
@@ -98,8 +96,8 @@ def test_a_consumer_s_position_passes_markers_and_aborted_records(
     for value, finish in ((b"a", producer.commit_transaction), (b"b", producer.abort_transaction)):
         producer.begin_transaction()
         producer.produce(topic, value)
-        producer.flush(TIMEOUT_S)
-        finish(TIMEOUT_S)
+        producer.flush(HANG_LIMIT_S)
+        finish(HANG_LIMIT_S)
     reader = consumer()
     assert read(reader, topic, 1) == [b"a"]
 
@@ -107,8 +105,8 @@ def test_a_consumer_s_position_passes_markers_and_aborted_records(
         assert reader.consume(1, timeout=0.02) == []
         return bool(reader.position([TopicPartition(topic, 0)])[0].offset == 4)
 
-    wait_until(at_the_end, timeout_s=TIMEOUT_S, what="the position stays behind")
-    low_high = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT_S)
+    wait_until(at_the_end, what="the position stays behind")
+    low_high = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=HANG_LIMIT_S)
     assert low_high == (0, 4)
 
 
@@ -118,16 +116,16 @@ def test_a_second_producer_with_the_same_id_fences_the_first_for_good(
     old = transactional()
     old.begin_transaction()
     old.produce(topic, b"of the old one")
-    old.flush(TIMEOUT_S)
+    old.flush(HANG_LIMIT_S)
     new = transactional()
     with pytest.raises(KafkaException) as caught:
-        old.commit_transaction(TIMEOUT_S)
+        old.commit_transaction(HANG_LIMIT_S)
     error: KafkaError = caught.value.args[0]
     assert error.fatal()
     assert error.code() == KafkaError._FENCED
     new.begin_transaction()
     new.produce(topic, b"of the new one")
-    new.commit_transaction(TIMEOUT_S)
+    new.commit_transaction(HANG_LIMIT_S)
     assert read(consumer(), topic, 1) == [b"of the new one"]
 
 
@@ -148,9 +146,9 @@ def test_input_offsets_and_output_are_committed_together(
         producer.begin_transaction()
         producer.produce(other_topic, output)
         producer.send_offsets_to_transaction(
-            [TopicPartition(topic, 0, offset)], reader.consumer_group_metadata(), TIMEOUT_S
+            [TopicPartition(topic, 0, offset)], reader.consumer_group_metadata(), HANG_LIMIT_S
         )
-        finish(TIMEOUT_S)
+        finish(HANG_LIMIT_S)
     assert read(consumer(), other_topic, 1) == [b"committed"]
     assert settled_offset(client, group, topic) == 8
 
@@ -167,12 +165,12 @@ def test_a_read_of_committed_offsets_waits_for_the_pending_transaction(
     producer = transactional()
     producer.begin_transaction()
     producer.send_offsets_to_transaction(
-        [TopicPartition(topic, 0, 2)], reader.consumer_group_metadata(), TIMEOUT_S
+        [TopicPartition(topic, 0, 2)], reader.consumer_group_metadata(), HANG_LIMIT_S
     )
     with pytest.raises(KafkaException):
         reader.committed([TopicPartition(topic, 0)], timeout=0.3)
-    producer.commit_transaction(TIMEOUT_S)
-    (found,) = reader.committed([TopicPartition(topic, 0)], timeout=TIMEOUT_S)
+    producer.commit_transaction(HANG_LIMIT_S)
+    (found,) = reader.committed([TopicPartition(topic, 0)], timeout=HANG_LIMIT_S)
     assert found.offset == 2
 
 
@@ -195,7 +193,7 @@ def test_offsets_of_a_member_that_was_left_behind_are_refused_and_the_producer_g
         producer.begin_transaction()
         metadata = metadata_of(group, generation, member.member_id)
         producer.send_offsets_to_transaction(
-            [TopicPartition(topic, 0, offset)], metadata, TIMEOUT_S
+            [TopicPartition(topic, 0, offset)], metadata, HANG_LIMIT_S
         )
 
     with pytest.raises(KafkaException) as caught:
@@ -204,9 +202,9 @@ def test_offsets_of_a_member_that_was_left_behind_are_refused_and_the_producer_g
     assert error.code() == KafkaError.ILLEGAL_GENERATION
     assert error.txn_requires_abort()
     assert not error.fatal()
-    producer.abort_transaction(TIMEOUT_S)
+    producer.abort_transaction(HANG_LIMIT_S)
     send(member.generation, 2)
-    producer.commit_transaction(TIMEOUT_S)
+    producer.commit_transaction(HANG_LIMIT_S)
     assert settled_offset(member.client, group, topic) == 2
 
 
@@ -235,9 +233,9 @@ def test_two_consumers_share_a_topic_and_the_rest_takes_over_when_one_leaves(
         return look
 
     two = one
-    wait_until(assigned(4), timeout_s=TIMEOUT_S, what="the first gets all")
+    wait_until(assigned(4), what="the first gets all")
     two = consumer(**settings)
     two.subscribe([name])
-    wait_until(assigned(2, 2), timeout_s=TIMEOUT_S, what="each gets two")
+    wait_until(assigned(2, 2), what="each gets two")
     two.close()
-    wait_until(assigned(4), timeout_s=TIMEOUT_S, what="the first gets all again")
+    wait_until(assigned(4), what="the first gets all again")

@@ -23,10 +23,9 @@ from tests.conformance.calls import READ_COMMITTED, READ_UNCOMMITTED, create_top
 from tests.conformance.configs import DONE, SET, TOPIC, alter
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import Reader
 
-TIMEOUT_S = 30.0
 LATER_MS = TIMESTAMP_MS + 1_800_000
 MEGABYTE = 1_048_576
 SEGMENTS = 16
@@ -141,7 +140,6 @@ def test_the_last_record_of_each_key_stays_at_its_offset(
     fill(client, topic, transactional_id)
     wait_until(
         lambda: read(client, topic)[0] == CLEANED,
-        timeout_s=TIMEOUT_S,
         what=lambda: f"found {read(client, topic)}",
     )
     assert read(client, topic, READ_COMMITTED)[0] == CLEANED
@@ -165,7 +163,7 @@ def test_tombstones_and_markers_of_nothing_go_after_their_retention(
         others = [each for each in records if each[1] != b"last"]
         return others == kept and markers == [(5, "commit"), (12, "commit")]
 
-    wait_until(has_settled, timeout_s=TIMEOUT_S, what=lambda: f"found {read(client, topic)}")
+    wait_until(has_settled, what=lambda: f"found {read(client, topic)}")
     assert [each for each in read(client, topic, READ_COMMITTED)[0] if each[1] != b"last"] == kept
 
 
@@ -190,7 +188,6 @@ def test_what_is_behind_an_open_transaction_is_not_cleaned(
     begin_segment(client, topic, 2)
     wait_until(
         lambda: read(client, topic)[0][0][0] == 1,
-        timeout_s=TIMEOUT_S,
         what=lambda: f"found {read(client, topic)}",
     )
     found = read(client, topic)[0]
@@ -201,7 +198,6 @@ def test_what_is_behind_an_open_transaction_is_not_cleaned(
     last = (5, 7)  # of the key `last`: in the closed segments, and in the active one
     wait_until(
         lambda: [each[0] for each in read(client, topic)[0]] == [1, *last],
-        timeout_s=TIMEOUT_S,
         what=lambda: f"found {read(client, topic)}",
     )
 
@@ -219,13 +215,12 @@ def test_a_client_reads_past_segments_of_which_nothing_is_left(
     for number in range(SEGMENTS * MEGABYTE // len(LONG_VALUE)):
         producer.produce(topic, LONG_VALUE, b"%d" % (number % 10), on_delivery=raise_error)
         producer.poll(0)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     # All in one cleaning: segments that have become small are merged by the next.
     assert alter(client, TOPIC, topic, ("cleanup.policy", SET, "compact")) == DONE
     logs = broker.data_dir / f"{topic}-0"
     wait_until(
         lambda: sum(path.stat().st_size for path in logs.glob("*.log")) < 4 * MEGABYTE,
-        timeout_s=TIMEOUT_S,
         what=lambda: f"compaction of {sorted(p.stat().st_size for p in logs.glob('*.log'))}",
     )
     reader, keys = Reader(broker.bootstrap_servers, topic, 1), set[bytes]()
@@ -235,7 +230,7 @@ def test_a_client_reads_past_segments_of_which_nothing_is_left(
         return len(keys) == 10
 
     try:
-        wait_until(all_read, timeout_s=TIMEOUT_S, what=lambda: f"only {keys}")
+        wait_until(all_read, what=lambda: f"only {keys}")
     finally:
         reader.close()
 

@@ -89,7 +89,7 @@ def test_a_complete_segment_and_its_indexes_are_read_without_complaint(
     complete = [broker.data_dir / f"{topic}-0" / f"{0:020}{suffix}" for suffix in suffixes]
     assert (broker.data_dir / f"{topic}-0" / f"{9:020}.log").exists()
     snapshot = broker.data_dir / f"{topic}-0" / f"{9:020}.snapshot"
-    wait_until(snapshot.exists, timeout_s=10, what=f"no {snapshot}")
+    wait_until(snapshot.exists, what=f"no {snapshot}")
     (known,) = (
         each for each in dump([snapshot]) if each.startswith(f"producerId: {producer.producer_id}")
     )
@@ -139,7 +139,6 @@ def test_cleaned_segments_and_their_indexes_are_read_without_complaint(
             and {f"{topic} 0 1000" for topic in topics.values()}
             <= set(checkpoint.read_text().splitlines())
         ),
-        timeout_s=20,
         what="the first segments are not cleaned",
     )
     logs = [broker.data_dir / f"{topic}-0" / f"{0:020}.log" for topic in topics.values()]

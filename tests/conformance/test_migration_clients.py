@@ -15,7 +15,8 @@ from tests.brokers import Broker
 from tests.conformance import configs
 from tests.conformance.calls import eventually
 from tests.conformance.migrants import kind
-from tests.conformance.wire import PATIENCE_S, Client
+from tests.conformance.wire import Client
+from tests.processes import HANG_LIMIT_S
 
 PARTITIONS = 6
 
@@ -116,7 +117,7 @@ def test_three_consumers_go_over_and_back_and_nothing_is_lost(
         return seen[-1]
 
     def await_owned(readers: list[Reader]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_LIMIT_S
         while True:
             owned = [list(reader.owned) for reader in readers]
             together = sorted(each for part in owned for each in part)

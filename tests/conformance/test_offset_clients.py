@@ -16,8 +16,7 @@ from tests.conformance.calls import commit_offset, create_topic, fetch_offset
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
-
-TIMEOUT_S = 20.0
+from tests.processes import HANG_LIMIT_S
 
 
 @pytest.fixture
@@ -37,12 +36,12 @@ def listed(admin: AdminClient, group: str, *, stable: bool = False) -> dict[int,
     """What the group has, by partition."""
     asked = [ConsumerGroupTopicPartitions(group)]
     futures = admin.list_consumer_group_offsets(asked, require_stable=stable)
-    return {each.partition: each for each in futures[group].result(TIMEOUT_S).topic_partitions}
+    return {each.partition: each for each in futures[group].result(HANG_LIMIT_S).topic_partitions}
 
 
 def alter(admin: AdminClient, group: str, *partitions: TopicPartition) -> None:
     asked = [ConsumerGroupTopicPartitions(group, list(partitions))]
-    altered = admin.alter_consumer_group_offsets(asked)[group].result(TIMEOUT_S)
+    altered = admin.alter_consumer_group_offsets(asked)[group].result(HANG_LIMIT_S)
     for each in altered.topic_partitions:
         if each.error is not None:
             raise KafkaException(each.error)
@@ -51,7 +50,7 @@ def alter(admin: AdminClient, group: str, *partitions: TopicPartition) -> None:
 def delete(admin: AdminClient, group: str) -> int:
     """0, or the code of the refusal."""
     try:
-        admin.delete_consumer_groups([group])[group].result(TIMEOUT_S)
+        admin.delete_consumer_groups([group])[group].result(HANG_LIMIT_S)
     except KafkaException as refused:
         code: int = refused.args[0].code()
         return code

@@ -95,7 +95,6 @@ class History:
         name = producer.transactional_id
         wait_until(
             lambda: not describe(self.client, name).state.startswith("Prepare"),
-            timeout_s=10,
             what=f"{name} isn't completed",
         )
         known = describe(self.client, name)

@@ -35,7 +35,6 @@ def wait_for(client: Client, transactional_id: str, state: str) -> None:
     """Until the id is in that state: real Kafka completes a transaction after the answer."""
     wait_until(
         lambda: describe(client, transactional_id).state == state,
-        timeout_s=10,
         what=f"{transactional_id} is not {state}",
     )
 

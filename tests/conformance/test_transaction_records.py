@@ -62,7 +62,6 @@ def test_what_is_in_the_log_is_what_kafka_writes_in_both_versions(
     def completed() -> None:
         wait_until(
             lambda: describe(client, transactional_id).state.startswith("Complete"),
-            timeout_s=10,
             what="the transaction is not completed",
         )
 

@@ -28,7 +28,6 @@ def markers(client: Client, topic: str) -> list[tuple[str | None, int]]:
 def completed(client: Client, transactional_id: str) -> None:
     wait_until(
         lambda: describe(client, transactional_id).state.startswith("Complete"),
-        timeout_s=10,
         what="the transaction is not completed",
     )
 

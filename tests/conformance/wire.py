@@ -6,7 +6,7 @@ takes the schema's default. A field that the version does not have is an error, 
 pass by not being asked.
 
 Answers that every client repeats (the coordinator is loading, or not there yet) are repeated here
-too, for at most `PATIENCE_S`; everything else is the caller's to judge.
+too, for at most `HANG_LIMIT_S`; everything else is the caller's to judge.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kio.serial import entity_reader, entity_writer
 
 from coordinator.errors import Code
 from tests.answers import codes
+from tests.processes import HANG_LIMIT_S
 
-PATIENCE_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
 CLIENT_ID = "conformance"
 PASSING = frozenset(
@@ -218,7 +218,7 @@ class Client:
 
     def send(self, api_key: int, version: int, **fields: Any) -> Any:
         """Ask and wait for the answer; a coordinator that is not ready is asked again."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_LIMIT_S
         while True:
             response = self.receive(self.post(api_key, version, **fields))
             if PASSING.isdisjoint(codes(response)) or time.monotonic() > deadline:

@@ -25,11 +25,10 @@ from tests.differential.description import Case, Piped, Topology
 from tests.differential.draft import GROUP, STREAM, TABLE, TABLE_GROUP, Draft, Handle
 from tests.differential.peer import Peer
 from tests.differential.productions import VALUES
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 PARTITIONS = 3
 COMMIT_INTERVAL_MS = 150
-PATIENCE_S = 60.0
 LONG_MS = 10_000_000
 KEYS = ("a", "b", "c", "t", "b0", "b1", "äh", "tea")
 WORDS = ("a", "b", "b0", "be", "to", "tea")
@@ -250,7 +249,7 @@ def run(
     )
     try:
         with app.start() as running:
-            running.wait_for("RUNNING", timeout=PATIENCE_S)
+            running.wait_for("RUNNING", HANG_LIMIT_S)
             for only_first in (True, False):
                 broker.write(live, inputs, only_first=only_first)
                 for side in sides:
@@ -297,7 +296,7 @@ class _Broker:
             [NewTopic(topic, PARTITIONS, 1, config=settings) for topic in topics]
         )
         for future in made.values():
-            future.result(PATIENCE_S)
+            future.result(HANG_LIMIT_S)
 
     def write(self, live: LiveCase, inputs: Mapping[str, str], *, only_first: bool) -> None:
         producer = Producer(self._settings)
@@ -320,7 +319,7 @@ class _Broker:
                 partition=partition_of(key, PARTITIONS),
                 timestamp=each.timestamp_ms,
             )
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
 
     def wait_until_drained(self, application_id: str, inputs: Sequence[str]) -> None:
         """Until it has committed the end of all that it reads."""
@@ -338,15 +337,13 @@ class _Broker:
             return not lag
 
         try:
-            wait_until(
-                drained, timeout_s=PATIENCE_S, what=lambda: f"{application_id} is behind: {lag}"
-            )
+            wait_until(drained, what=lambda: f"{application_id} is behind: {lag}")
         finally:
             consumer.close()
 
     def _committed(self, group: str) -> dict[tuple[str, int], int]:
         asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        found = asked[group].result(PATIENCE_S)
+        found = asked[group].result(HANG_LIMIT_S)
         return {(each.topic, each.partition): each.offset for each in found.topic_partitions}
 
     def _topics(self, application_id: str, inputs: Sequence[str]) -> dict[str, int]:
@@ -354,7 +351,7 @@ class _Broker:
         internal = ("-repartition", "-topic")  # of foreign-key joins
         return {
             topic: len(there.partitions)
-            for topic, there in self._admin.list_topics(timeout=PATIENCE_S).topics.items()
+            for topic, there in self._admin.list_topics(timeout=HANG_LIMIT_S).topics.items()
             if topic in inputs
             or (topic.startswith(f"{application_id}-") and topic.endswith(internal))
         }
@@ -365,7 +362,7 @@ class _Broker:
             consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
             records: list[list[Any]] = []
             at_end: set[int] = set()
-            until = time.monotonic() + PATIENCE_S
+            until = time.monotonic() + HANG_LIMIT_S
             while len(at_end) < PARTITIONS and time.monotonic() < until:
                 for message in consumer.consume(100, timeout=0.5):
                     if message.error():

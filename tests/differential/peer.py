@@ -13,10 +13,10 @@ from typing import Any, Self
 from tests.clients.programs import JVM_FLAGS, run
 from tests.differential.description import Case
 from tests.kafka.jars import Jars
+from tests.processes import HANG_LIMIT_S
 
 PEERS = Path(__file__).parents[1] / "peers"
 JARS = Jars(PEERS / "pom.xml", "streams")
-ANSWER_TIMEOUT_S = 60.0
 
 
 class PeerFailed(RuntimeError):
@@ -47,7 +47,7 @@ class Peer:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        watchdog = threading.Timer(ANSWER_TIMEOUT_S, process.kill)
+        watchdog = threading.Timer(HANG_LIMIT_S, process.kill)
         watchdog.start()
         try:
             process.stdin.write(json.dumps(question).encode() + b"\n")
@@ -59,7 +59,7 @@ class Peer:
             watchdog.cancel()
         if not line:
             self._end()
-            raise PeerFailed(f"the JVM of tests/peers has ended, or took {ANSWER_TIMEOUT_S} s")
+            raise PeerFailed(f"the JVM of tests/peers has ended, or took {HANG_LIMIT_S} s")
         answer: Mapping[str, Any] = json.loads(line)
         return answer
 

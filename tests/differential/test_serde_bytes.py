@@ -16,6 +16,7 @@ from streams.topology.changes import Change
 from tests import brokers
 from tests.differential.peer import JARS
 from tests.kafka.server import JVM_FLAGS
+from tests.processes import HANG_LIMIT_S
 from tests.sampling import draw_seed
 from tests.unit.streams.serdes import kafka_bytes as held
 
@@ -86,7 +87,7 @@ def test_kafka_streams_writes_the_same_bytes_and_reads_ours() -> None:
         input="".join(json.dumps(each.asked) + "\n" for each in questions),
         capture_output=True,
         text=True,
-        timeout=120.0,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

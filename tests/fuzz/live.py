@@ -25,10 +25,9 @@ from tests.brokers import EmbeddedProcess
 from tests.fuzz.mutations import mutated
 from tests.fuzz.requests import COMPACTED, NAME, corpus
 from tests.fuzz.victim import Found
-from tests.processes import HOST, wait_until
+from tests.processes import HANG_LIMIT_S, HOST, wait_until
 
 HOSTILE = 8
-TIMEOUT_S = 30.0
 GROWTH_MB_MAX = 150
 _GOOD_TOPIC = "good-topic-that-nobody-else-knows"
 _HEADER_BYTES = 16
@@ -120,7 +119,7 @@ def _running(threads: list[Hostile]) -> Iterator[None]:
         for each in threads:
             each.stopping = True
         for each in threads:
-            each.join(TIMEOUT_S)
+            each.join(HANG_LIMIT_S)
 
 
 def _frames(broker: EmbeddedProcess) -> tuple[bytes, ...]:
@@ -133,8 +132,8 @@ def _frames(broker: EmbeddedProcess) -> tuple[bytes, ...]:
         NewTopic(_GOOD_TOPIC, 1, config=kept),
     ]
     for created in admin.create_topics(topics).values():
-        created.result(TIMEOUT_S)
-    described = admin.describe_topics(TopicCollection([NAME]))[NAME].result(TIMEOUT_S)
+        created.result(HANG_LIMIT_S)
+    described = admin.describe_topics(TopicCollection([NAME]))[NAME].result(HANG_LIMIT_S)
     return corpus(UUID(bytes=base64.b64decode(str(described.topic_id) + "==", b"-_")))
 
 
@@ -147,7 +146,7 @@ def _work(broker: EmbeddedProcess, deadline: float) -> list[bytes]:
             "linger.ms": 0,
         }
     )
-    producer.init_transactions(TIMEOUT_S)
+    producer.init_transactions(HANG_LIMIT_S)
     committed: list[bytes] = []
     turn = 0
     while time.monotonic() < deadline:
@@ -157,10 +156,10 @@ def _work(broker: EmbeddedProcess, deadline: float) -> list[bytes]:
         for value in values:
             producer.produce(_GOOD_TOPIC, value, partition=0)
         if turn % 3:
-            producer.commit_transaction(TIMEOUT_S)
+            producer.commit_transaction(HANG_LIMIT_S)
             committed += values
         else:
-            producer.abort_transaction(TIMEOUT_S)
+            producer.abort_transaction(HANG_LIMIT_S)
     return committed
 
 
@@ -186,7 +185,7 @@ def _read(broker: EmbeddedProcess) -> list[bytes]:
                 return True
         return False
 
-    wait_until(read, timeout_s=TIMEOUT_S, what="the good topic is not read to its end")
+    wait_until(read, what="the good topic is not read to its end")
     consumer.close()
     return values
 

@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.rocksdb import RocksDisk
-from tests.processes import ServerProcess, wait_until
+from tests.processes import HANG_LIMIT_S, ServerProcess, wait_until
 from tests.reading import final_records, records
 
 PARTITIONS = 3
@@ -46,7 +46,7 @@ class Topics:
         admin = AdminClient({"bootstrap.servers": self.servers})
         new = [NewTopic(topic, PARTITIONS, 1) for topic in topics]
         for answer in admin.create_topics(new).values():
-            answer.result(30)
+            answer.result(HANG_LIMIT_S)
 
     def load(self, records: int) -> None:
         """`records` records with known keys and different values."""
@@ -56,16 +56,16 @@ class Topics:
             key = f"key-{number % KEYS}"
             producer.produce(self.source, f"value {number}", key)
             self.truth[key] += 1
-        assert producer.flush(30) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
 
     def load_keys(self, topic: str, keys: str) -> None:
         """One record for each of the letters, of another input of the application."""
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
         for key in keys:
             producer.produce(f"{self.application}-{topic}", f"value of {key}", key)
-        assert producer.flush(30) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
 
-    def wait_for_keys(self, keys: str, timeout_s: float = 60) -> None:
+    def wait_for_keys(self, keys: str) -> None:
         """Wait until the output has a record of each of the letters."""
         found: set[str] = set()
 
@@ -73,7 +73,7 @@ class Topics:
             found.update(pair.key for pair in self.committed())
             return found >= set(keys)
 
-        wait_until(all_there, timeout_s=timeout_s, what=lambda: f"missing {set(keys) - found}")
+        wait_until(all_there, what=lambda: f"missing {set(keys) - found}")
 
     @property
     def loaded(self) -> int:
@@ -98,7 +98,7 @@ class Topics:
         """The latest count of each key in the output."""
         return Counter({p.key: int.from_bytes(p.value, "big") for p in self.committed()})
 
-    def wait_for_counts(self, total: int, timeout_s: float = 60) -> Counter[str]:
+    def wait_for_counts(self, total: int) -> Counter[str]:
         """The counts, once they sum up to `total` at least."""
         found: Counter[str] = Counter()
 
@@ -107,10 +107,10 @@ class Topics:
             found = self.counts()
             return found.total() >= total
 
-        wait_until(enough, timeout_s=timeout_s, what=lambda: f"{found.total()} of {total}")
+        wait_until(enough, what=lambda: f"{found.total()} of {total}")
         return found
 
-    def wait_for_records(self, count: int, timeout_s: float = 60) -> list[Pair]:
+    def wait_for_records(self, count: int) -> list[Pair]:
         """The output, once it has `count` records at least."""
         found: list[Pair] = []
 
@@ -118,7 +118,7 @@ class Topics:
             found[:] = self.committed()
             return len(found) >= count
 
-        wait_until(enough, timeout_s=timeout_s, what=lambda: f"{len(found)} of {count}")
+        wait_until(enough, what=lambda: f"{len(found)} of {count}")
         return found
 
 
@@ -148,12 +148,12 @@ class Worker(ServerProcess):
         extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-commit", str(kill_commit)]
         self.spawn([*self._command, *extra, *more])
 
-    def load_until_killed(self, topics: Topics, timeout_s: float = 60) -> None:
+    def load_until_killed(self, topics: Topics) -> None:
         """Load records bit by bit, so that there are commits, until it gives itself SIGKILL; any
         other end is a failure."""
         process = self._process
         assert process is not None
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + HANG_LIMIT_S
         while process.poll() is None:
             assert time.monotonic() < deadline, f"not killed\n{self.log_tail()}"
             topics.load(200)
@@ -185,9 +185,9 @@ class Command(ServerProcess):
         """Send it, and wait for nothing."""
         os.kill(self.pid, number)
 
-    def ended_within(self, seconds: float) -> int:
+    def wait_for_end(self) -> int:
         """Its status, once it has ended. Raises TimeoutError."""
-        wait_until(lambda: self.status is not None, timeout_s=seconds, what=self.log_tail)
+        wait_until(lambda: self.status is not None, what=self.log_tail)
         assert self.status is not None
         return self.status
 

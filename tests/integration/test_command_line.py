@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from coordinator import EmbeddedBroker
 from streams.embedded import embedded_broker
 from tests.integration.cluster import Command, Topics
-from tests.processes import HOST, free_ports, wait_until
+from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
 
 PROGRAM = """
 from streams import App, serdes
@@ -57,7 +57,6 @@ def test_two_workers_find_the_embedded_broker_of_their_directory(
         slots = state / topics.application
         wait_until(
             lambda: len(list(slots.glob("process-*/id"))) == 2,
-            timeout_s=30,
             what="two workers",
         )
         command.stop()
@@ -82,9 +81,7 @@ def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
         topics.wait_for_counts(500)
         before = children_of(command.pid)
         os.kill(min(before), signal.SIGKILL)
-        wait_until(
-            lambda: len(children_of(command.pid) - before) == 1, timeout_s=30, what="a new worker"
-        )
+        wait_until(lambda: len(children_of(command.pid) - before) == 1, what="a new worker")
         topics.load(500)
         assert topics.wait_for_counts(1_000) == topics.truth
         assert "ended by SIGKILL: started again" in command.log_since(0)
@@ -92,7 +89,6 @@ def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
         command.kill()
         wait_until(
             lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers),
-            timeout_s=30,
             what="the workers to end",
         )
     finally:
@@ -112,9 +108,7 @@ def test_a_killed_embedded_broker_is_started_again_by_the_workers(
         topics.wait_for_counts(500)
         address, killed = known.read_text().split()
         os.kill(int(killed), signal.SIGKILL)
-        wait_until(
-            lambda: known.read_text().split()[1] != killed, timeout_s=30, what="another broker"
-        )
+        wait_until(lambda: known.read_text().split()[1] != killed, what="another broker")
         assert known.read_text().split()[0] == address
         topics.load(500)
         assert topics.wait_for_counts(1_000) == topics.truth
@@ -141,7 +135,9 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
         [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
     )
     assert "words exists already, with 3 partitions and not 7" in result.stderr
-    found = AdminClient({"bootstrap.servers": embedded_broker(state)}).list_topics(timeout=10)
+    found = AdminClient({"bootstrap.servers": embedded_broker(state)}).list_topics(
+        timeout=HANG_LIMIT_S
+    )
     assert [len(found.topics[name].partitions) for name in ("lines", "words")] == [3, 3]
 
 
@@ -150,7 +146,7 @@ def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Pa
     options = ["--data", str(tmp_path / "data"), "--port", "0", "--metrics-port", str(metrics_port)]
     command = Command(["-m", "streams", "broker", *options], tmp_path)
     try:
-        wait_until(lambda: "listening on" in command.log_since(0), timeout_s=30, what="the line")
+        wait_until(lambda: "listening on" in command.log_since(0), what="the line")
         address = command.log_since(0).split()[-1]
         topics = Topics(address, "alone")
         topics.load(10)
@@ -182,7 +178,12 @@ def test_plan_asks_the_broker_what_the_old_version_has_made(tmp_path: Path) -> N
     def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*begin, *arguments]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+            command,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=HANG_LIMIT_S,
         )
 
     topics = {"planned-in": 2, "planned-counts-changelog": 2}
@@ -193,7 +194,7 @@ def test_plan_asks_the_broker_what_the_old_version_has_made(tmp_path: Path) -> N
         assert (same.returncode, same.stderr) == (0, "")
         assert same.stdout.startswith("nothing changes for state")
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_partitions([NewPartitions("planned-in", 3)])["planned-in"].result(10)
+        admin.create_partitions([NewPartitions("planned-in", 3)])["planned-in"].result(HANG_LIMIT_S)
         wider = plan("--against", "saved.json", *servers)
     assert wider.returncode == 1
     assert "lost: store counts\n  partitions: 2 -> 3\n" in wider.stdout

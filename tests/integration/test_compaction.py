@@ -11,11 +11,10 @@ from coordinator.errors import Code
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic, delete_topic
 from tests.conformance.wire import Api, Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
 KEYS, RECORDS, KILLS = 500, 60_000, 4
-TIMEOUT_S = 30.0
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_a_broker_killed_while_it_cleans_loses_nothing(own_broker: EmbeddedProce
             number += 1
             if number % 1_000 == 0:
                 producer.poll(0)
-        assert producer.flush(TIMEOUT_S) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
         directory = own_broker.data_dir / f"{topic}-0"
         if kill % 2:  # while a segment is being written, or just as a run is being replaced
             wait_until(
@@ -66,7 +65,6 @@ def test_a_broker_killed_while_it_cleans_loses_nothing(own_broker: EmbeddedProce
                     path.name.endswith((".cleaned", ".deleted")) or path.name == "replacing"
                     for path in directory.iterdir()  # noqa: B023 called before the next round
                 ),
-                timeout_s=TIMEOUT_S,
                 what="nothing is cleaned",
             )
         own_broker.kill()
@@ -75,7 +73,6 @@ def test_a_broker_killed_while_it_cleans_loses_nothing(own_broker: EmbeddedProce
         assert found == expected
     wait_until(
         lambda: last_values(own_broker, topic)[1] < RECORDS // 3,
-        timeout_s=TIMEOUT_S,
         what=lambda: f"{last_values(own_broker, topic)[1]} records are left",
     )
     assert last_values(own_broker, topic)[0] == expected
@@ -89,7 +86,7 @@ def produce(
         producer.produce(topic, key=key, value=value)
         if number % 1_000 == 0:
             producer.poll(0)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
 
 
 def clean_from_now_on(client: Client, topic: str) -> None:
@@ -120,7 +117,6 @@ def test_a_key_that_is_deleted_in_a_topic_made_again_after_a_kill_stays_deleted(
         produce(own_broker, topic, filler)
         wait_until(
             lambda: file.exists() and f"{topic} 0 " in file.read_text(),
-            timeout_s=TIMEOUT_S,
             what="nothing is cleaned",
         )
         stale = file.read_text()
@@ -140,5 +136,5 @@ def test_a_key_that_is_deleted_in_a_topic_made_again_after_a_kill_stays_deleted(
         produce(own_broker, topic, filler)
         return last_values(own_broker, topic)[0].get(b"deleted", b"none") is not None
 
-    wait_until(tombstone_is_gone, timeout_s=TIMEOUT_S, what="the tombstone stays")
+    wait_until(tombstone_is_gone, what="the tombstone stays")
     assert b"deleted" not in last_values(own_broker, topic)[0]

@@ -101,7 +101,6 @@ def test_at_least_once_doubles_what_was_produced_before_the_crash(
     # Doubled records count towards a total before the last ones are there: wait for each of them.
     wait_until(
         lambda: len({pair.value for pair in topics.committed()}) == topics.loaded,
-        timeout_s=60,
         what="every record to be copied",
     )
     worker.finish()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.brokers import IN_CI
 from tests.integration.cluster import Command
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = IN_CI
 
@@ -43,7 +43,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def said(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_LIMIT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -65,7 +65,7 @@ def test_an_example_is_fed_run_and_shown(name: str, state: Path) -> None:
             shown = said("examples.show", name, "--last", "5000", "--state-dir", str(state))
             return SHOWN[name] in shown
 
-        wait_until(there, timeout_s=60, what=lambda: f"{SHOWN[name]!r} in {shown[-2000:]}")
+        wait_until(there, what=lambda: f"{SHOWN[name]!r} in {shown[-2000:]}")
         command.stop()
         assert command.status == 0, command.log_tail()
     finally:

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from streams import App, Processor, Record, Store, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
@@ -41,7 +41,7 @@ def send(topics: Topics, topic: str, pairs: list[tuple[str, str | None]]) -> Non
     producer = Producer({"bootstrap.servers": topics.servers})
     for key, value in pairs:
         producer.produce(topic, value, key)
-    assert producer.flush(30) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
 
 
 def asked(topics: Topics, currencies: list[str], answers: int) -> list[str]:
@@ -53,7 +53,7 @@ def asked(topics: Topics, currencies: list[str], answers: int) -> list[str]:
         found[:] = records(topics.servers, topics.target, PARTITIONS)
         return len(found) >= answers
 
-    wait_until(enough, timeout_s=30, what=lambda: f"{len(found)} of {answers} answers")
+    wait_until(enough, what=lambda: f"{len(found)} of {answers} answers")
     latest = {m.key().decode(): m.value().decode() for m in found}
     return [latest[currency] for currency in currencies]
 
@@ -71,8 +71,8 @@ def test_a_global_table_is_whole_before_the_first_record_and_follows_its_topic(
         assert asked(topics, currencies, 20) == [str(n) for n in range(20)]
         send(topics, rates, [("C3", "three"), ("C4", None)])
         seen = running.store("rates")
-        wait_until(lambda: seen.get("C4") is None, timeout_s=10, what="the deletion")
-        wait_until(lambda: seen.get("C3") == "three", timeout_s=10, what="the change")
+        wait_until(lambda: seen.get("C4") is None, what="the deletion")
+        wait_until(lambda: seen.get("C3") == "three", what="the change")
         assert asked(topics, ["C3", "C4", "C5"], 23) == ["three", "none", "5"]
     send(topics, rates, [("C5", "five")])
     with looking_up(topics, tmp_path, store).start():
@@ -88,10 +88,10 @@ def test_what_the_serdes_refuse_ends_the_worker_or_is_skipped(
     send(topics, rates, [("good", "1")])
     producer = Producer({"bootstrap.servers": topics.servers})
     producer.produce(rates, b"\xff", b"bad")
-    assert producer.flush(30) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     app = looking_up(topics, tmp_path, Store.in_memory("rates"))
     with pytest.raises(StreamsError, match=r"can't read .*-rates\[\d\]@\d"), app.start() as running:
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
     app.configure(None, deserialization_handler="skip")
     with app.start():
         assert asked(topics, ["good", "bad"], 2) == ["1", "none"]

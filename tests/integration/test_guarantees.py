@@ -47,7 +47,7 @@ def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
 
 
 def wait_until_it_runs(worker: Worker) -> None:
-    worker.wait_until_ready(lambda: "-> RUNNING" in worker.log_since(0), timeout_s=60)
+    worker.wait_until_ready(lambda: "-> RUNNING" in worker.log_since(0))
 
 
 def test_a_rolling_restart_switches_the_guarantee_while_the_group_runs(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from streams import App, Processor, Record, Store, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
+from tests.processes import HANG_LIMIT_S
 
 pytestmark = IN_CI
 
@@ -60,15 +61,15 @@ def test_records_of_two_topics_go_by_time_and_an_open_transaction_is_not_waited_
     for number in range(400):
         topic = topics.source if number % 3 else right
         plain.produce(topic, str(number), "key", 0, timestamp=began_ms + number)
-    assert plain.flush(30) == 0
+    assert plain.flush(HANG_LIMIT_S) == 0
     open_one = Producer({"bootstrap.servers": topics.servers, "transactional.id": right})
-    open_one.init_transactions(30)
+    open_one.init_transactions(HANG_LIMIT_S)
     open_one.begin_transaction()
     open_one.produce(right, "open", "key", 0, timestamp=began_ms + 1_000)
-    assert open_one.flush(30) == 0
+    assert open_one.flush(HANG_LIMIT_S) == 0
     with app.start():
         found = [int(pair.value) for pair in topics.wait_for_records(400)]
-    open_one.abort_transaction(30)
+    open_one.abort_transaction(HANG_LIMIT_S)
     assert found == list(range(400))
 
 
@@ -78,11 +79,11 @@ def test_partitions_that_are_added_while_it_runs_are_read(topics: Topics, tmp_pa
         topics.wait_for_records(30)
         admin = AdminClient({"bootstrap.servers": topics.servers})
         (grown,) = admin.create_partitions([NewPartitions(topics.source, PARTITIONS + 2)]).values()
-        grown.result(30)
+        grown.result(HANG_LIMIT_S)
         producer = Producer({"bootstrap.servers": topics.servers})
         for number in range(PARTITIONS + 2):
             producer.produce(topics.source, f"late {number}", "key", number)
-        assert producer.flush(30) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
         late = [pair for pair in topics.wait_for_records(35) if pair.value.startswith(b"late")]
         assert sorted(pair.value for pair in late) == [
             b"late %d" % n for n in range(PARTITIONS + 2)
@@ -98,8 +99,8 @@ def test_an_input_that_is_deleted_while_it_runs_ends_the_application_by_name(
     topics.wait_for_records(30)
     admin = AdminClient({"bootstrap.servers": topics.servers})
     (deleted,) = admin.delete_topics([topics.source]).values()
-    deleted.result(30)
+    deleted.result(HANG_LIMIT_S)
     with pytest.raises(StreamsError, match=topics.source):
-        running.wait_for("NOT_RUNNING", timeout=60)
+        running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
     with pytest.raises(StreamsError, match=topics.source):
         running.close()

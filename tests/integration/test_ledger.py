@@ -25,7 +25,7 @@ from streams.runtime.commit import Step
 from streams.runtime.host import ThreadHost
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
 pytestmark = IN_CI
@@ -74,7 +74,7 @@ def cut_of(topics: Topics) -> dict[Partition, int] | None:
     asked = ConsumerGroupTopicPartitions(topics.application, wanted)
     (answer,) = admin.list_consumer_group_offsets([asked], require_stable=True).values()
     try:
-        found = answer.result(30).topic_partitions
+        found = answer.result(HANG_LIMIT_S).topic_partitions
     except KafkaException:
         return None
     if any(each.error is not None for each in found):
@@ -113,7 +113,7 @@ def test_a_producer_is_told_by_its_id_and_epoch(
     seen = []
     for _ in range(3):
         producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
-        producer.init_transactions(30)
+        producer.init_transactions(HANG_LIMIT_S)
         seen.append(identity_of(dial, name))
     assert [identity.producer_epoch for identity in seen] == [0, 1, 2]
     assert len({identity.producer_id for identity in seen}) == 1
@@ -158,7 +158,7 @@ def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(
         worker.load_until_killed(topics)
         a_cut_is_taken()
     worker.start()
-    wait_until(a_cut_is_taken, timeout_s=30, what="offsets that no transaction is to change")
+    wait_until(a_cut_is_taken, what="offsets that no transaction is to change")
     for _ in range(5):
         topics.load(200)
         a_cut_is_taken()

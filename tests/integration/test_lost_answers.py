@@ -16,6 +16,7 @@ from coordinator.faults import RequestFault
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.integration.worker import build
+from tests.processes import HANG_LIMIT_S
 
 pytestmark = IN_CI
 
@@ -79,7 +80,7 @@ def test_no_record_is_lost_or_doubled_by_what_happens_to_a_call_of_a_transaction
     )
     wrong = []
     with app.start() as running:
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         for action, api, error, recovery in FAULTS:
             before = running.metrics()
             client = f"{topics.application}-*"
@@ -87,7 +88,7 @@ def test_no_record_is_lost_or_doubled_by_what_happens_to_a_call_of_a_transaction
             rule = broker.faults.add(fault)
             while not rule.struck:  # the test's own time-out ends what never comes
                 topics.load(60)
-                running.wait_for("RUNNING")
+                running.wait_for("RUNNING", HANG_LIMIT_S)
             topics.wait_for_counts(topics.loaded)
             assert topics.counts() == topics.truth, fault
             after = running.metrics()

@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicP
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.integration.cluster import PARTITIONS, Topics, Worker
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 BEYOND = 2**40
 
@@ -28,12 +28,12 @@ class Repartition:
         """Where each partition begins."""
         asked = {partition: OffsetSpec.earliest() for partition in self._partitions}
         answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
-        return [answer.result(30).offset for answer in answers.values()]
+        return [answer.result(HANG_LIMIT_S).offset for answer in answers.values()]
 
     def committed(self) -> list[int]:
         asked = ConsumerGroupTopicPartitions(self._application, self._partitions)
         (answer,) = self._admin.list_consumer_group_offsets([asked]).values()
-        return [each.offset for each in answer.result(30).topic_partitions]
+        return [each.offset for each in answer.result(HANG_LIMIT_S).topic_partitions]
 
     def keep(self, group: str, offsets: list[int]) -> None:
         cut = [
@@ -42,11 +42,11 @@ class Repartition:
         ]
         asked = ConsumerGroupTopicPartitions(group, cut)
         (answer,) = self._admin.alter_consumer_group_offsets([asked]).values()
-        answer.result(30)
+        answer.result(HANG_LIMIT_S)
 
     def release(self, group: str) -> None:
         (answer,) = self._admin.delete_consumer_groups([group]).values()
-        answer.result(30)
+        answer.result(HANG_LIMIT_S)
 
 
 def test_what_was_consumed_is_deleted_and_a_kept_cut_holds_it(
@@ -71,7 +71,7 @@ def test_what_was_consumed_is_deleted_and_a_kept_cut_holds_it(
             assert all(s <= c for s, c in zip(found, repartition.committed(), strict=True))
             return until(found)
 
-        wait_until(purged, timeout_s=30, what=lambda: f"a purge beyond {found}")
+        wait_until(purged, what=lambda: f"a purge beyond {found}")
         return found
 
     purge(until=lambda starts: max(starts) > 500)

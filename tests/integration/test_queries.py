@@ -10,7 +10,7 @@ import pytest
 from streams.errors import ConfigError, StoreUnavailable
 from tests.integration.cluster import KEYS, Topics
 from tests.integration.test_uncaught import counting
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 
 def test_counts_are_read_while_they_are_counted(topics: Topics, tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_counts_are_read_while_they_are_counted(topics: Topics, tmp_path: Path) 
         with pytest.raises(ConfigError, match="there is no store 'count'"):
             running.store("count")
         counts = running.store("counts")
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         over, failures = threading.Event(), []
 
         def read() -> None:
@@ -37,7 +37,6 @@ def test_counts_are_read_while_they_are_counted(topics: Topics, tmp_path: Path) 
         try:
             wait_until(
                 lambda: sum(count for _, count in counts.all()) == topics.loaded,
-                timeout_s=60,
                 what="all records to be counted",
             )
         finally:

@@ -16,7 +16,7 @@ from streams.runtime.commit import Step
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = IN_CI
 
@@ -45,12 +45,12 @@ def left_open(topics: Topics, changelog: str) -> Producer:
             "transaction.timeout.ms": 60_000,
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(HANG_LIMIT_S)
     producer.begin_transaction()
     for partition in range(PARTITIONS):
         for key in range(KEYS):
             producer.produce(changelog, b"wrong", f"key-{key}", partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     return producer
 
 
@@ -58,11 +58,11 @@ def until_restored(running: RunningApp, records: int) -> None:
     def restored() -> int:
         return running.metrics()["restored_records"]
 
-    wait_until(lambda: restored() >= records, timeout_s=30, what=lambda: f"{restored()}")
+    wait_until(lambda: restored() >= records, what=lambda: f"{restored()}")
 
 
 def until_rebalanced(running: RunningApp, count: int) -> None:
-    wait_until(lambda: running.metrics()["rebalances"] >= count, timeout_s=30, what="the rebalance")
+    wait_until(lambda: running.metrics()["rebalances"] >= count, what="the rebalance")
 
 
 def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_reads_nothing_twice(
@@ -74,7 +74,7 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
         for _ in range(3):
             topics.load(1_000)
             topics.wait_for_counts(topics.loaded)
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
     committed = sum(1 for _ in topics.committed(changelog))
     stray = left_open(topics, changelog)
     with started(topics, tmp_path / "here") as here:
@@ -82,19 +82,18 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
         until_restored(here, committed)
         wait_until(
             lambda: "waiting for an open transaction to end" in caplog.text,
-            timeout_s=30,
             what="the restore to wait",
         )
         with started(topics, tmp_path / "there") as there:
             until_rebalanced(here, 2)
             until_rebalanced(there, 1)
             assert here.state == there.state == "REBALANCING"
-            stray.abort_transaction(30)
-            here.wait_for("RUNNING")
-            there.wait_for("RUNNING")
+            stray.abort_transaction(HANG_LIMIT_S)
+            here.wait_for("RUNNING", HANG_LIMIT_S)
+            there.wait_for("RUNNING", HANG_LIMIT_S)
             assert 0 < there.metrics()["restored_records"] < committed
         until_rebalanced(here, 3)
-        here.wait_for("RUNNING")
+        here.wait_for("RUNNING", HANG_LIMIT_S)
         # What went there and came back was on this disk already.
         assert here.metrics()["restored_records"] == committed
         topics.load(1_000)
@@ -110,9 +109,9 @@ def test_aborted_records_and_markers_at_the_end_of_a_changelog_hang_nothing(
         topics.load(500)
         topics.wait_for_counts(500)
     for _ in range(2):
-        left_open(topics, changelog).abort_transaction(30)
+        left_open(topics, changelog).abort_transaction(HANG_LIMIT_S)
     with started(topics, tmp_path) as running:
-        running.wait_for("RUNNING", timeout=15)
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         assert running.metrics()["restored_records"] == 0
     assert stored_counts(tmp_path, topics.application) == topics.truth
 
@@ -127,7 +126,7 @@ def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_from_what_it_has(
     worker = new_worker()
     # A batch is of one partition here: the first is on disk when the second begins.
     worker.start(kill_at=Step.RESTORING.name, kill_commit=2)
-    wait_until(lambda: worker.ended is not None, timeout_s=30, what="the kill")
+    wait_until(lambda: worker.ended is not None, what="the kill")
     assert worker.ended == -9, worker.log_tail()
     worker.start()
     topics.load(1_000)
@@ -147,7 +146,7 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_say
         topics.load(500)
         topics.wait_for_counts(1_000)
     with started(topics, tmp_path / "old") as running:
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
     assert "rebuilt" not in caplog.text
     with started(topics, tmp_path / "new"):
         topics.load(500)
@@ -160,9 +159,9 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_say
         ],
     )
     admin = AdminClient({"bootstrap.servers": topics.servers})
-    admin.incremental_alter_configs([settings])[settings].result(30)
+    admin.incremental_alter_configs([settings])[settings].result(HANG_LIMIT_S)
     with started(topics, tmp_path / "old") as running:
-        running.wait_for("RUNNING")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         assert running.metrics()["restored_records"] == sum(1 for _ in topics.committed(changelog))
     assert "keeps deletions for 0 s (delete.retention.ms): some may be gone" in caplog.text
     assert stored_counts(tmp_path / "old", topics.application) == topics.truth
@@ -179,20 +178,19 @@ def test_an_input_that_was_cut_below_its_offset_stops_the_thread_or_goes_by_the_
     admin = AdminClient({"bootstrap.servers": topics.servers})
     cut = [TopicPartition(topics.source, number, OFFSET_END) for number in range(PARTITIONS)]
     for answer in admin.delete_records(cut).values():
-        answer.result(30)
+        answer.result(HANG_LIMIT_S)
     refused = pytest.raises(StreamsError, match=r"outside .* there.*offset_out_of_range=fail")
     with refused, started(topics, tmp_path) as running:
-        running.wait_for("ERROR")
+        running.wait_for("ERROR", HANG_LIMIT_S)
     assert topics.counts() == counted
     with started(topics, tmp_path, offset_out_of_range="earliest") as running:
         last = Producer({"bootstrap.servers": topics.servers})
         last.produce(topics.source, b"after the cut", b"key-0")
-        assert last.flush(30) == 0
+        assert last.flush(HANG_LIMIT_S) == 0
         counted["key-0"] += 1
         assert topics.wait_for_counts(301) == counted
         wait_until(
             lambda: running.metrics()["records_out_of_range"] == 300,
-            timeout_s=30,
             what=lambda: str(running.metrics()),
         )
     assert "(offset_out_of_range=earliest)" in caplog.text

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from streams import App, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
 pytestmark = IN_CI
@@ -38,7 +38,7 @@ def counting(topics: Topics, state: Path) -> App:
 def send(producer: Producer, topic: str, pairs: list[tuple[str | None, str | None]]) -> None:
     for key, value in pairs:
         producer.produce(topic, value, key)
-    assert producer.flush(30) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
 
 
 def until_counted(topics: Topics, rows: dict[str, str]) -> None:
@@ -51,7 +51,7 @@ def until_counted(topics: Topics, rows: dict[str, str]) -> None:
         }
         return {value: count for value, count in latest.items() if count}
 
-    wait_until(lambda: found() == expected, timeout_s=30, what=lambda: f"{found()}, not {expected}")
+    wait_until(lambda: found() == expected, what=lambda: f"{found()}, not {expected}")
 
 
 def test_a_lost_store_is_restored_up_to_the_offset_and_the_rest_is_processed(
@@ -60,17 +60,17 @@ def test_a_lost_store_is_restored_up_to_the_offset_and_the_rest_is_processed(
     plain = Producer({"bootstrap.servers": topics.servers})
     named = {"bootstrap.servers": topics.servers, "transactional.id": topics.application}
     transactions = Producer(named)
-    transactions.init_transactions(30)
+    transactions.init_transactions(HANG_LIMIT_S)
     rows = {f"k{n}": f"v{n % 3}" for n in range(30)}
     with counting(topics, tmp_path / "lost").start():
         send(plain, topics.source, [*rows.items(), (None, "no key")])
         transactions.begin_transaction()
         send(transactions, topics.source, [(f"k{n}", "aborted") for n in range(30)])
-        transactions.abort_transaction(30)
+        transactions.abort_transaction(HANG_LIMIT_S)
         transactions.begin_transaction()
         changed = {f"k{n}": f"v{n % 2}" for n in range(0, 30, 4)}
         send(transactions, topics.source, [*changed.items(), ("k1", None)])
-        transactions.commit_transaction(30)
+        transactions.commit_transaction(HANG_LIMIT_S)
         rows |= changed
         del rows["k1"]
         until_counted(topics, rows)
@@ -83,6 +83,8 @@ def test_a_lost_store_is_restored_up_to_the_offset_and_the_rest_is_processed(
         until_counted(topics, rows)
         assert {key: running.store("rows").get(key) for key in rows} == rows
         assert running.metrics()["restored_records"] > 30
-    existing = AdminClient({"bootstrap.servers": topics.servers}).list_topics(timeout=30).topics
+    existing = (
+        AdminClient({"bootstrap.servers": topics.servers}).list_topics(timeout=HANG_LIMIT_S).topics
+    )
     assert f"{topics.application}-counts-changelog" in existing
     assert f"{topics.application}-rows-changelog" not in existing

@@ -62,7 +62,7 @@ class Application:
         self.wait_for_line(worker, "runs tasks", begin)
 
     def wait_for_line(self, worker: Command, line: str, begin: int = 0) -> None:
-        wait_until(lambda: line in worker.log_since(begin), timeout_s=30, what=worker.log_tail)
+        wait_until(lambda: line in worker.log_since(begin), what=worker.log_tail)
 
     def load(self, topic: str, keys: str) -> None:
         """One record a key, spread over the partitions."""
@@ -122,7 +122,7 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     application.wait_for_tasks(first)
     begin = first.log_path.stat().st_size
     second = application.start('copy("in")', handler=handler)
-    assert second.ended_within(30) == 2, second.log_tail()
+    assert second.wait_for_end() == 2, second.log_tail()
     refused = second.log_since(0)
     assert "counts-of-in" in refused
     assert "choose another application id" in refused
@@ -144,7 +144,7 @@ def test_a_worker_that_counts_by_another_key_beside_is_refused_and_the_group_goe
     application.wait_for_tasks(first)
     by_value = "group_by(lambda k, v: v, key=serdes.string).count(store='by-value')"
     second = application.start('copy("in")', f'read("in").{by_value}')
-    assert second.ended_within(30) == 2, second.log_tail()
+    assert second.wait_for_end() == 2, second.log_tail()
     assert "by-value-repartition' in the refused one, which is read into" in second.log_since(0)
     application.load("in", IN)
     application.wait_for_keys(IN)
@@ -183,7 +183,6 @@ def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_r
         expected = dict.fromkeys(IN[:8] + OTHER[:8], 2) | dict.fromkeys(IN[8:] + OTHER[8:], 1)
         wait_until(
             lambda: application.topics.counts() == expected,
-            timeout_s=30,
             what=lambda: str(application.topics.counts()),
         )
 
@@ -207,7 +206,6 @@ def test_a_killed_worker_that_comes_back_with_its_lines_swapped_has_its_inputs_a
     expected = dict.fromkeys(IN + OTHER, 2)
     wait_until(
         lambda: application.topics.counts() == expected,
-        timeout_s=30,
         what=lambda: str(application.topics.counts()),
     )
 

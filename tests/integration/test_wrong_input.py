@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.brokers import Broker, EmbeddedProcess
+from tests.processes import HANG_LIMIT_S
 
-TIMEOUT_S = 60
 APP = """
 from streams import App, serdes
 app = App("{name}", commit_interval_ms=50)
@@ -36,7 +36,7 @@ def run(
         env={**os.environ, "PYTHONPATH": str(Path.cwd()), **environment},
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
 
@@ -65,7 +65,7 @@ class Program:
         for answer in admin.create_topics(
             [NewTopic(f"{self.name}-{suffix}", partitions, 1) for suffix in suffixes]
         ).values():
-            answer.result(30)
+            answer.result(HANG_LIMIT_S)
 
     def run(self, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
         arguments = ["streams", "run", "program:app", "--state-dir", str(self.directory / "state")]
@@ -93,7 +93,7 @@ def program(embedded: Broker, tmp_path: Path, request: pytest.FixtureRequest) ->
 def produce(servers: str, topic: str, key: bytes | None, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": servers})
     producer.produce(topic, value, key)
-    assert producer.flush(30) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
 
 
 def test_an_input_topic_that_does_not_exist(program: Program) -> None:

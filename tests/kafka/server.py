@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kafka.jars import Jars
-from tests.processes import HOST, ServerProcess, StartFailed, answers, free_ports
+from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, StartFailed, answers, free_ports
 
 JARS = Jars(Path(__file__).with_name("pom.xml"), "libs")
 CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
-START_TIMEOUT_S = 60.0
 PORT_ATTEMPTS = 3
 # For a small machine and a short life: little heap, one collector thread, no second compiler.
 JVM_FLAGS = (
@@ -63,7 +62,7 @@ def class_path() -> str:
     return JARS.class_path()
 
 
-def java(*arguments: str, timeout_s: float = 60.0) -> str:
+def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
     """Run one of Kafka's tools to its end; returns all that it printed."""
     done = subprocess.run(
         ["java", *JVM_FLAGS, "-cp", class_path(), *arguments],
@@ -140,4 +139,4 @@ class RealKafka(ServerProcess):
                 *("kafka.Kafka", str(self._properties_path)),
             ]
         )
-        self.wait_until_ready(lambda: answers(self.port), timeout_s=START_TIMEOUT_S)
+        self.wait_until_ready(lambda: answers(self.port))

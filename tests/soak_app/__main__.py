@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams import serdes
 from tests import brokers
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 from tests.sampling import draw_seed
 from tests.soak_app import verdict
@@ -35,13 +35,12 @@ from tests.soak_app.trouble import Trouble
 from tests.soak_app.workers import SoakWorker
 
 PARTITIONS = 4
-CATCH_UP_S = 180.0
 _CALM_S = (0.5, 6.0)
 
 
 def committed(servers: str, topic: str) -> Iterator[tuple[str, int]]:
     """Every committed record of a topic."""
-    for message in records(servers, topic, PARTITIONS, timeout_s=CATCH_UP_S):
+    for message in records(servers, topic, PARTITIONS):
         yield message.key().decode(), serdes.int64.deserialize(message.value())
 
 
@@ -62,7 +61,7 @@ class Soak:
         topics = (LINES, COPIED, COUNTS, REGROUPED, DIGESTS)
         new = [NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics]
         for answer in admin.create_topics(new).values():
-            answer.result(30)
+            answer.result(HANG_LIMIT_S)
         settings = {"MILLRACE_PROCESSING_GUARANTEE": options.guarantee}
         self.workers = []
         for number in range(options.workers):
@@ -131,10 +130,10 @@ class Soak:
             return copied >= total and all(sum(each.values()) >= total for each in counts)
 
         try:
-            wait_until(done, timeout_s=CATCH_UP_S, what="the application to catch up")
+            wait_until(done, what="the application to catch up")
         except TimeoutError:
             tails = "\n".join(f"{each.name}:\n{each.log_tail()}" for each in self.workers)
-            print(f"not caught up after {CATCH_UP_S:.0f} s\n{tails}", flush=True)
+            print(f"not caught up after {HANG_LIMIT_S:.0f} s\n{tails}", flush=True)
 
     def _verdict(self) -> list[str]:
         written = self._load.written

@@ -9,11 +9,11 @@ from random import Random
 from confluent_kafka import Producer
 
 from streams import serdes
+from tests.processes import HANG_LIMIT_S
 from tests.soak_app.topology import LINES
 
 KEYS = 200
 _BATCH = 50
-_FLUSH_S = 120.0
 
 
 class Load:
@@ -48,7 +48,7 @@ class Load:
         """Stop, and wait until all is written. Raises RuntimeError if some could not be."""
         self._stop.set()
         self._thread.join()
-        left = self._producer.flush(_FLUSH_S)
+        left = self._producer.flush(HANG_LIMIT_S)
         if left or self._failed:
             raise RuntimeError(f"{left} records not written, {self._failed[:3]}")
 

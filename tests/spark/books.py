@@ -15,10 +15,9 @@ from streams import App, serdes
 from streams.spark import Cut, read_cut
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 PARTITIONS = 2
-WAIT_S = 30.0
 LINES = ["the mill turns", "the race runs", "a mill race", "turns and turns"]
 
 
@@ -74,7 +73,7 @@ class Counting:
             yield
         finally:
             stop.set()
-            feeding.join(WAIT_S)
+            feeding.join(HANG_LIMIT_S)
 
     def write(self, topic: str, key: bytes, value: bytes, partition: int, at_ms: int = 0) -> int:
         """A record of a producer that isn't the application's; where it is."""
@@ -87,13 +86,13 @@ class Counting:
         self._producer.produce(
             topic, value, key, partition, on_delivery=delivered, timestamp=at_ms or 1
         )
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
         return where[0]
 
     def run(self) -> Cut:
         """Run until all lines are counted, and stop. The cut after it."""
         with self.app.start():
-            wait_until(self._is_drained, timeout_s=WAIT_S, what="all lines to be counted")
+            wait_until(self._is_drained, what="all lines to be counted")
         return read_cut(self.app)
 
     def _is_drained(self) -> bool:
@@ -118,7 +117,7 @@ class Counting:
         try:
             for number in range(PARTITIONS):
                 partition = TopicPartition(topic, number, 0)
-                _, end = reader.get_watermark_offsets(partition, WAIT_S)
+                _, end = reader.get_watermark_offsets(partition, HANG_LIMIT_S)
                 reader.assign([partition])
                 while reader.position([partition])[0].offset < end:
                     message = reader.poll(0.2)
@@ -144,17 +143,19 @@ class Counting:
         group = self.app.application_id
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])
         (answer,) = admin.list_consumer_group_offsets([asked]).values()
-        (held,) = answer.result(WAIT_S).topic_partitions
+        (held,) = answer.result(HANG_LIMIT_S).topic_partitions
         to = TopicPartition(self.lines, partition, offset, metadata=held.metadata)
         moved = ConsumerGroupTopicPartitions(group, [to])
         (answer,) = admin.alter_consumer_group_offsets([moved]).values()
-        (done,) = answer.result(WAIT_S).topic_partitions
+        (done,) = answer.result(HANG_LIMIT_S).topic_partitions
         assert done.error is None, done.error
         return int(held.offset)
 
     def end_of(self, topic: str, partition: int) -> int:
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})
         try:
-            return int(reader.get_watermark_offsets(TopicPartition(topic, partition), WAIT_S)[1])
+            return int(
+                reader.get_watermark_offsets(TopicPartition(topic, partition), HANG_LIMIT_S)[1]
+            )
         finally:
             reader.close()

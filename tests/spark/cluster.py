@@ -16,13 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import HOST, ServerProcess, free_ports
+from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, free_ports
 
 WORKERS = 2
 # A short life each: what matters is how soon a JVM is there.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_START_S = 60.0
-_RUN_S = 300.0
 
 
 def spark_home() -> Path:
@@ -120,7 +118,7 @@ class Cluster:
             cwd=self.processes[0].directory,
             capture_output=True,
             text=True,
-            timeout=_RUN_S,
+            timeout=HANG_LIMIT_S,
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
@@ -140,7 +138,7 @@ class Cluster:
 
 
 def _wait(process: ServerProcess, said: str) -> None:
-    process.wait_until_ready(lambda: said in process.log_since(0), timeout_s=_START_S)
+    process.wait_until_ready(lambda: said in process.log_since(0))
 
 
 def _nothing_of_ours() -> dict[str, str]:

@@ -16,8 +16,8 @@ from streams.spark.stores.store_options import options_for
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.store_rows import START_MS, WAIT_S, load_with
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.spark.store_rows import START_MS, load_with
 
 Fed = list[tuple[str, str | None, int]]
 
@@ -47,7 +47,7 @@ class One:
         producer = Producer({"bootstrap.servers": self.servers})
         for key, value, at_ms in records:
             producer.produce(self.topic, value, key, timestamp=self._begun_ms + at_ms)
-        assert producer.flush(WAIT_S) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
         where = Partition(self.topic, 0)
         end = Access(self.servers).admin().latest([where])[where]
         found: list[Cut] = []
@@ -59,7 +59,7 @@ class One:
                 return False
             return found[-1].offsets[where] >= end
 
-        wait_until(is_done, timeout_s=WAIT_S, what="not all is processed")
+        wait_until(is_done, what="not all is processed")
         return found[-1]
 
     def load(self, store: str, cut: Cut, **more: str) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from streams import serdes
 from streams.spark import MillraceDataSource
 
-WAIT_S = 60.0
 START_MS = time.time_ns() // 1_000_000_000 * 1000 - 120_000
 """Not long ago: a changelog of records that were old when they were written is soon compacted, and
 what they are about deleted, for brokers go by the times of records."""

@@ -67,7 +67,7 @@ def counted(servers: str, state: Path) -> Counter[str]:
         return sum(last.values()) >= words.total()
 
     try:
-        wait_until(done, timeout_s=60, what=worker.log_tail)
+        wait_until(done, what=worker.log_tail)
         assert worker.leave() == 0
     finally:
         worker.close()

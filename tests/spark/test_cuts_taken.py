@@ -28,12 +28,11 @@ from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 from tests.unit.streams.spark.cuts.test_shape import KAFKA_STREAMS
 
 PARTITIONS = 2
-WAIT_S = 30.0
 
 
 class Words:
@@ -68,7 +67,7 @@ class Words:
         for number in range(self.fed, self.fed + count):
             line = f"w{number % 7} w{number % 11} w{number % 13}"
             self._producer.produce(self.lines, line, str(number), number % PARTITIONS)
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
         self.fed += count
 
     @contextmanager
@@ -86,7 +85,7 @@ class Words:
             yield
         finally:
             stop.set()
-            feeding.join(WAIT_S)
+            feeding.join(HANG_LIMIT_S)
 
 
 class Books:
@@ -153,8 +152,8 @@ def test_ten_cuts_of_a_running_application_with_a_ledger_are_all_exact(
     made = words(ledger=True)
     made.feed(100)
     with made.app.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
-        wait_until(lambda: running.metrics()["records"] >= 400, timeout_s=WAIT_S, what="words")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        wait_until(lambda: running.metrics()["records"] >= 400, what="words")
         with made.being_fed():
             cuts = [read_cut(made.app) for _ in range(10)]
     books = Books(made)
@@ -182,7 +181,7 @@ def settled(made: Words) -> Cut:
         found[:] = [cut]
         return Books(made).state(cut).total() == 3 * made.fed
 
-    wait_until(all_read, timeout_s=WAIT_S, what="all words to be counted")
+    wait_until(all_read, what="all words to be counted")
     return found[0]
 
 
@@ -193,7 +192,7 @@ def test_the_ends_are_told_without_a_ledger_where_nothing_goes_on(
     made = words(processing_guarantee=guarantee, cut_retention_ms=60_000)
     made.feed(60)
     with made.app.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         cut = settled(made)
         books = Books(made)
         assert books.fed(cut).total() == 3 * made.fed
@@ -216,8 +215,8 @@ def test_the_ends_are_not_told_where_it_goes_on_without_a_ledger(
     made = words()
     made.feed(100)
     with made.app.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
-        wait_until(lambda: running.metrics()["records"] >= 400, timeout_s=WAIT_S, what="words")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        wait_until(lambda: running.metrics()["records"] >= 400, what="words")
         cuts: list[Cut] = []
 
         def goes_on() -> bool:
@@ -225,7 +224,7 @@ def test_the_ends_are_not_told_where_it_goes_on_without_a_ledger(
             return cuts[-1].ends is None
 
         with made.being_fed():
-            wait_until(goes_on, timeout_s=WAIT_S, what="a cut while something was committed")
+            wait_until(goes_on, what="a cut while something was committed")
         last = settled(made)
     books = Books(made)
     for cut in [*cuts, last]:
@@ -241,7 +240,7 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
     made = words(ledger=True)
     made.feed(60)
     with made.app.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         settled(made)
         cut = read_cut(made.name, bootstrap_servers=made.servers)
     assert cut.ends is not None
@@ -274,7 +273,7 @@ def test_offsets_of_kafka_streams_name_no_positions_and_the_ends_of_changelogs_a
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for _ in range(5):
         producer.produce(changelog, b"1", b"word", 0)
-    assert producer.flush(WAIT_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     commit(broker.bootstrap_servers, name, lines, 3, KAFKA_STREAMS)
     cut = read_cut(name, bootstrap_servers=broker.bootstrap_servers)
     assert not cut.exact
@@ -294,26 +293,26 @@ def test_an_open_transaction_is_waited_for_and_named_where_it_hangs(
             create_topic(client, topic, partitions=1)
     consumer = Consumer({"bootstrap.servers": servers, "group.id": name})
     producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
-    producer.init_transactions(WAIT_S)
+    producer.init_transactions(HANG_LIMIT_S)
 
     def begin(offset: int, position: int) -> None:
         producer.begin_transaction()
         producer.produce(changelog, b"1", b"word", 0)
-        assert producer.flush(WAIT_S) == 0
+        assert producer.flush(HANG_LIMIT_S) == 0
         committed = TopicPartition(lines, 0, offset, encode_metadata({"s": position}))
         producer.send_offsets_to_transaction(
-            [committed], consumer.consumer_group_metadata(), WAIT_S
+            [committed], consumer.consumer_group_metadata(), HANG_LIMIT_S
         )
 
     begin(3, 1)
-    producer.commit_transaction(WAIT_S)
+    producer.commit_transaction(HANG_LIMIT_S)
     cut = read_cut(name, bootstrap_servers=servers)
     assert cut.stores == {"s": StoreCut(changelog, {0: 1})}
     begin(4, 3)  # after the marker
     message = rf"within 0.3 s: transactions are about to change the offsets of {lines}\[0\]"
     with pytest.raises(UserError, match=message):
         read_cut(name, bootstrap_servers=servers, timeout_ms=300)
-    threading.Timer(0.3, producer.commit_transaction, [WAIT_S]).start()
+    threading.Timer(0.3, producer.commit_transaction, [HANG_LIMIT_S]).start()
     assert read_cut(name, bootstrap_servers=servers).offsets == {Partition(lines, 0): 4}
     commit(servers, name, lines, 5, encode_metadata({"s": 99}))
     with pytest.raises(UserError, match=rf"{changelog}\[0\] ends at 4, and .* stood at 99"):
@@ -340,13 +339,14 @@ def test_what_there_is_no_cut_of_is_said(broker: Broker, unique: Callable[[str],
 def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> None:
     """An offset of partition 0, committed outside a transaction and outside a membership."""
     host, _, port = servers.partition(",")[0].rpartition(":")
-    with closing(Connection((host, int(port)), "test", WAIT_S, threading.Lock())) as bootstrap:
+    with closing(
+        Connection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
+    ) as bootstrap:
         address = coordinator_of(bootstrap, group)
-    with closing(Connection(address, "test", WAIT_S, threading.Lock())) as connection:
+    with closing(Connection(address, "test", HANG_LIMIT_S, threading.Lock())) as connection:
         offsets = [(Partition(topic, 0), Committed(offset, metadata))]
         wait_until(
             lambda: commit_offsets(connection, group, -1, "", "", offsets),
-            timeout_s=WAIT_S,
             what="an offset to be committed",
         )
 
@@ -395,8 +395,8 @@ def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_l
         return len(cuts) == 5
 
     with app.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
-        wait_until(is_taken, timeout_s=WAIT_S, what=lambda: f"5 cuts, of {cuts}")
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        wait_until(is_taken, what=lambda: f"5 cuts, of {cuts}")
     assert {cut.offsets[lines] for cut in cuts} == {0}
     access = Access(broker.bootstrap_servers)
     whole = {m.offset() for m in records(broker.bootstrap_servers, out.topic, 1)}

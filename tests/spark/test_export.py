@@ -25,12 +25,11 @@ from streams.spark.exporting.verify import verify
 from streams.spark.source.access import Access
 from streams.spark.source.ranges import OffsetRange
 from tests.brokers import Broker
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
 from tests.spark.topics import Written, mixed
 
 Unique = Callable[[str], str]
-WAIT_S = 120.0
 
 
 class Application:
@@ -222,9 +221,9 @@ def test_a_topic_that_was_made_again_is_not_gone_on_with(
     export(spark, cut, application.access, tmp_path, application.wanted)
     admin = AdminClient({"bootstrap.servers": application.servers})
     name = application.output.topic
-    admin.delete_topics([name])[name].result(WAIT_S)
+    admin.delete_topics([name])[name].result(HANG_LIMIT_S)
     gone = Access(application.servers).admin()
-    wait_until(lambda: name not in gone.partition_counts(), timeout_s=WAIT_S, what="still there")
+    wait_until(lambda: name not in gone.partition_counts(), what="still there")
     mixed(application.servers, name, PARTITIONS, 30)
     cut = cut_now(application.servers, application.name)
     with pytest.raises(ConfigError, match="was deleted and made again since export 1"):
@@ -263,13 +262,12 @@ def test_an_export_that_is_killed_leaves_the_one_before_and_the_next_one_heals(
         assert killed.stdout.readline() == b"exporting\n"
         wait_until(
             lambda: len(list(tmp_path.glob("_writing-*/*"))) > 5,
-            timeout_s=WAIT_S,
             what="no file of the export has come",
         )
         with pytest.raises(ConfigError, match=f"process {killed.pid} is exporting"):
             export(spark, cut_now(application.servers, application.name), access, tmp_path)
         killed.send_signal(signal.SIGKILL)
-        killed.wait(WAIT_S)
+        killed.wait(HANG_LIMIT_S)
     assert len(complete(tmp_path)) == 1
     assert rows(spark, tmp_path, application.changelog) == before
     assert spark.read.parquet(str(tmp_path)).where(

@@ -16,9 +16,8 @@ from streams.spark.exporting.export import exported
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
-WAIT_S = 60.0
 LINES = 30
 
 
@@ -46,13 +45,12 @@ def ran(
     producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
     for number in range(LINES):
         producer.produce(f"{name}-lines", b"line", b"key %d" % (number % 3))
-    assert producer.flush(WAIT_S) == 0
+    assert producer.flush(HANG_LIMIT_S) == 0
     made = app(name, servers, tmp_path / "state")
     with made.start() as running:
-        running.wait_for("RUNNING", WAIT_S)
+        running.wait_for("RUNNING", HANG_LIMIT_S)
         wait_until(
             lambda: sum(running.store("counts").get(f"key {n}") or 0 for n in range(3)) == LINES,
-            timeout_s=WAIT_S,
             what="not all lines are counted",
         )
     return name, made

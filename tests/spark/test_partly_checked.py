@@ -19,8 +19,7 @@ from streams.spark.source.access import Access
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.books import WAIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,11 +63,11 @@ class Enriched:
             self.write(self.people, person, "town")
             self.write(self.clicks, person, "x")
         with self.app.start():
-            wait_until(self._is_drained, timeout_s=WAIT_S, what="all clicks to be processed")
+            wait_until(self._is_drained, what="all clicks to be processed")
 
     def write(self, topic: str, key: str, value: str) -> None:
         self._producer.produce(topic, value, key)
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def _is_drained(self) -> bool:
         try:

@@ -13,7 +13,7 @@ from streams.spark.books.report import Report
 from streams.spark.cuts.cut import Cut
 from tests.brokers import Broker
 from tests.processes import wait_until
-from tests.spark.books import LINES, WAIT_S, Counting
+from tests.spark.books import LINES, Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ def test_while_it_runs_all_balances_and_a_foreign_record_is_named(
                 return False
             return all(at > 20 for at in cut[0].offsets.values())
 
-        wait_until(is_amid, timeout_s=WAIT_S, what="it to be amid its lines")
+        wait_until(is_amid, what="it to be amid its lines")
         with reconcile(spark, books.app, cut=cut[0]) as report:
             assert report.balanced, report.summary()
             assert report.accounts.keys() == {"counts", books.out, books.repartition}

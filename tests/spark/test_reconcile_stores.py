@@ -21,8 +21,8 @@ from streams.spark.books.report import Report
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.store_rows import START_MS, TEXT, WAIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.spark.store_rows import START_MS, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,12 +72,12 @@ class Kinds:
         topic = self.app.topology().changelog(store)
         partition = partition_of(of, PARTITIONS)
         self._producer.produce(topic, value, key, partition, timestamp=START_MS + 20_200)
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def run(self) -> Cut:
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
         with self.app.start():
-            wait_until(self._is_drained, timeout_s=WAIT_S, what="not all is processed")
+            wait_until(self._is_drained, what="not all is processed")
         return read_cut(self.app)
 
     def _is_drained(self) -> bool:

@@ -19,8 +19,7 @@ from streams.spark.books.inputs import Inputs
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.books import WAIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,11 +53,11 @@ class Two:
             self.write(self.rows, key)
         self._fed += 6
         with self.app.start():
-            wait_until(self._is_drained, timeout_s=WAIT_S, what="all to be counted")
+            wait_until(self._is_drained, what="all to be counted")
 
     def write(self, topic: str, key: str, value: bytes = b"x") -> None:
         self._producer.produce(topic, value, key)
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def _is_drained(self) -> bool:
         try:
@@ -84,7 +83,7 @@ def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accou
     two.run()
     admin = AdminClient({"bootstrap.servers": two.app.config.bootstrap_servers})
     for deleted in admin.delete_records([TopicPartition(two.copied, 0, 2)]).values():
-        deleted.result(WAIT_S)
+        deleted.result(HANG_LIMIT_S)
 
     as_topic = f"{two.same} (table in a topic)"
     with reconcile(spark, two.app) as report:

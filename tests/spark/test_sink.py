@@ -13,12 +13,11 @@ from pathlib import Path
 from streams.spark.sink.epochs import Sink, written
 from streams.spark.source.access import Access
 from tests.brokers import IN_CI, Broker
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.faulty import FAULTS, happened
 from tests.spark.topics import Written
 from tests.spark.written import made, values_of
 
-WAIT_S = 240.0
 RECORDS = 800
 HANGS = 3
 
@@ -75,14 +74,14 @@ def test_tasks_that_fail_and_a_driver_that_is_killed_leave_each_row_once(
             hangs = happened(query.faults, HANGS, 1).exists()
             return hangs and all(query.wrote(HANGS, partition) for partition in others)
 
-        wait_until(in_the_middle, timeout_s=WAIT_S, what=query.log)
+        wait_until(in_the_middle, what=query.log)
         assert not query.wrote(HANGS, 1)
     finally:
         os.killpg(process.pid, signal.SIGKILL)  # the driver and its JVM: a group of its own
-        process.wait(WAIT_S)
+        process.wait(HANG_LIMIT_S)
     process = query.start()
     try:
-        assert process.wait(WAIT_S) == 0, query.log()
+        assert process.wait(HANG_LIMIT_S) == 0, query.log()
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

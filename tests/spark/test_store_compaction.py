@@ -27,9 +27,9 @@ from tests.conformance.calls import create_topic, delete_topic, settled
 from tests.conformance.producers import init_producer_id
 from tests.conformance.test_compaction import begin_segment, fill
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.one_store import Fed, One
-from tests.spark.store_rows import TEXT, WAIT_S, table
+from tests.spark.store_rows import TEXT, table
 
 SEGMENT_MS = 1000
 """Segments end by the times of records: Kafka takes none of less than a megabyte."""
@@ -82,7 +82,6 @@ def known(client: Client, transactional_id: str) -> str:
 def wait_until_cleaned(one: One, of: OffsetRange) -> None:
     wait_until(
         lambda: scanned(Access(one.servers), of).removed > 0,
-        timeout_s=WAIT_S,
         what="nothing is cleaned",
     )
 
@@ -117,7 +116,7 @@ def test_a_row_that_was_replaced_and_compacted_after_the_cut_is_told(
                 said.append(str(error))
             return bool(said)
 
-        wait_until(is_refused, timeout_s=WAIT_S, what="it is never compacted")
+        wait_until(is_refused, what="it is never compacted")
         topic = cut.stores["rows"].changelog
         for part in ("store 'rows'", f"{topic}[0]", "compacted since", "cut_retention_ms"):
             assert part in said[0]
@@ -226,7 +225,7 @@ def test_a_cut_below_the_start_of_a_changelog_is_refused(made: Callable[..., One
         here = TopicPartition(store.changelog, 0, store.positions[0])
         admin = AdminClient({"bootstrap.servers": one.servers})
         for future in admin.delete_records([here]).values():
-            future.result(WAIT_S)
+            future.result(HANG_LIMIT_S)
         with pytest.raises(UserError, match=rf"older than the changelog's start.*{here.offset}"):
             one.load("counts", cut)
         assert one.load("counts", newer) == []

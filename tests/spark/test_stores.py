@@ -23,8 +23,8 @@ from streams.spark.stores.store_options import options_for
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import wait_until
-from tests.spark.store_rows import START_MS, TEXT, WAIT_S, load_with, table
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.spark.store_rows import START_MS, TEXT, load_with, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ class Kinds:
             self.send(self.events, f"k{of.randrange(7)}", "x", max(at_ms, 0))
             value = None if of.random() < 0.3 else f"v{number}"
             self.send(self.rows, f"r{of.randrange(9)}", value, number)
-        assert self.producer.flush(WAIT_S) == 0
+        assert self.producer.flush(HANG_LIMIT_S) == 0
 
     def drained(self) -> Cut:
         """A cut in which all is that was fed."""
@@ -86,7 +86,7 @@ class Kinds:
                 return False
             return all(found[-1].offsets.get(p, 0) >= end for p, end in ends.items())
 
-        wait_until(is_done, timeout_s=WAIT_S, what=lambda: f"{found[-1:]}, not {ends}")
+        wait_until(is_done, what=lambda: f"{found[-1:]}, not {ends}")
         return found[-1]
 
 
@@ -131,7 +131,7 @@ def test_a_cut_stays_what_it_was_while_the_application_runs_on(kinds: Kinds) -> 
         wanted = dict(running.store("rows").all())
         kinds.feed(random.Random(1), 100, begin_ms=20_000)
         kinds.send(kinds.rows, "r0", "later", 5)
-        assert kinds.producer.flush(WAIT_S) == 0
+        assert kinds.producer.flush(HANG_LIMIT_S) == 0
         kinds.drained()
         later = dict(running.store("rows").all())
         assert later != wanted

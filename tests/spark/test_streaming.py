@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.brokers import Broker
+from tests.processes import HANG_LIMIT_S
 from tests.spark.topics import Written, mixed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-WAIT_S = 60
 
 
 class Copy:
@@ -38,7 +37,7 @@ class Copy:
             .start()
         )
         try:
-            assert query.awaitTermination(WAIT_S)
+            assert query.awaitTermination(HANG_LIMIT_S)
             return [each["numInputRows"] for each in query.recentProgress]
         finally:
             query.stop()

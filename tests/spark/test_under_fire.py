@@ -35,7 +35,7 @@ def test_every_cut_balances_while_workers_are_killed_and_a_planted_error_is_name
                 assert wrong(report) == []
             read.append(read_at(cut))
         assert read == sorted(set(read)), "it stood still"
-        wait_until(lambda: fire.kills >= 3, timeout_s=60, what="three kills")
+        wait_until(lambda: fire.kills >= 3, what="three kills")
         fire.cease()
         for plant in planted.ALL:
             error = plant(fire)

@@ -22,10 +22,9 @@ from streams.spark.exporting.manifest import MANIFEST, ExportedFile, Manifest
 from streams.spark.exporting.verify import verify
 from streams.spark.source.access import Access
 from tests.brokers import Broker
+from tests.processes import HANG_LIMIT_S
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
 from tests.spark.topics import Written, mixed
-
-WAIT_S = 60.0
 
 
 class Exported:
@@ -229,7 +228,7 @@ def test_what_topics_have_no_longer_is_told_and_no_error(
     assert verdict.wrong == ()
     assert verdict.gone == (f"{topic}[0] 0..9: gone from the topic (deleted)",)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.delete_topics([topic])[topic].result(WAIT_S)
+    admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
     verdict = verify(spark, tmp_path, made.access)
     assert verdict.wrong == ()
     assert verdict.gone == (f"topic {topic} is gone",)

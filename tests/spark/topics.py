@@ -9,8 +9,7 @@ from confluent_kafka import Producer
 
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-
-WAIT_S = 30.0
+from tests.processes import HANG_LIMIT_S
 
 
 class Record(NamedTuple):
@@ -60,7 +59,7 @@ class Written:
                     **self._settings,
                 }
             )
-            self._producer.init_transactions(WAIT_S)
+            self._producer.init_transactions(HANG_LIMIT_S)
         written: list[Record] = []
 
         def delivered(error: Any, message: Any) -> None:
@@ -79,7 +78,7 @@ class Written:
                 **more,
             )
             self._producer.poll(0)
-        assert self._producer.flush(WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
         if end:
             self.end(commit=commit)
         if commit:
@@ -88,9 +87,9 @@ class Written:
     def end(self, *, commit: bool) -> None:
         """End the transaction that was left open."""
         if commit:
-            self._producer.commit_transaction(WAIT_S)
+            self._producer.commit_transaction(HANG_LIMIT_S)
         else:
-            self._producer.abort_transaction(WAIT_S)
+            self._producer.abort_transaction(HANG_LIMIT_S)
 
     def rows(self) -> set[Record]:
         return set(self.committed)

@@ -188,7 +188,6 @@ def be_compacted(client: Client, data: Path) -> None:
             and len(re.findall(rf"^{GROUPS} . [1-9]", checkpoint.read_text(), re.MULTILINE))
             == PARTITIONS
         ),
-        timeout_s=20,
         what=lambda: f"not cleaned: {checkpoint.read_text() if checkpoint.exists() else ''}",
     )
 
@@ -271,7 +270,7 @@ def until_assigned(client: Client, group: str, member: str, epoch: int) -> Any:
         )
         return answers[-1].assignment is not None
 
-    wait_until(assigned, timeout_s=10, what=lambda: f"{member} of {group}: {answers[-1]}")
+    wait_until(assigned, what=lambda: f"{member} of {group}: {answers[-1]}")
     return answers[-1]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests import brokers
 from tests.kafka.server import JVM_FLAGS, class_path, missing
+from tests.processes import HANG_LIMIT_S
 from tests.unit.coordinator.groups.classic import test_records as groups
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN
 from tests.unit.coordinator.offsets import test_records as offsets
@@ -101,7 +102,7 @@ def test_kafka_s_serializer_makes_the_bytes_that_ours_is_compared_with() -> None
         input="".join(json.dumps(each.wanted) + "\n" for each in asked),
         capture_output=True,
         text=True,
-        timeout=60.0,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -17,8 +17,7 @@ from tests.clients.groups.events import Life, Said
 from tests.clients.groups.laws import Return
 from tests.clients.groups.plan import Action, Step
 from tests.clients.groups.roster import Protocol, Team
-from tests.clients.programs import PATIENCE_S
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
 Command = Callable[[str], Sequence[str]]  # a member's name -> what to run
 
@@ -60,7 +59,7 @@ class Running:
     def see_end(self) -> None:
         """Wait until it is gone; it is to say that it has closed."""
         try:
-            status = self._process.wait(PATIENCE_S)
+            status = self._process.wait(HANG_LIMIT_S)
         finally:
             self.kill()
         closed = bool(self.life.events) and self.life.events[-1].what == "closed"
@@ -214,4 +213,4 @@ class Course:
             self.listen()
             return condition()
 
-        wait_until(holds, timeout_s=PATIENCE_S, what=f"not so: {what}")
+        wait_until(holds, what=f"not so: {what}")

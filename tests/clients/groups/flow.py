@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.clients.programs import PATIENCE_S
+from tests.processes import HANG_LIMIT_S
 
 KEYS = 100
 RECORDS_A_SPELL = 10
@@ -51,7 +51,7 @@ class Flow:
             for number in itertools.islice(numbers, RECORDS_A_SPELL):
                 self._send(producer, number)
             producer.poll(0)
-        if left := producer.flush(PATIENCE_S):
+        if left := producer.flush(HANG_LIMIT_S):
             self.errors.append(f"{left} records were never acknowledged")
 
     def _send(self, producer: Producer, number: int) -> None:

@@ -15,7 +15,6 @@ from tests.clients.copying import committed_offsets, read_committed
 from tests.clients.groups.course import Command, Course
 from tests.clients.groups.flow import Flow
 from tests.clients.groups.roster import GROUP_CONFIGS, TEAMS
-from tests.clients.programs import PATIENCE_S
 from tests.conformance.calls import create_topic
 from tests.conformance.configs import DONE, GROUP, SET, alter
 from tests.conformance.wire import Client
@@ -161,7 +160,6 @@ class History:
             try:
                 wait_until(
                     has_committed,
-                    timeout_s=PATIENCE_S,
                     what=lambda: f"{found()} committed, of {ends}",
                 )
                 course.leave()

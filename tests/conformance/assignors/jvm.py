@@ -12,8 +12,7 @@ import pytest
 
 from tests import brokers
 from tests.kafka.server import JVM_FLAGS, class_path, missing
-
-TIMEOUT_S = 120.0
+from tests.processes import HANG_LIMIT_S
 
 
 def answers(program: str, questions: Iterable[object]) -> list[Any]:
@@ -29,7 +28,7 @@ def answers(program: str, questions: Iterable[object]) -> list[Any]:
         input="\n".join(map(json.dumps, questions)),
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
