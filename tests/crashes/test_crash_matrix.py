@@ -32,7 +32,7 @@ LOADS_MAX = 50
 COMMIT = ("PROCESSED:2", "PRODUCED:2", "OFFSETS_SENT:2", "COMMITTED:2", "STORED:2")
 WRITES = ("STORING:1", "STORING:5", "STORING:9", "STORING:13", "STORING:17")
 """A commit writes the stores of a task one after the other, each in several batches."""
-RESTORE = ("RESTORING:25", "RESTORING:10")
+RESTORE = ("RESTORING:10", "RESTORING:5")
 STEPS_SAMPLED = 3
 """Steps at which each test kills where a sample is taken."""
 

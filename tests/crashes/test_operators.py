@@ -15,6 +15,7 @@ from tests.brokers import Broker
 from tests.crashes.operators import expiring, joined, windowed
 from tests.crashes.operators.course import WORKERS, Course
 from tests.crashes.trial import CrashWorker
+from tests.crashes.words import RUNS, wait_for
 
 WARM_UP = 3
 LOADS_MAX = 50
@@ -58,6 +59,7 @@ def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
         course.wait()
     for number in range(len(points)):
         worker = workers[number % WORKERS]
+        wait_for(worker, RUNS, worker.began_at)  # the other alone would let all records pass
         worker.aim_at(worker.pid)
         load_until_killed(course, worker)
         worker.start(*points[number + WORKERS :][:1])

@@ -22,7 +22,7 @@ from streams.topology.nodes import StoreSpec
 from tests.crashes import truth
 from tests.crashes.topology import build
 from tests.crashes.truth import Contents, Given
-from tests.processes import ServerProcess, wait_until
+from tests.processes import HANG_LIMIT_S, ServerProcess, wait_until
 from tests.reading import final_records
 
 PARTITIONS = 2
@@ -30,7 +30,6 @@ KEYS = 20
 _STEP_MS = 20
 _PAUSE_EVERY, _PAUSE_MS = 700, 10_000
 BATCH = 40
-_WAIT_S = 60.0
 
 Entry = tuple[bytes, bytes | None, int]
 """Key, value and timestamp of a record."""
@@ -52,7 +51,7 @@ class Trial:
             NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target, self.regrouped)
         ]
         for answer in admin.create_topics(new).values():
-            answer.result(30)
+            answer.result(HANG_LIMIT_S)
         topology = build(application, self.source, self.target).topology()
         self.specs: dict[str, StoreSpec] = {
             spec.name: spec for sub in topology.subtopologies for spec in sub.stores
@@ -80,19 +79,18 @@ class Trial:
             self.given.append(record)
             value = serdes.int64.serialize(record.value)
             self._producer.produce(self.source, value, record.key, timestamp=time_ms)
-        assert self._producer.flush(_WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def produce_again(self) -> None:
         """Produce the last total of a key once more, behind all that is in the output."""
         key, totals = next(iter(self.output.items()))
         self._producer.produce(self.target, serdes.int64.serialize(totals[-1]), key)
-        assert self._producer.flush(_WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def wait_for_output(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Until the output has as many records as the input, or `unless` comes true."""
         wait_until(
             lambda: unless() or self._caught_up(),
-            timeout_s=_WAIT_S,
             what=lambda: (
                 f"{self._seen} of {len(self.given)} records in the output, {self._counted} counted"
             ),
@@ -148,7 +146,7 @@ class Trial:
         consumer = self._consumer(**{"enable.partition.eof": True})
         consumer.assign([TopicPartition(t, each, 0) for t in topics for each in range(PARTITIONS)])
         left = len(topics) * PARTITIONS
-        deadline = time.monotonic() + _WAIT_S
+        deadline = time.monotonic() + HANG_LIMIT_S
         try:
             while left:
                 assert time.monotonic() < deadline, f"{left} changelogs are not read to their ends"
@@ -211,6 +209,8 @@ class CrashWorker(ServerProcess):
         self._replayed = self.directory / "replayed.json"
         self._counters = self.directory / "counters.json"
         self._victim = self.directory / "victim"
+        self.began_at = 0
+        """Where in the log the last start begins."""
         self._command = [sys.executable, "-m", "tests.crashes.worker"]
         for name, value in {
             "servers": servers or trial.servers,
@@ -229,7 +229,7 @@ class CrashWorker(ServerProcess):
     def start(self, *points: str, number: str = "SIGKILL") -> None:
         """Start; at each of the `points` (STEP:TIMES) it signals whoever it was told to aim at."""
         self._victim.unlink(missing_ok=True)
-        self.spawn([*self._command, "--at", *points, "--signal", number])
+        self.began_at = self.spawn([*self._command, "--at", *points, "--signal", number])
 
     def aim_at(self, process: int) -> None:
         """The process that is signalled at the next point, which is looked for from now on."""

@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from state.rocksdb import RocksDisk
@@ -36,15 +36,24 @@ class Crashes:
     """Sends `number` to a process at each point of `points`, one after the other.
 
     A point is a step and how many times it must have been reached. STORING counts in a commit only,
-    not in the restore before it. The id of the process is in the file `victim`: nothing counts
+    not in the restore before it. RESTORING counts once `is_on_disk`, that something was restored to
+    a disk: which changelog comes first is for the client to say, and what a store in memory was
+    given is gone with the process. The id of the process is in the file `victim`: nothing counts
     before there is one, and it is gone once the process was signalled.
     """
 
-    def __init__(self, points: Sequence[str], number: signal.Signals, victim: Path) -> None:
+    def __init__(
+        self,
+        points: Sequence[str],
+        number: signal.Signals,
+        victim: Path,
+        is_on_disk: Callable[[], bool],
+    ) -> None:
         parsed = (point.split(":") for point in points)
         self._points = [(Step[step], int(times)) for step, times in parsed]
         self._number = number
         self._victim = victim
+        self._is_on_disk = is_on_disk
         self._committing = False
         self._met = 0
 
@@ -55,6 +64,8 @@ class Crashes:
             return
         step, times = self._points[0]
         if now is not step or (now is Step.STORING and not self._committing):
+            return
+        if now is Step.RESTORING and not self._is_on_disk():
             return
         self._met += 1
         if self._met == times:
@@ -88,6 +99,10 @@ class Replayed(RestoreListener):
     ) -> None:
         self.records[store] += records
         self._write()
+
+    def has_any(self, stores: Collection[str]) -> bool:
+        """Whether a record was replayed into one of these stores."""
+        return any(self.records[store] for store in stores)
 
     def _write(self) -> None:
         fresh = self._path.with_suffix(".new")
@@ -136,8 +151,12 @@ def main() -> None:
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
-    crashes = Crashes(given.at, signal.Signals[given.signal], given.victim)
     replayed = Replayed(given.replayed)
+    specs = [spec for sub in app.topology().subtopologies for spec in sub.stores]
+    on_disk = {spec.name for spec in specs if spec.persistent}
+    crashes = Crashes(
+        given.at, signal.Signals[given.signal], given.victim, lambda: replayed.has_any(on_disk)
+    )
     with app.start(reached=crashes.reached, restore_listener=replayed) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass

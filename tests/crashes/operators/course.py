@@ -30,12 +30,11 @@ from tests.crashes.operators.given import (
     Sent,
     Truth,
 )
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import Reader, final_records, records
 
 PARTITIONS = 2
 WORKERS = 2
-_WAIT_S = 60.0
 
 Entry = tuple[bytes, bytes | None, int]
 """Key, value and timestamp of a record."""
@@ -60,7 +59,7 @@ class Course:
         admin = AdminClient({"bootstrap.servers": servers})
         topics = [*(f"{name}-{end}" for end in application.TOPICS), self.target]
         for answer in admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in topics]).values():
-            answer.result(30)
+            answer.result(HANG_LIMIT_S)
         self._reader = Reader(servers, self.target, PARTITIONS)
         self._producer = Producer(
             {
@@ -90,7 +89,6 @@ class Course:
 
         wait_until(
             lambda: unless() or passed(),
-            timeout_s=_WAIT_S,
             what=lambda: (
                 f"{sum(map(len, self.output[SEEN].values()))} of {due} records have passed"
             ),
@@ -101,7 +99,7 @@ class Course:
         truth = self._app.truth(self._sent)
         began = closed = time.monotonic() - _CLOSE_EVERY_S
         while wrong := self._missing(truth):
-            assert time.monotonic() < began + _WAIT_S, wrong
+            assert time.monotonic() < began + HANG_LIMIT_S, wrong
             if time.monotonic() > closed + _CLOSE_EVERY_S:
                 closed = time.monotonic()
                 self._move_time_on()
@@ -240,14 +238,14 @@ class Course:
         for topic in self._app.PROGRESS:
             for number in range(_CLOSERS):
                 self._write(Sent(topic, f"{CLOSING}-{number}", number, self._now_ms))
-        assert self._producer.flush(_WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def _send(self, sent: Iterable[Sent]) -> None:
         for each in sent:
             self._sent.append(each)
             self._now_ms = max(self._now_ms, each.timestamp_ms)
             self._write(each)
-        assert self._producer.flush(_WAIT_S) == 0
+        assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def _write(self, each: Sent) -> None:
         value = None if each.value is None else JSON["value"].serialize(each.value)
