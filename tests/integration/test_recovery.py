@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +20,11 @@ from streams.runtime.clients import Clients
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 
-SESSION_TIMEOUT_MS = 15_000
+SESSION_TIMEOUT_MS = 2 * HANG_LIMIT_S * 1_000
+"""No test waits as long: none passes because a session has ended, or fails because a busy machine
+let one end."""
 
 
 def started(topics: Topics, state: Path) -> RunningApp:
@@ -38,7 +39,7 @@ def started(topics: Topics, state: Path) -> RunningApp:
         session_timeout_ms=SESSION_TIMEOUT_MS,
     )
     running = app.start()
-    running.wait_for("RUNNING")
+    running.wait_for("RUNNING", HANG_LIMIT_S)
     return running
 
 
@@ -54,7 +55,7 @@ def test_a_second_producer_with_the_slots_id_fences_the_first_which_rejoins(
         topics.wait_for_counts(500)
         name = f"{topics.application}-{slot_id(tmp_path, topics.application)}-0"
         second = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
-        second.init_transactions(30)
+        second.init_transactions(HANG_LIMIT_S)
         rebalances = running.metrics()["rebalances"]
         topics.load(500)
         assert topics.wait_for_counts(1_000) == topics.truth
@@ -64,7 +65,7 @@ def test_a_second_producer_with_the_slots_id_fences_the_first_which_rejoins(
         second.begin_transaction()
         second.produce(topics.target, b"stray", b"stray", partition=0)
         with pytest.raises(KafkaException, match=r"[Ff]enced|newer producer"):
-            second.commit_transaction(30)
+            second.commit_transaction(HANG_LIMIT_S)
     assert topics.counts() == topics.truth
 
 
@@ -72,22 +73,19 @@ def test_a_worker_that_comes_back_gets_its_tasks_without_a_rebalance(
     topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     with started(topics, tmp_path / "state") as running:
-        other = new_worker()
+        other = new_worker(session_timeout_ms=SESSION_TIMEOUT_MS)
         other.start()
         topics.load(2_000)
         topics.wait_for_counts(2_000)
         wait_until(
             lambda: running.metrics()["rebalances"] >= 2 and running.state == "RUNNING",
-            timeout_s=30,
             what="the second worker to join",
         )
         rebalances = running.metrics()["rebalances"]
         other.kill()
-        began = time.monotonic()
         other.start()
         topics.load(2_000)
         topics.wait_for_counts(4_000)
-        assert time.monotonic() - began < SESSION_TIMEOUT_MS / 1000
         assert running.metrics()["rebalances"] == rebalances
         assert other.finish()["records"] > 0
         topics.load(1_000)
@@ -122,7 +120,7 @@ def test_a_changelog_that_is_gone_is_reported_and_its_store_is_not_emptied(
         topics.wait_for_counts(500)
     changelog = f"{topics.application}-counts-changelog"
     admin = AdminClient({"bootstrap.servers": topics.servers})
-    admin.delete_topics([changelog])[changelog].result(30)
+    admin.delete_topics([changelog])[changelog].result(HANG_LIMIT_S)
     with pytest.raises(StreamsError, match=f"changelog {changelog}.*deleted, made again or cut"):
         started(topics, tmp_path)
     assert stored_counts(tmp_path, topics.application) == topics.truth
@@ -142,7 +140,7 @@ def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doub
         broker.kill()
         broker.restart()
         topics.load(5_000)
-        assert topics.wait_for_counts(10_000, timeout_s=120) == topics.truth
+        assert topics.wait_for_counts(10_000) == topics.truth
         assert running.state != "ERROR"
     assert topics.counts() == topics.truth
 
@@ -164,4 +162,4 @@ def test_offsets_are_found_again_when_the_broker_leads_with_a_new_epoch(
         except OutcomeUnknown:
             return False
 
-    wait_until(found, timeout_s=30, what="the offsets")
+    wait_until(found, what="the offsets")
