@@ -16,6 +16,8 @@ from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, StartFailed, answ
 JARS = Jars(Path(__file__).with_name("pom.xml"), "libs")
 CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
 PORT_ATTEMPTS = 3
+RESTARTED_SESSION_MS = 4_000
+"""After a kill a node is let in again when its session is over, by the settings of its restart."""
 # For a small machine and a short life: little heap, one collector thread, no second compiler.
 JVM_FLAGS = (
     "-Xmx512m",
@@ -27,7 +29,8 @@ JVM_FLAGS = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
-# One node has one replica of everything; few partitions and short sessions make starts quick.
+# One node has one replica of everything; few partitions make starts quick. A node that is held up
+# for half its session loses its partitions: a busy machine holds it up for seconds.
 PROPERTIES: Mapping[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -44,7 +47,7 @@ PROPERTIES: Mapping[str, str] = {
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "4000",
+    "broker.session.timeout.ms": "30000",
     "num.network.threads": "2",
     "num.io.threads": "4",
     "log.cleaner.dedupe.buffer.size": "16777216",
@@ -114,6 +117,8 @@ class RealKafka(ServerProcess):
     def restart(self) -> None:
         """Start again on the same port and data, after `stop` or `kill`."""
         self.end(signal.SIGTERM)
+        with self._properties_path.open("a") as properties:  # the last value of a name holds
+            properties.write(f"broker.session.timeout.ms={RESTARTED_SESSION_MS}\n")
         self._launch()
 
     def _write_properties(self, controller_port: int) -> None:

@@ -17,13 +17,13 @@ from tests.sampling import draw_seed
 def steady(broker: Broker) -> Iterator[Broker]:
     """A broker that thirty processes beside it do not upset.
 
-    The tests' Kafka node loses its partitions when it is held up for two seconds, so that it can be
-    restarted quickly. Nobody restarts it here, so there is another one that is more patient.
+    A Kafka node that another test has restarted loses its partitions when it is held up for two
+    seconds. So there is another one here, which nobody restarts.
     """
     if broker.kind != "kafka":
         yield broker
         return
-    made = brokers.make("kafka", {**brokers.SETTINGS, "broker.session.timeout.ms": "30000"})
+    made = brokers.make("kafka")
     try:
         made.start()
         yield made
