@@ -20,7 +20,10 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /** What a scenario works with: clients of one broker, closed at the end, and names of its own. */
 final class Cluster implements AutoCloseable {
-    static final long PATIENCE_MS = 20_000;
+    /** Only ends a wait that would never end: on a busy machine everything takes long. */
+    static final long PATIENCE_MS = 300_000;
+    /** A time-out that nobody waits for: what comes has not come because of it. */
+    static final String UNREACHED_MS = Long.toString(2 * PATIENCE_MS);
 
     final String servers;
     final Admin admin;

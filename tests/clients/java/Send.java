@@ -11,8 +11,12 @@ public final class Send {
     public static void main(String[] arguments) throws Exception {
         int count = Integer.parseInt(arguments[2]);
         Cluster cluster = new Cluster(arguments[0], "send");
-        KafkaProducer<String, String> producer =
-                cluster.producer("enable.idempotence", "true", "batch.size", "500");
+        KafkaProducer<String, String> producer = cluster.producer(
+                "enable.idempotence", "true",
+                "batch.size", "500",
+                // A broker that is started again may take long on a busy machine.
+                "max.block.ms", Cluster.UNREACHED_MS,
+                "delivery.timeout.ms", Cluster.UNREACHED_MS);
         AtomicInteger acknowledged = new AtomicInteger();
         for (int number = 0; number < count; number++) {
             String value = Integer.toString(number);
