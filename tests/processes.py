@@ -16,12 +16,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 HOST = "127.0.0.1"
 HANG_LIMIT_S = 300
 """How long a test waits for what is to come. It only ends a wait that would never end, and is no
 verdict: on a machine that is busy with other things everything takes many times as long."""
+UNREACHED_MS = 2 * HANG_LIMIT_S * 1_000
+"""A time-out that no test waits for: what comes at all has not come because of it."""
 # ApiVersions v0: size, key, version, correlation id, no client id. Every broker answers it.
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
@@ -50,6 +53,18 @@ def answers(port: int) -> bool:
             return len(connection.recv(4)) > 0
     except OSError:
         return False
+
+
+def read_waits_ns(pid: int) -> dict[str, int]:
+    """Return how long each thread of a process has waited for a processor in all, by its id.
+
+    Empty for a process that has ended, and where the kernel does not count it.
+    """
+    found = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError, IndexError):  # the thread has ended
+            found[path.parent.name] = int(path.read_text().split()[1])
+    return found
 
 
 def wait_until(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.clients.groups.delays import Delay
 from tests.clients.groups.events import Life, Said
 from tests.clients.groups.laws import Return
 from tests.clients.groups.plan import Action, Step
@@ -35,6 +36,10 @@ class Running:
                 list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=log
             )
         self._said = Said(events)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def listen(self) -> None:
         """Take in what it has said. One that has ended by itself is an error."""
@@ -132,6 +137,11 @@ class Course:
         """End what is still there."""
         while self._running:
             self._running.popitem()[1].kill()
+
+    @property
+    def processes(self) -> list[tuple[int, list[Delay]]]:
+        """The members that are there, and where their delays are kept."""
+        return [(each.pid, each.life.delays) for each in list(self._running.values())]
 
     @property
     def plan(self) -> str:

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.clients.groups.delays import Delay
+
 WHAT = frozenset({"assigned", "revoked", "lost", "consumed", "committed", "closed"})
 
 
@@ -33,7 +35,8 @@ class Life:
 
     `owned` are the partitions that it takes for its own, by its last event. `paused` are the times
     at which it was stopped in its tracks for longer than its session, `asked_to_end_ns` is when it
-    was sent a signal, and `ended_ns` when it was gone.
+    was sent a signal, and `ended_ns` when it was gone. `delays`: how long it had to wait for a
+    processor.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Life:
     paused: list[int] = field(default_factory=list)
     asked_to_end_ns: int | None = None
     ended_ns: int | None = None
+    delays: list[Delay] = field(default_factory=list)
 
     def hear(self, events: Iterable[Event]) -> None:
         """Take in what it has said since."""

@@ -13,12 +13,13 @@ from random import Random
 from tests.brokers import Broker
 from tests.clients.copying import committed_offsets, read_committed
 from tests.clients.groups.course import Command, Course
+from tests.clients.groups.delays import Delay, watching
 from tests.clients.groups.flow import Flow
 from tests.clients.groups.roster import GROUP_CONFIGS, TEAMS
 from tests.conformance.calls import create_topic
 from tests.conformance.configs import DONE, GROUP, SET, alter
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import ServerProcess, wait_until
 
 PARTITIONS = 12
 BROKER_ENDS_AFTER = (1 / 3, 2 / 3)
@@ -43,6 +44,7 @@ class History:
     ) -> None:
         self.seed = seed
         self.broker_ends_ns: list[int] = []
+        self.broker_delays: list[Delay] = []
         self.errors: dict[str, str] = {}
         self.outputs: dict[str, list[list[int]]] = {}
         self._broker = broker
@@ -74,7 +76,7 @@ class History:
                     create_topic(client, group, PARTITIONS)
                 changes = [(key, SET, value) for key, value in GROUP_CONFIGS.items()]
                 assert alter(client, GROUP, group, *changes) == DONE
-        with self._flow.flowing():
+        with self._flow.flowing(), watching(self._processes):
             self._run_courses()
         assert self._flow.errors == []
         assert self._flow.records, "nothing has flowed"
@@ -87,6 +89,13 @@ class History:
         """End what is still running."""
         for course in self.courses.values():
             course.kill()
+
+    def _processes(self) -> list[tuple[int, list[Delay]]]:
+        """The broker and all members that are there, and where their delays are kept."""
+        found = [each for course in self.courses.values() for each in course.processes]
+        if isinstance(self._broker, ServerProcess):
+            found.append((self._broker.pid, self.broker_delays))
+        return found
 
     def _group(self, name: str) -> str:
         """The group's id, and the name of its output."""

@@ -23,14 +23,17 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.clients.groups.delays import Delay, waited_ns
 from tests.clients.groups.events import Event, Life
+from tests.clients.groups.roster import SESSION_TIMEOUT_MS
 
 # By then whoever lost its place has heard of it: its session is over, or the broker back again.
 AFTERMATH_NS = 20 * 1_000_000_000
 # By then every member has heard what became of a rebalance that the broker's end has cut short.
 RECONNECTED_NS = 5 * 1_000_000_000
+SESSION_NS = SESSION_TIMEOUT_MS * 1_000_000
 # Half the session of a member, and how long it may take to hear that it is over.
-SILENCE_NS = 3 * 1_000_000_000
+SILENCE_NS = SESSION_NS // 2
 AWAKE_NS = 2 * 1_000_000_000
 
 # Every record of the input: its partition and offset, and its number.
@@ -99,10 +102,13 @@ def two_owners(lives: Iterable[Life]) -> list[str]:
     return found
 
 
-def fenced_for_nothing(lives: Iterable[Life], broker_ends_ns: Sequence[int]) -> list[str]:
-    """Who says `lost` was stopped before, or the broker had just been killed, or it has not been
-    heard of for half its session: on a busy machine it had no turn, and what it read and wrote says
-    so. (The Java client also says it when it closes in the middle of a rebalance.)"""
+def fenced_for_nothing(
+    lives: Iterable[Life], broker_ends_ns: Sequence[int], broker_delays: Sequence[Delay] = ()
+) -> list[str]:
+    """Who says `lost` was stopped before, or the broker had just been killed, or it had no turn for
+    half its session on a busy machine: what it read and wrote says so, or that threads of it and of
+    the broker waited as long for a processor. (The Java client also says it when it closes in the
+    middle of a rebalance.)"""
     found = []
     for life in lives:
         causes = (*life.paused, *broker_ends_ns)
@@ -111,9 +117,14 @@ def fenced_for_nothing(lives: Iterable[Life], broker_ends_ns: Sequence[int]) -> 
                 continue
             is_closing = life.asked_to_end_ns is not None and life.asked_to_end_ns < event.at_ns
             has_cause = any(0 < event.at_ns - cause <= AFTERMATH_NS for cause in causes)
-            if not is_closing and not has_cause and not _was_silent(life, event.at_ns):
+            if not is_closing and not has_cause and not _had_no_turn(life, broker_delays, event):
                 found.append(f"{life.name} lost {event.numbers} at {event.at_ns / 1e9:.3f}")
     return found
+
+
+def _had_no_turn(life: Life, broker_delays: Sequence[Delay], lost: Event) -> bool:
+    """Whether it was lost on a machine that was too busy for it to be heard of in time."""
+    return _was_silent(life, lost.at_ns) or _was_held_up(life, broker_delays, lost.at_ns)
 
 
 def _was_silent(life: Life, until_ns: int) -> bool:
@@ -123,6 +134,14 @@ def _was_silent(life: Life, until_ns: int) -> bool:
         after - before >= SILENCE_NS and until_ns - after <= AWAKE_NS
         for before, after in itertools.pairwise(times)
     )
+
+
+def _was_held_up(life: Life, broker_delays: Sequence[Delay], until_ns: int) -> bool:
+    """Whether a member and the broker, in the session that ended by then, have waited for a
+    processor so long that heartbeats may have come too late."""
+    begin_ns = until_ns - SESSION_NS - AWAKE_NS
+    both = (life.delays, broker_delays)
+    return sum(waited_ns(each, begin_ns, until_ns) for each in both) >= SILENCE_NS
 
 
 def lost_records(lives: Iterable[Life], records: Records) -> list[str]:
@@ -174,16 +193,30 @@ def bad_starts(lives: Iterable[Life]) -> list[str]:
 
 
 def disturbed(
-    lives: Sequence[Life], returns: Iterable[Return], broker_ends_ns: Sequence[int], session_ms: int
+    lives: Sequence[Life],
+    returns: Iterable[Return],
+    broker_ends_ns: Sequence[int],
+    session_ms: int,
+    broker_delays: Sequence[Delay] = (),
 ) -> list[str]:
     """While a static member was away, for less than its session, nobody else gained or lost a
-    partition; and it has its own again."""
+    partition; and it has its own again. Unless another was fenced then because it had no turn."""
     found = []
+    fenced_ns = [
+        event.at_ns
+        for life in lives
+        for event in life.events
+        if event.what == "lost" and event.numbers and _had_no_turn(life, broker_delays, event)
+    ]
     for each in returns:
         was_late = each.end_ns - each.begin_ns > session_ms * 1_000_000
-        if was_late or any(
+        broker_ended = any(
             each.begin_ns - RECONNECTED_NS < end < each.end_ns for end in broker_ends_ns
-        ):
+        )
+        other_fenced = any(
+            each.begin_ns < lost_ns < each.end_ns + AFTERMATH_NS for lost_ns in fenced_ns
+        )
+        if was_late or broker_ended or other_fenced:
             continue
         if each.before != each.after:
             found.append(f"{each.member}: {sorted(each.after)}, and {sorted(each.before)} before")

@@ -56,7 +56,8 @@ def test_an_owner_begins_where_the_ones_before_it_have_committed(
 @every_team
 def test_nobody_is_fenced_without_a_cause(history: History, name: str) -> None:
     lives = history.courses[name].lives
-    judge(history, name, laws.fenced_for_nothing(lives, history.broker_ends_ns))
+    fenced = laws.fenced_for_nothing(lives, history.broker_ends_ns, history.broker_delays)
+    judge(history, name, fenced)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +66,10 @@ def test_nobody_is_fenced_without_a_cause(history: History, name: str) -> None:
 def test_a_static_member_comes_back_unnoticed(history: History, name: str) -> None:
     course = history.courses[name]
     session_ms = course.team.static_session_timeout_ms
-    ends_ns = history.broker_ends_ns
-    judge(history, name, laws.disturbed(course.lives, course.returns, ends_ns, session_ms))
+    disturbed = laws.disturbed(
+        course.lives, course.returns, history.broker_ends_ns, session_ms, history.broker_delays
+    )
+    judge(history, name, disturbed)
 
 
 @pytest.mark.parametrize("name", [name for name, team in TEAMS.items() if team.copies])

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from tests.clients.groups import laws
+from tests.clients.groups.delays import Delay, waited_ns, watching
 from tests.clients.groups.events import Event, Life, Said, parse
 from tests.clients.groups.laws import Return
 from tests.clients.groups.plan import Action, restless, rolling
 from tests.clients.groups.roster import TEAMS
+from tests.processes import wait_until
 
 SECOND = 1_000_000_000
 
@@ -97,6 +103,35 @@ def test_a_member_that_had_no_turn_for_half_its_session_may_be_fenced() -> None:
     assert len(laws.fenced_for_nothing([life("a", *starved, "8 lost 0")], [])) == 1
 
 
+def test_a_member_may_be_fenced_that_waited_for_a_processor_for_half_its_session() -> None:
+    fenced = life("a", *(f"{second} consumed 0 0 0" for second in range(1, 9)), "9 lost 0")
+    fenced.delays += [Delay(second * SECOND, SECOND // 4) for second in range(1, 10)]
+    broker = [Delay(second * SECOND, SECOND // 8) for second in range(1, 10)]
+    assert laws.fenced_for_nothing([fenced], [], broker) == []
+    assert len(laws.fenced_for_nothing([fenced], [])) == 1, "it waited not long enough itself"
+    long_before = [Delay(each.at_ns - 9 * SECOND, each.waited_ns) for each in broker]
+    assert len(laws.fenced_for_nothing([fenced], [], long_before)) == 1
+
+
+def test_a_process_that_is_given_no_processor_is_seen_to_wait() -> None:
+    """Two that compete for one processor wait for each other."""
+    busy = [sys.executable, "-c", "while True: pass"]
+    both = [subprocess.Popen(busy) for _ in range(2)]
+    try:
+        for each in both:
+            os.sched_setaffinity(each.pid, [min(os.sched_getaffinity(0))])
+        delays: list[Delay] = []
+        with watching(lambda: [(both[0].pid, delays)]):
+            wait_until(
+                lambda: waited_ns(delays, 0, time.monotonic_ns()) > SECOND // 2,
+                what=lambda: f"it has not waited: {delays}",
+            )
+    finally:
+        for each in both:
+            each.kill()
+            each.wait()
+
+
 def test_a_member_that_closes_may_call_it_lost() -> None:
     closing = life("a", "1 assigned 0", "8 consumed 0 0 0", "9 lost 0")
     closing.asked_to_end_ns = 8 * SECOND
@@ -145,6 +180,15 @@ def test_nobody_gains_or_loses_while_a_static_member_is_away() -> None:
         assert laws.disturbed(lives, away, [broker_end * SECOND], 6_000) == []
     assert len(laws.disturbed(lives, away, [0], 6_000)) == 1, "long after the broker's end"
     assert laws.disturbed(lives, away, [], 3_000) == [], "its session was over"
+
+
+def test_a_member_that_had_no_turn_disturbs_by_being_fenced() -> None:
+    away = [Return("a", 5 * SECOND, 9 * SECOND, frozenset({0}), frozenset({0}))]
+    fenced = life("b.1", *(f"{second} consumed 1 0 0" for second in range(1, 9)), "9 lost 1")
+    heir = life("c.1", "7 assigned 1")
+    assert len(laws.disturbed([fenced, heir], away, [], 6_000)) == 1
+    fenced.delays += [Delay(second * SECOND, SECOND // 2) for second in range(1, 10)]
+    assert laws.disturbed([fenced, heir], away, [], 6_000) == []
 
 
 def test_a_static_member_gets_its_own_partitions_again() -> None:
