@@ -23,6 +23,7 @@ from tests.conformance.calls import (
 )
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client
+from tests.processes import UNREACHED_MS
 
 
 def base_offsets(data: bytes | None) -> list[int]:
@@ -187,19 +188,17 @@ def test_a_fetch_at_the_end_waits_as_long_as_it_may_and_then_returns_nothing(
     answer = fetch(client, topic, 0, max_wait_ms=300, min_bytes=1)
     waited_s = time.monotonic() - begin
     assert answer.records == b""
-    assert 0.29 <= waited_s < 5
+    assert waited_s >= 0.29
 
 
 def test_a_fetch_that_waits_is_answered_when_a_record_comes(
     connect: Callable[[], Client], topic: str
 ) -> None:
     reader, writer = connect(), connect()
-    waiting = post_fetch(reader, topic, 0, max_wait_ms=20_000, min_bytes=1)
-    begin = time.monotonic()
+    waiting = post_fetch(reader, topic, 0, max_wait_ms=UNREACHED_MS, min_bytes=1)
     produce(writer, topic, batches.encode(b"news"))
     response = reader.receive(waiting)
     assert batches.values(response.responses[0].partitions[0].records) == [b"news"]
-    assert time.monotonic() - begin < 5
 
 
 def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants(
@@ -207,7 +206,7 @@ def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants(
 ) -> None:
     reader, writer = connect(), connect()
     small, large = batches.encode(b"small"), batches.encode(b"x" * 3000)
-    waiting = post_fetch(reader, topic, 0, max_wait_ms=20_000, min_bytes=3000)
+    waiting = post_fetch(reader, topic, 0, max_wait_ms=UNREACHED_MS, min_bytes=3000)
     produce(writer, topic, small)
     produce(writer, topic, large)
     response = reader.receive(waiting)
@@ -215,10 +214,8 @@ def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants(
 
 
 def test_an_error_in_one_partition_is_told_at_once(client: Client, topic: str) -> None:
-    begin = time.monotonic()
-    answer = fetch(client, topic, 99, max_wait_ms=20_000, min_bytes=1)
+    answer = fetch(client, topic, 99, max_wait_ms=UNREACHED_MS, min_bytes=1)
     assert answer.error_code == Code.OFFSET_OUT_OF_RANGE
-    assert time.monotonic() - begin < 5
 
 
 def test_a_reader_of_committed_data_that_waits_is_answered_when_the_transaction_ends(
@@ -229,13 +226,11 @@ def test_a_reader_of_committed_data_that_waits_is_answered_when_the_transaction_
     producer.add(topic)
     producer.write(topic, b"a")
     waiting = post_fetch(
-        reader, topic, 0, max_wait_ms=20_000, min_bytes=1, isolation=READ_COMMITTED
+        reader, topic, 0, max_wait_ms=UNREACHED_MS, min_bytes=1, isolation=READ_COMMITTED
     )
-    begin = time.monotonic()
     producer.commit()
     response = reader.receive(waiting)
     assert batches.values(response.responses[0].partitions[0].records) == [b"a"]
-    assert time.monotonic() - begin < 5
 
 
 # What is decided

@@ -22,6 +22,7 @@ from tests.conformance.calls import (
     topic_id,
 )
 from tests.conformance.wire import Api, Client
+from tests.processes import UNREACHED_MS, wait_until
 
 BY_NAME, BY_ID = 12, 16
 Partitions = dict[int, int]  # partition -> offset to read from
@@ -278,10 +279,10 @@ def delete(client: Client, topic: str) -> None:
 
 
 def settled_unknown(client: Client, topic: str) -> None:
-    deadline = time.monotonic() + 10
-    while metadata(client, topic).topics[0].error_code != Code.UNKNOWN_TOPIC_OR_PARTITION:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(
+        lambda: metadata(client, topic).topics[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION,
+        what="the topic is still known",
+    )
 
 
 def test_a_topic_deleted_in_a_session_is_unknown_and_made_again_is_another(
@@ -349,11 +350,9 @@ def test_a_request_in_a_session_waits_for_news_of_any_partition(
 ) -> None:
     reader, writer = Reader(connect()), connect()
     reader.read({wide: {0: 0, 1: 0, 2: 0}})
-    waiting = reader.post(max_wait_ms=20_000)
-    begin = time.monotonic()
+    waiting = reader.post(max_wait_ms=UNREACHED_MS)
     write(writer, wide, b"news", partition=1)
     response = reader.client.receive(waiting)
-    assert time.monotonic() - begin < 5
     [[part]] = [each.partitions for each in response.responses]
     assert (part.partition_index, batches.values(part.records)) == (1, [b"news"])
 

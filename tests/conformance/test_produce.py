@@ -21,6 +21,7 @@ from tests.conformance.calls import (
 )
 from tests.conformance.producers import init_producer_id
 from tests.conformance.wire import Api, Client, Disconnected
+from tests.processes import HANG_LIMIT_S
 
 SEQUENCE_MAX = 2**31 - 1
 GOOD = batches.encode(b"a")
@@ -271,7 +272,7 @@ def test_records_come_back_as_they_were_whatever_the_compression(
     )
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        found = consumer.consume(len(expected), timeout=20)
+        found = consumer.consume(len(expected), timeout=HANG_LIMIT_S)
     finally:
         consumer.close()
     assert [(each.key(), each.value()) for each in found] == expected

@@ -32,7 +32,6 @@ from coordinator.errors import Code
 from tests.answers import codes
 from tests.processes import HANG_LIMIT_S
 
-CONNECT_TIMEOUT_S = 5.0
 CLIENT_ID = "conformance"
 PASSING = frozenset(
     {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
@@ -195,11 +194,11 @@ class Client:
     """One connection: requests go out and answers come back in order."""
 
     def __init__(
-        self, bootstrap_servers: str, *, timeout_s: float = 30.0, complete: bool = False
+        self, bootstrap_servers: str, *, timeout_s: float = HANG_LIMIT_S, complete: bool = False
     ) -> None:
         """`complete`: this broker has every version, so one that it lacks is a failure."""
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S)
+        self._socket = socket.create_connection((host, int(port)), timeout=HANG_LIMIT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.settimeout(timeout_s)
         self._complete = complete

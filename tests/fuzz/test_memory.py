@@ -57,9 +57,9 @@ def test_the_largest_request_that_is_read_takes_a_bounded_time_and_room(victim: 
     victim.seconds_max = 60 * SECONDS_MAX  # tracing takes its time
     frame = head(3, 1) + array(ELEMENTS_MAX, b"\0\0")
     assert taken_mb(victim, frame) < 200
-    begin = time.perf_counter()
+    begin = time.process_time()
     victim.feed(frame)
-    assert time.perf_counter() - begin < SECONDS_MAX
+    assert time.process_time() - begin < SECONDS_MAX
 
 
 @pytest.mark.parametrize("codec", [each for each in Codec if each is not Codec.NONE])

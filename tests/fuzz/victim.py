@@ -78,7 +78,7 @@ class Victim:
 
     def feed(self, frame: bytes) -> None:
         """One request. Found if the broker does what it must not."""
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             answer = self._runner.run(self._dispatch(frame))
         except (MalformedRequest, Disconnect) as refusal:
@@ -90,7 +90,7 @@ class Victim:
         else:
             self.answered += 1
             self._check_answer(frame, answer)
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         if seconds > self.seconds_max:
             raise Found(f"{seconds:.1f} s for {frame.hex()}")
         if self._errors.records:

@@ -20,11 +20,7 @@ from streams.runtime.clients import Clients
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
-from tests.processes import HANG_LIMIT_S, wait_until
-
-SESSION_TIMEOUT_MS = 2 * HANG_LIMIT_S * 1_000
-"""No test waits as long: none passes because a session has ended, or fails because a busy machine
-let one end."""
+from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 
 def started(topics: Topics, state: Path) -> RunningApp:
@@ -36,7 +32,7 @@ def started(topics: Topics, state: Path) -> RunningApp:
         bootstrap_servers=topics.servers,
         state_dir=state,
         heartbeat_interval_ms=200,
-        session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_ms=UNREACHED_MS,
     )
     running = app.start()
     running.wait_for("RUNNING", HANG_LIMIT_S)
@@ -73,7 +69,7 @@ def test_a_worker_that_comes_back_gets_its_tasks_without_a_rebalance(
     topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     with started(topics, tmp_path / "state") as running:
-        other = new_worker(session_timeout_ms=SESSION_TIMEOUT_MS)
+        other = new_worker(session_timeout_ms=UNREACHED_MS)
         other.start()
         topics.load(2_000)
         topics.wait_for_counts(2_000)

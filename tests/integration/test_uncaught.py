@@ -13,12 +13,9 @@ from streams import App, StreamsError, serdes
 from streams.errors import ApplicationShutdown
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
-from tests.processes import HANG_LIMIT_S, wait_until
+from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 pytestmark = IN_CI
-
-SESSION_S = 2 * HANG_LIMIT_S
-"""No test waits as long: what comes did not come because a session has ended."""
 
 
 def counting(topics: Topics, state: Path, handler: object, then: Callable[[str], str] = str) -> App:
@@ -29,7 +26,7 @@ def counting(topics: Topics, state: Path, handler: object, then: Callable[[str],
         state_dir=state,
         commit_interval_ms=50,
         heartbeat_interval_ms=200,
-        session_timeout_ms=SESSION_S * 1_000,
+        session_timeout_ms=UNREACHED_MS,
         uncaught_exception_handler=handler,
     )
     stream = app.stream(topics.source, key=serdes.string, value=serdes.string)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.brokers import Broker
 from tests.integration.cluster import Command, Topics
-from tests.processes import HANG_LIMIT_S, HOST, wait_until
+from tests.processes import HANG_LIMIT_S, HOST, UNREACHED_MS, wait_until
 
 # Records wait in `gated` as long as the gate is closed: a file that is there.
 PROGRAM = """
@@ -34,8 +34,6 @@ stream = app.stream("{name}-in", key=serdes.string, value=serdes.string).map_val
 stream.group_by_key().count(store="counts").to_stream().to("{name}-out")
 """
 RECORDS = 300
-UNHURRIED_MS = 2 * HANG_LIMIT_S * 1_000
-"""A time-out that no test waits for: who ends before it has not ended because of it."""
 
 
 def adjacent_ports(count: int) -> int:
@@ -119,7 +117,7 @@ def gated(request: pytest.FixtureRequest, topics: Topics, tmp_path: Path) -> Gat
 def test_however_a_worker_is_ended_nothing_is_lost_and_nothing_doubled(gated: Gated) -> None:
     topics = gated.topics
     topics.load(RECORDS)
-    with gated.running(shutdown_timeout_ms=UNHURRIED_MS) as command:
+    with gated.running(shutdown_timeout_ms=UNREACHED_MS) as command:
         topics.wait_for_counts(topics.loaded)
         wait_until(gated.is_healthy, what=command.log_tail)
         command.signal(signal.SIGTERM)
@@ -132,13 +130,13 @@ def test_however_a_worker_is_ended_nothing_is_lost_and_nothing_doubled(gated: Ga
         assert command.wait_for_end() == 1, "a user's function kept it"
         said = command.log_since(0)
         assert "not closed after 1 s: thread 0 has been in the user's function gated" in said
-    with gated.running(shutdown_timeout_ms=UNHURRIED_MS) as command:
+    with gated.running(shutdown_timeout_ms=UNREACHED_MS) as command:
         gated.load_until_stuck(command)
         command.signal(signal.SIGTERM)
         command.signal(signal.SIGINT)
         assert command.wait_for_end() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
         assert "without a commit" in command.log_since(0)
-    with gated.running(shutdown_timeout_ms=UNHURRIED_MS) as command:
+    with gated.running(shutdown_timeout_ms=UNREACHED_MS) as command:
         assert topics.wait_for_counts(topics.loaded) == topics.truth
         command.signal(signal.SIGINT)
         assert command.wait_for_end() == 0
@@ -163,5 +161,5 @@ def test_a_worker_whose_broker_is_away_ends_in_time_and_says_so(
             assert "not closed after 2 s: thread 0 has been waiting" in command.log_since(0)
         finally:
             broker.restart()
-    with gated.running(shutdown_timeout_ms=UNHURRIED_MS):
+    with gated.running(shutdown_timeout_ms=UNREACHED_MS):
         assert topics.wait_for_counts(topics.loaded) == topics.truth

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import HANG_LIMIT_S
+
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
 PLUGIN = "pytest_millrace"
@@ -53,7 +55,7 @@ def test_it_makes_drivers_and_closes_them_in_the_example_too(pytester: pytest.Py
 
 def test_it_costs_nothing_where_no_test_asks_for_it() -> None:
     script = f"import sys, {PLUGIN}; sys.exit('streams' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=HANG_LIMIT_S)
 
 
 def test_the_package_declares_the_plugin_to_pytest() -> None:

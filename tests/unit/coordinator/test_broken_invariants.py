@@ -13,6 +13,7 @@ import coordinator.__main__ as command
 from coordinator import EmbeddedBroker
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.connection import Disconnect
+from tests.processes import HANG_LIMIT_S
 from tests.unit.coordinator.api.client import Client, run
 from tests.unit.coordinator.groups.test_large_deletions import COUNT, commit, take_slice
 
@@ -119,7 +120,7 @@ def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
             stopped = threading.Event()
             broker._closing.callback(stopped.set)
             loop.call_soon_threadsafe(broker.scheduler.call_later, 0, part)
-            assert stopped.wait(10)
+            assert stopped.wait(HANG_LIMIT_S)
 
     with pytest.raises(BrokenInvariant, match="have parted"):
         embed()

@@ -11,6 +11,7 @@ from coordinator import EmbeddedBroker
 from coordinator.__main__ import main
 from coordinator.config import WrongSetting
 from coordinator.log.storage import UnusableDataDirectory
+from tests.processes import HANG_LIMIT_S
 
 
 def roundtrip(bootstrap_servers: str, value: bytes) -> tuple[int, bytes | None]:
@@ -20,7 +21,7 @@ def roundtrip(bootstrap_servers: str, value: bytes) -> tuple[int, bytes | None]:
     assert producer.flush(10) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "g"})
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition("lines", 3), timeout=10)
+        _, end = consumer.get_watermark_offsets(TopicPartition("lines", 3), timeout=HANG_LIMIT_S)
         consumer.assign([TopicPartition("lines", 3, end - 1)])
         message = consumer.poll(10)
         assert message is not None

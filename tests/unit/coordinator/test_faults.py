@@ -21,6 +21,7 @@ from coordinator.fault_file import read_faults
 from coordinator.faults import DiskFault, Fault, Faults, RequestFault, WrongFault
 from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.wire.connection import Disconnect
+from tests.processes import HANG_LIMIT_S
 from tests.unit.coordinator.api.client import Client, batch, run
 from tests.unit.coordinator.disks import MemoryDisk
 
@@ -290,6 +291,6 @@ def test_a_running_broker_reads_its_file_again_on_sighup(tmp_path: Path) -> None
             admin.list_topics(timeout=1)
         file.write_text("")
         os.kill(process.pid, signal.SIGHUP)
-        assert admin.list_topics(timeout=20).brokers
+        assert admin.list_topics(timeout=HANG_LIMIT_S).brokers
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(HANG_LIMIT_S) == 0

@@ -9,6 +9,7 @@ import pytest
 
 from state.errors import DirectoryLocked, StateError
 from state.locks import Lock
+from tests.processes import HANG_LIMIT_S
 from tests.unit.state.holding import holder, started
 
 
@@ -105,7 +106,7 @@ def test_two_processes_that_swap_their_tasks_both_get_on(tmp_path: Path) -> None
         for order in ("('0_0', '0_1')", "('0_1', '0_0')")
     ]
     try:
-        said = [process.communicate(timeout=60)[0] for process in processes]
+        said = [process.communicate(timeout=HANG_LIMIT_S)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

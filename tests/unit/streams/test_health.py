@@ -15,6 +15,7 @@ from streams.health import Health, Restoring, ThreadHealth, judge
 from streams.metrics import WorkerCollector, exposition
 from streams.runtime.host import ThreadHost
 from streams.runtime.watchdog import Doing, Where
+from tests.processes import HANG_LIMIT_S
 
 NOW_S = 1_000.0
 THREAD = ThreadHealth(
@@ -127,7 +128,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.mark.parametrize(("path", "status"), [("/health?x=1", 503), ("/", 404)])
 def test_answers_go_by_path(endpoint: Endpoint, path: str, status: int) -> None:
-    connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=HANG_LIMIT_S)
     connection.request("GET", path)
     assert connection.getresponse().status == status
     connection.close()

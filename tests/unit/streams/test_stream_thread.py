@@ -13,6 +13,7 @@ from streams.runtime.host import ThreadHost
 from streams.runtime.watchdog import Watchdog
 from streams.stream_thread import StreamThread
 from streams.uncaught import Uncaught
+from tests.processes import HANG_LIMIT_S
 
 
 class Copying:
@@ -23,7 +24,7 @@ class Copying:
 
     def wait(self, stop: threading.Event) -> bool:
         self.waiting.set()
-        return self.copied.wait(30)
+        return self.copied.wait(HANG_LIMIT_S)
 
 
 class Loop:
@@ -37,7 +38,7 @@ class Loop:
 
     def run(self) -> None:
         self.running.set()
-        assert self.end.wait(30)
+        assert self.end.wait(HANG_LIMIT_S)
 
 
 def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
@@ -65,10 +66,10 @@ def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
         return [doing.stuck for doing in watchdog.doing.values()]
 
     thread.start()
-    assert copying.waiting.wait(30)
+    assert copying.waiting.wait(HANG_LIMIT_S)
     assert looked() == []
     copying.copied.set()
-    assert loop.running.wait(30)
+    assert loop.running.wait(HANG_LIMIT_S)
     assert looked() == [True]
     loop.end.set()
-    assert ended.wait(30)
+    assert ended.wait(HANG_LIMIT_S)

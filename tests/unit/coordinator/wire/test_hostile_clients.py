@@ -21,12 +21,11 @@ from coordinator.wire.codec import build
 from coordinator.wire.connection import Connection
 from coordinator.wire.intake import COUNTED_FROM_BYTES
 from coordinator.wire.outgoing import CHUNK_BYTES
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 from tests.unit.coordinator.api.client import read_answer, request_bytes
 from tests.unit.coordinator.log.logs import NOW_MS
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
-PATIENCE_S = 10.0
 PARTITIONS = 8
 RECORD_BYTES = 900_000
 # More than the sockets' own buffers and a frame or two; a third of what is offered.
@@ -38,7 +37,7 @@ class Client:
 
     def __init__(self, bootstrap_servers: str) -> None:
         host, _, port = bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+        self.socket = socket.create_connection((host, int(port)), timeout=HANG_LIMIT_S)
 
     def send(self, api_key: int, version: int, **given: Any) -> None:
         self.socket.sendall(framed(api_key, version, **given))
@@ -64,7 +63,7 @@ class Client:
         with contextlib.suppress(TimeoutError):
             for _ in range(times):
                 taken += self._send_all_of(data)
-        self.socket.settimeout(PATIENCE_S)
+        self.socket.settimeout(HANG_LIMIT_S)
         return taken
 
     def _send_all_of(self, data: bytes) -> int:
@@ -129,7 +128,7 @@ def on_loop(broker: EmbeddedBroker, look: Callable[[list[Connection]], int]) -> 
     async def answer() -> int:
         return look([cast(Connection, each) for each in inside._server._connections])
 
-    return asyncio.run_coroutine_threadsafe(answer(), loop).result(PATIENCE_S)
+    return asyncio.run_coroutine_threadsafe(answer(), loop).result(HANG_LIMIT_S)
 
 
 def unsent_bytes(broker: EmbeddedBroker) -> int:
@@ -230,9 +229,7 @@ def test_a_client_that_goes_away_within_a_frame_leaves_nothing_behind(
         gone.socket.sendall((50_000_000).to_bytes(4, "big")[:size] + bytes(max(0, size - 4)))
         assert is_served(other)
         gone.socket.close()
-        wait_until(
-            lambda: on_loop(running, len) == 1, timeout_s=PATIENCE_S, what="one connection is left"
-        )
+        wait_until(lambda: on_loop(running, len) == 1, what="one connection is left")
 
 
 def test_frames_that_are_announced_and_never_come_take_no_memory(
@@ -242,7 +239,7 @@ def test_frames_that_are_announced_and_never_come_take_no_memory(
     for _ in range(100):
         connect().socket.sendall((100_000_000).to_bytes(4, "big"))
     assert is_served(other)
-    wait_until(lambda: on_loop(running, len) == 101, timeout_s=PATIENCE_S, what="all are connected")
+    wait_until(lambda: on_loop(running, len) == 101, what="all are connected")
     held = on_loop(running, lambda open_: sum(c._frames.held_bytes for c in open_))
     assert held == 0
 
@@ -254,7 +251,7 @@ def test_a_client_that_does_not_read_is_held_a_piece_of_one_answer_for_and_no_mo
     fill(other)
     requests = 20
     slow.socket.sendall(framed(FETCH, 12, **fetch()) * requests)
-    wait_until(lambda: unsent_bytes(running) > 0, timeout_s=PATIENCE_S, what="an answer waits")
+    wait_until(lambda: unsent_bytes(running) > 0, what="an answer waits")
     for _ in range(10):
         assert is_served(other)
         assert unsent_bytes(running) <= 2 * CHUNK_BYTES
@@ -270,13 +267,13 @@ def test_what_a_client_sends_behind_a_waiting_request_is_not_taken_in(
     connect: Connect,
 ) -> None:
     other, flooding = connect(), connect()
-    flooding.send(FETCH, 12, **fetch(max_wait_ms=1_500))
+    flooding.send(FETCH, 12, **fetch(max_wait_ms=UNREACHED_MS))
     batch = encode_batch([(None, b"x" * RECORD_BYTES)], timestamp_ms=NOW_MS)
     # Into partitions that it doesn't wait for, or the wait would be over: there are none.
     frame = framed(PRODUCE, 10, **produce(PARTITIONS, batch))
     taken = flooding.offer(frame, times=200)
     assert taken < TAKEN_BYTES_MAX
-    assert is_served(other)
+    fill(other)  # which ends the wait
     assert len(flooding.receive(FETCH, 12).responses[0].partitions) == PARTITIONS
     for _ in range(taken // len(frame)):
         answer = flooding.receive(PRODUCE, 10).responses[0].partition_responses[0]
@@ -290,7 +287,7 @@ def test_a_client_that_does_not_read_does_not_keep_the_broker_from_stopping(
         slow = Client(broker.bootstrap_servers)
         fill(slow)
         slow.send(FETCH, 12, **fetch())
-        wait_until(lambda: unsent_bytes(broker) > 0, timeout_s=PATIENCE_S, what="an answer waits")
+        wait_until(lambda: unsent_bytes(broker) > 0, what="an answer waits")
     slow.socket.close()
 
 
@@ -349,8 +346,8 @@ def test_a_client_that_takes_nothing_for_too_long_is_forgotten_with_what_it_did_
         slow = Client(broker.bootstrap_servers)
         fill(slow)
         slow.send(FETCH, 12, **fetch())
-        wait_until(lambda: unsent_bytes(broker) > 0, timeout_s=PATIENCE_S, what="an answer waits")
-        wait_until(lambda: on_loop(broker, len) == 0, timeout_s=PATIENCE_S, what="it is forgotten")
+        wait_until(lambda: unsent_bytes(broker) > 0, what="an answer waits")
+        wait_until(lambda: on_loop(broker, len) == 0, what="it is forgotten")
         slow.socket.close()
 
 
@@ -364,7 +361,7 @@ def test_a_connection_too_many_is_cut_off_and_its_place_taken_when_another_has_g
         assert is_served(first)
         assert is_served(second)
         second.socket.close()
-        wait_until(lambda: on_loop(broker, len) == 1, timeout_s=PATIENCE_S, what="one has gone")
+        wait_until(lambda: on_loop(broker, len) == 1, what="one has gone")
         fourth = Client(broker.bootstrap_servers)
         assert is_served(fourth)
         for client in (first, third, fourth):

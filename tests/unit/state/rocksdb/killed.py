@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from tests.processes import HANG_LIMIT_S
+
 _PRELUDE = """
 import os, signal, sys
 from pathlib import Path
@@ -25,6 +27,9 @@ def run_until_killed(path: Path, body: str) -> None:
     """Run `body` on the directory `path`; it must end by `die()`."""
     code = _PRELUDE + textwrap.dedent(body)
     ended = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT_S,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr

@@ -13,6 +13,7 @@ from state.errors import Corrupt, StateError
 from state.rocksdb import RocksDisk
 from state.rocksdb.failures import failure, is_stall
 from state.store import Checkpoint
+from tests.processes import HANG_LIMIT_S
 from tests.unit.state.rocksdb.databases import Damaged
 from tests.unit.state.rocksdb.killed import run_until_killed
 
@@ -244,7 +245,10 @@ except StateError as error:
     print(error)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT_S,
     )
     assert ended.returncode == 0, ended.stderr
     assert "can't be written" in ended.stdout

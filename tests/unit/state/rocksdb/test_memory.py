@@ -10,6 +10,7 @@ import pytest
 
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import Checkpoint
+from tests.processes import HANG_LIMIT_S
 
 FORTY_STORES = """
 import os, sys
@@ -46,7 +47,7 @@ def test_forty_stores_that_write_load_and_read_stay_near_the_budget(tmp_path: Pa
         [sys.executable, "-c", FORTY_STORES, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_LIMIT_S,
         check=True,
     )
     # 200 MB go through 40 stores; with a budget of its own each would hold 5 of them in buffers.

@@ -12,10 +12,9 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from streams.membership.connection import Connection, ConnectionLost, schema
-from tests.processes import HOST, free_ports
+from tests.processes import HANG_LIMIT_S, HOST, free_ports
 
 HEARTBEAT = 12
-WAIT_S = 10.0
 Behaviour = Callable[[socket.socket, int], None]
 """What the server does with a request, given its correlation id."""
 
@@ -58,7 +57,7 @@ class Server:
         self.ended.set()
         # Wakes `accept`, which closing alone does not.
         socket.create_connection(self.address).close()
-        self._thread.join(WAIT_S)
+        self._thread.join(HANG_LIMIT_S)
         self._listener.close()
 
     def _serve(self) -> None:
@@ -95,7 +94,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def connection(server: Server) -> Iterator[Connection]:
-    connection = Connection(server.address, "client", WAIT_S, threading.Lock())
+    connection = Connection(server.address, "client", HANG_LIMIT_S, threading.Lock())
     yield connection
     connection.close()
 
@@ -224,4 +223,4 @@ def test_an_api_that_the_broker_does_not_serve_is_named(connection: Connection) 
 def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:
     (port,) = free_ports(1)
     with pytest.raises(ConnectionLost, match=f"{HOST}:{port}"):
-        Connection((HOST, port), "client", WAIT_S, threading.Lock())
+        Connection((HOST, port), "client", HANG_LIMIT_S, threading.Lock())

@@ -10,11 +10,10 @@ from kio.schema.errors import ErrorCode
 
 from streams.membership.connection import ConnectionLost
 from streams.membership.terms import Signal
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, joined
 
 NewWorker = Callable[..., Worker]
-WAIT_S = 10.0
 
 
 @pytest.fixture
@@ -28,15 +27,12 @@ def wait_for_beats(worker: Worker, more: int) -> None:
     wanted = len(worker.coordinator.sent(HEARTBEAT)) + more
     wait_until(
         lambda: len(worker.coordinator.sent(HEARTBEAT)) >= wanted,
-        timeout_s=WAIT_S,
         what=f"{wanted} heartbeats",
     )
 
 
 def wait_for_signal(worker: Worker, signal: Signal) -> None:
-    wait_until(
-        lambda: worker.member.signal() is signal, timeout_s=WAIT_S, what=f"signal {signal.name}"
-    )
+    wait_until(lambda: worker.member.signal() is signal, what=f"signal {signal.name}")
 
 
 def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
@@ -88,9 +84,7 @@ def test_a_signal_is_over_with_the_next_join_even_into_the_same_generation(
     beating.coordinator.refuse(HEARTBEAT, code)
     beating.join()
     assert beating.member.current.generation == 1
-    wait_until(
-        lambda: beating.member.signal() is not Signal.NOTHING, timeout_s=WAIT_S, what="a signal"
-    )
+    wait_until(lambda: beating.member.signal() is not Signal.NOTHING, what="a signal")
     beating.join()
     assert beating.member.current.generation == 1
     assert beating.member.signal() is Signal.NOTHING
@@ -101,12 +95,12 @@ def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker)
 
     def late(given_up: Callable[[], bool]) -> dict[str, object]:
         asked.set()
-        assert answered.wait(WAIT_S)
+        assert answered.wait(HANG_LIMIT_S)
         return {"error_code": ErrorCode.rebalance_in_progress}
 
     beating.coordinator.answer(HEARTBEAT, late)
     beating.join()
-    assert asked.wait(WAIT_S)
+    assert asked.wait(HANG_LIMIT_S)
     beating.coordinator.answer(JOIN, joined(2))
     beating.join()
     answered.set()
@@ -151,7 +145,7 @@ def test_a_member_whose_thread_makes_no_turn_for_too_long_leaves_the_group(beati
     wait_for_beats(beating, 2)
     beating.clock.now_s += 2
     wait_for_signal(beating, Signal.LOST)
-    wait_until(lambda: bool(beating.coordinator.sent(LEAVE)), timeout_s=WAIT_S, what="a leave")
+    wait_until(lambda: bool(beating.coordinator.sent(LEAVE)), what="a leave")
     (leave,) = beating.coordinator.sent(LEAVE)
     assert [(each.member_id, each.group_instance_id) for each in leave.members] == [
         ("member-7", "worker-0")
@@ -191,9 +185,9 @@ def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
 
     for _ in range(10_000):
         beating.coordinator.answer(HEARTBEAT, silent)
-    wait_until(lambda: beating.member.silent_since_s is not None, timeout_s=WAIT_S, what="silence")
+    wait_until(lambda: beating.member.silent_since_s is not None, what="silence")
     answers_again.set()
-    wait_until(lambda: beating.member.silent_since_s is None, timeout_s=WAIT_S, what="an answer")
+    wait_until(lambda: beating.member.silent_since_s is None, what="an answer")
 
 
 def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_again(

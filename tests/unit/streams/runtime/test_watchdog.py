@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 
 from streams.runtime import clients
 from streams.runtime.watchdog import Doing, Failed, Watchdog, Where
+from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 from tests.unit.streams.runtime.world import World, mapping
 
@@ -34,7 +35,7 @@ class Hanging:
 
     def _wait(self, *_: Any) -> Any:
         self._hangs.set()
-        self._goes_on.wait(30)
+        self._goes_on.wait(HANG_LIMIT_S)
 
     @property
     def ident(self) -> int | None:
@@ -49,7 +50,7 @@ class Hanging:
     @contextmanager
     def running(self) -> Iterator[None]:
         self._thread.start()
-        assert self._hangs.wait(30)
+        assert self._hangs.wait(HANG_LIMIT_S)
         try:
             yield
         finally:

@@ -11,6 +11,7 @@ import pytest
 import streams
 from streams.errors import ConfigError
 from streams.spark.package import main, package
+from tests.processes import HANG_LIMIT_S
 from tests.spark.cluster import bare_python
 
 SOURCES = Path(streams.__file__).parents[1]
@@ -24,7 +25,7 @@ def imports(python: Path, module: str, path: str = "") -> subprocess.CompletedPr
         cwd=python.parent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_LIMIT_S,
         check=False,
     )
 

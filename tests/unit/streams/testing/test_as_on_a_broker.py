@@ -39,7 +39,6 @@ def on_a_broker(app: App, servers: str) -> dict[str, tuple[int, Cells]]:
         running.wait_for("RUNNING")
         wait_until(
             lambda: sum(value for _, value in running.store("counts").all()) == WORDS,
-            timeout_s=30,
             what="the words are not counted",
         )
     counts = {**TOPICS, **dict.fromkeys(internal(app), TOPICS["lines"])}

@@ -24,6 +24,7 @@ from streams.spark.exporting.manifest import (
     file_name,
 )
 from streams.spark.source.ranges import OffsetRange
+from tests.processes import HANG_LIMIT_S
 
 CUT = Cut(
     application_id="a",
@@ -190,6 +191,6 @@ def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
         with told, locked(tmp_path):
             pass
         other.kill()
-        other.wait(30)
+        other.wait(HANG_LIMIT_S)
     with locked(tmp_path):
         pass
