@@ -14,8 +14,7 @@ from coordinator.errors import Code
 from tests.conformance import batches
 from tests.conformance.calls import produce, settled
 from tests.conformance.wire import Api, Client
-
-TIMEOUT_MS = 60_000
+from tests.processes import UNREACHED_MS
 
 
 def init_producer_id(
@@ -24,7 +23,7 @@ def init_producer_id(
     *,
     producer_id: int = -1,
     epoch: int = -1,
-    timeout_ms: int = TIMEOUT_MS,
+    timeout_ms: int = UNREACHED_MS,
     version: int = 4,
 ) -> Any:
     fields: dict[str, Any] = {} if version < 3 else {"producer_id": producer_id}
@@ -52,7 +51,7 @@ class Producer:
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @classmethod
-    def init(cls, client: Client, transactional_id: str, timeout_ms: int = TIMEOUT_MS) -> Self:
+    def init(cls, client: Client, transactional_id: str, timeout_ms: int = UNREACHED_MS) -> Self:
         response = init_producer_id(client, transactional_id, timeout_ms=timeout_ms)
         assert response.error_code == Code.NONE, response
         return cls(client, transactional_id, response.producer_id, response.producer_epoch)

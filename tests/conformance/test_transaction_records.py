@@ -18,7 +18,7 @@ from tests.conformance.calls import create_topic
 from tests.conformance.producers import Producer, init_producer_id
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Client
-from tests.processes import wait_until
+from tests.processes import UNREACHED_MS, wait_until
 
 
 def assert_same(
@@ -90,7 +90,7 @@ def test_what_is_in_the_log_is_what_kafka_writes_in_both_versions(
         (each.producer_id, each.previous_producer_id, each.next_producer_id, each.timeout_ms)
         for each in records
     }
-    assert at_rest == {(mine, mine, -1, 60_000)}
+    assert at_rest == {(mine, mine, -1, UNREACHED_MS)}
     for each in records:
         assert (each.start_ms < 0) == (each.status is Status.EMPTY)
         assert replace(each, start_ms=0).update_ms >= records[0].update_ms

@@ -66,10 +66,13 @@ def test_version_0_can_t_lower_a_level(client: Client) -> None:
     assert refused["error_code"] == Code.INVALID_UPDATE_VERSION
 
 
-def test_validate_only_changes_nothing(client: Client) -> None:
-    before = finalised(client)
+def test_validate_only_changes_nothing(client: Client, broker: Broker) -> None:
+    """Real Kafka's epoch is an offset of its metadata log, which grows by itself."""
+    epoch, level = finalised(client)
     assert update(client, (TRANSACTION, 0, SAFE_DOWNGRADE))["error_code"] == Code.NONE
-    assert finalised(client) == before
+    epoch_now, level_now = finalised(client)
+    assert level_now == level
+    assert epoch_now == epoch or broker.kind != "embedded"
 
 
 ALL = "The update failed for all features since the following feature had an error: "
