@@ -68,7 +68,8 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
 
     With `sampled(count, by="name")` so many values of the parameter `name` are left, the same ones
     for all tests of a module: what these share is made for no more of them. Cases on different
-    brokers are counted apart: `sampled(2)` leaves two on each.
+    brokers are counted apart, unless it is brokers that are chosen: `sampled(2)` leaves two cases
+    on each broker, and `sampled(1, by="broker")` leaves all cases on one of them.
     """
     families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
@@ -90,8 +91,10 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
 def _family(item: pytest.Item, by: str | None) -> str:
     """Return what a sample is drawn from: a test's cases, or a parameter's values in a module."""
     test = item.nodeid.partition("[")[0]
-    drawn = test if by is None else f"{test.partition('::')[0]} {by}"
-    return f"{drawn} {_parameters(item).get('broker', '')}"
+    if by is None:
+        return f"{test} {_parameters(item).get('broker', '')}"
+    broker = "" if by == "broker" else _parameters(item).get("broker", "")
+    return f"{test.partition('::')[0]} {by} {broker}"
 
 
 def _case(item: pytest.Item, by: str | None) -> str:

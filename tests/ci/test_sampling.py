@@ -19,6 +19,7 @@ class Case:
     count: int | None = None
     by: str | None = None
     team: str = ""
+    broker: str = ""
 
     @property
     def callspec(self) -> Case:
@@ -26,7 +27,7 @@ class Case:
 
     @property
     def params(self) -> dict[str, str]:
-        return {"team": self.team}
+        return {"team": self.team, "broker": self.broker}
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         if self.count is None:
@@ -43,6 +44,11 @@ CASES = [
     ),
     *(Case(f"test_a.py::test_of_many[{number}]", 3) for number in range(20)),
     *(Case(f"test_a.py::test_of_few[{number}]") for number in range(4)),
+    *(
+        Case(f"test_c.py::test_{number}[{broker}]", 1, "broker", broker=broker)
+        for number in range(3)
+        for broker in ("embedded", "kafka")
+    ),
 ]
 
 
@@ -71,7 +77,7 @@ def test_a_sample_leaves_as_many_cases_as_the_mark_says(
 ) -> None:
     names = take("7")
     assert len(of_many(names)) == 3
-    assert len(names) == 3 + 4 + 2 * 2
+    assert len(names) == 3 + 4 + 2 * 2 + 3
 
 
 def test_a_sample_is_the_same_each_time_and_another_is_different(
@@ -94,6 +100,18 @@ def test_tests_of_a_module_share_the_values_of_a_parameter_that_are_left(
         first, second = ([name.partition("[")[2] for name in each] for each in of_each)
         assert len(first) == 2
         assert first == second
+
+
+def test_a_module_s_cases_run_on_one_broker_where_brokers_are_sampled(
+    take: Callable[[str | None], list[str]],
+) -> None:
+    chosen = set()
+    for sample in range(8):
+        names = [name for name in take(str(sample)) if "test_c.py" in name]
+        (broker,) = {name.partition("[")[2] for name in names}
+        assert len(names) == 3
+        chosen.add(broker)
+    assert len(chosen) == 2
 
 
 def test_a_sample_of_a_pool_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from tests.crashes.one_way import Network, Proxied, Rules
 from tests.crashes.trial import CrashWorker, Trial
 from tests.crashes.words import RUNS, wait_for
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 SESSION_MS = 4_000
 TRANSACTION_MS = 5_000
 CUT_OFF_S = 8.0

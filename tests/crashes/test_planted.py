@@ -20,6 +20,8 @@ from tests.crashes.test_crash_matrix import WARM_UP, load
 from tests.crashes.test_zombies import PUNCTUATED, resume_a_punctuating_zombie
 from tests.crashes.trial import CrashWorker, Trial
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 PROCESSED, PRODUCED = PUNCTUATED
 
 
