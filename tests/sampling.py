@@ -69,7 +69,8 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     With `sampled(count, by="name")` so many values of the parameter `name` are left, the same ones
     for all tests of a module: what these share is made for no more of them. Cases on different
     brokers are counted apart, unless it is brokers that are chosen: `sampled(2)` leaves two cases
-    on each broker, and `sampled(1, by="broker")` leaves all cases on one of them.
+    on each broker, and `sampled(1, by="broker")` leaves all cases on one of them. As the mark of a
+    module `sampled(3, by="test")` leaves three of its tests.
     """
     families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
@@ -98,7 +99,13 @@ def _family(item: pytest.Item, by: str | None) -> str:
 
 
 def _case(item: pytest.Item, by: str | None) -> str:
-    return item.nodeid if by is None else str(_parameters(item)[by])
+    match by:
+        case None:
+            return item.nodeid
+        case "test":
+            return item.nodeid.partition("[")[0]
+        case _:
+            return str(_parameters(item)[by])
 
 
 def _parameters(item: pytest.Item) -> Mapping[str, object]:

@@ -23,6 +23,8 @@ from tests.spark import cluster_program
 from tests.spark.cluster import INSTALLED_PYTHON, Cluster, Ran, bare_python
 from tests.spark.topics import Written, mixed
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 LINES, COUNTS = "lines", "counts-by-word"
 PROGRAM = Path(cluster_program.__file__)
 

@@ -17,6 +17,8 @@ from streams.spark.books.comparing import FOUND, Reading, compare, doubled
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(5, by="test")
+
 TEXT = Reading(serdes.string)
 
 

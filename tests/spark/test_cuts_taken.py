@@ -32,6 +32,8 @@ from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 from tests.unit.streams.spark.cuts.test_shape import KAFKA_STREAMS
 
+pytestmark = pytest.mark.sampled(4, by="test")
+
 PARTITIONS = 2
 
 

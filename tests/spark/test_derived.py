@@ -16,6 +16,8 @@ from streams.spark.books.derived import derived
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 REPARTITIONED = "word-count-counts-repartition"
 
 

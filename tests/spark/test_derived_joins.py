@@ -17,6 +17,8 @@ from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers, Row
 
+pytestmark = pytest.mark.sampled(3, by="test")
+
 SEED = 80
 TEXT_AND_JSON: dict[str, Any] = {"key": serdes.string, "value": serdes.json}
 Piped = tuple[str, str | None, Any, int]

@@ -13,6 +13,8 @@ from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 SEED = 8
 
 

@@ -17,6 +17,8 @@ from streams.spark.books.encoded import bytes_of, text_of, typed_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(3, by="test")
+
 VALUES: list[tuple[Serde[Any], str, list[Any]]] = [
     (serdes.int64, "BIGINT", [0, 1, -1, 2**63 - 1, -(2**63)]),
     (serdes.int32, "INT", [0, 1, -1, 2**31 - 1, -(2**31)]),

@@ -16,6 +16,8 @@ from streams.topology.nodes import StoreKind, StoreSpec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 KEPT_MS, SIZE_MS = 100, 10
 BEHIND, AHEAD = 0, 1
 """Partitions: of the second the latest window begins at 1 000, of the first at 50."""

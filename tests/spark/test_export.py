@@ -29,6 +29,8 @@ from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
 from tests.spark.topics import Written, mixed
 
+pytestmark = pytest.mark.sampled(5, by="test")
+
 Unique = Callable[[str], str]
 
 

@@ -18,6 +18,8 @@ from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 LINES = 30
 
 

@@ -24,6 +24,8 @@ from tests.processes import HANG_LIMIT_S, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 TEXT = serdes.string
 RETENTION_MS = 604_800_000
 CLICKS = 3

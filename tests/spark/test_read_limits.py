@@ -19,6 +19,8 @@ from tests.spark.topics import Record, Written, mixed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4, by="test")
+
 FIRST_MS = 1_767_225_600_000
 
 

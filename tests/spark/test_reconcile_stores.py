@@ -27,6 +27,8 @@ from tests.spark.store_rows import START_MS, TEXT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 PARTITIONS = 2
 STEP_MS = 1_000
 KEPT_MS = 10 * STEP_MS

@@ -24,6 +24,8 @@ from tests.processes import HANG_LIMIT_S, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 
 class Two:
     """A count whose store has the name of its topic, a copy of its input, and a count of a

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from benchmarks.report import collect, summary, table
 from streams.errors import ConfigError
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -17,6 +17,8 @@ from streams.errors import ConfigError, StreamsError
 from streams.spark.environment import check_environment
 from streams.spark.session import readable_errors, session
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 
 class Failing(DataSource):
     """A data source that tells of a mistake of the user's where its option says."""

@@ -24,10 +24,13 @@ from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
+from tests.sampling import draw_seed
 from tests.spark.store_rows import START_MS, TEXT, load_with, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(2, by="test")
 
 PARTITIONS = 2
 
@@ -71,6 +74,8 @@ class Kinds:
             self.send(self.events, f"k{of.randrange(7)}", "x", max(at_ms, 0))
             value = None if of.random() < 0.3 else f"v{number}"
             self.send(self.rows, f"r{of.randrange(9)}", value, number)
+        for number, last in enumerate((None, "a", "b", "c", "d")):  # one that is gone, some not
+            self.send(self.rows, f"r{number}", last, count + number)
         assert self.producer.flush(HANG_LIMIT_S) == 0
 
     def drained(self) -> Cut:
@@ -97,7 +102,7 @@ def kinds(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Kinds
 
 @contextmanager
 def fed(kinds: Kinds, count: int = 150) -> Iterator[tuple[RunningApp, Cut]]:
-    seed = random.randrange(2**32)
+    seed = draw_seed("kinds of stores")
     print(f"{seed=}")
     with kinds.app.start() as running:
         kinds.feed(random.Random(seed), count)

@@ -26,6 +26,8 @@ from tests.processes import HANG_LIMIT_S
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
 from tests.spark.topics import Written, mixed
 
+pytestmark = pytest.mark.sampled(5, by="test")
+
 
 class Exported:
     """Two exports of an application; the changelog's topic is one that is compacted."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(5, by="test")
+
 Unique = Callable[[str], str]
 
 

@@ -19,6 +19,7 @@ from streams.spark.serdes.encoding import encode
 from streams.spark.serdes.json_values import json_reader, many_reader
 from streams.spark.serdes.malformed import decoded
 from streams.spark.source.options import Serde
+from tests.sampling import draw_seed
 
 SCHEMA = "a INT, b STRING, c ARRAY<DOUBLE>, d STRUCT<e: BOOLEAN, f: BIGINT>, g SMALLINT, h FLOAT"
 
@@ -167,7 +168,7 @@ def _fitting(of: random.Random) -> dict[str, Any]:
 
 
 def test_a_batch_read_at_once_is_what_its_values_are_one_by_one() -> None:
-    seed = random.randrange(2**32)
+    seed = draw_seed("batches of values")
     of = random.Random(seed)
     kind = parse_type(SCHEMA)
     arrow = arrow_of(kind)
@@ -191,7 +192,7 @@ def test_a_batch_read_at_once_is_what_its_values_are_one_by_one() -> None:
 
 
 def test_anything_is_read_or_refused_the_same_alone_and_in_company() -> None:
-    seed = random.randrange(2**32)
+    seed = draw_seed("anything as JSON")
     of = random.Random(seed)
     kind = parse_type(SCHEMA)
     each_by_itself, many = json_reader(kind), many_reader(kind, arrow_of(kind))

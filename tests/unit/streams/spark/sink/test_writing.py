@@ -12,6 +12,7 @@ from streams.errors import ConfigError, UserError
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.sink.epochs import Rows, Tally
 from streams.spark.sink.writing import check, rows_of, write_options
+from tests.sampling import draw_seed
 
 GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}
 
@@ -92,7 +93,7 @@ def tally(rows: list[tuple[bytes | None, bytes | None]]) -> Tally:
 
 
 def test_the_order_of_rows_does_not_matter_and_all_else_does() -> None:
-    seed = random.randrange(1 << 32)
+    seed = draw_seed("rows in any order")
     choose = random.Random(seed)
     few = [None, b"", b"a", b"b", b"ab"]
     rows = [(choose.choice(few), choose.choice(few)) for _ in range(50)]

@@ -12,6 +12,7 @@ import pytest
 from streams.errors import StreamsError
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.source.stream_offsets import StreamOffset, advance, lost, share, splits
+from tests.sampling import draw_seed
 
 
 def at(
@@ -93,7 +94,7 @@ def test_records_are_shared_fairly(
 
 
 def test_all_that_may_be_read_is_given_out() -> None:
-    seed = random.randrange(1 << 32)
+    seed = draw_seed("shares of a backlog")
     choose = random.Random(seed)
     for _ in range(200):
         backlog = {n: choose.randrange(50) for n in range(choose.randrange(1, 8))}

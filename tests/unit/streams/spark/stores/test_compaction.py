@@ -13,6 +13,7 @@ from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.compaction import Compaction, Reading, check
 from streams.spark.stores.tables import Table
+from tests.sampling import draw_seed
 
 NOW_MS = 1_800_000_000_000
 LAG_MS = 1_000_000
@@ -240,7 +241,7 @@ class Log:
 
 @pytest.mark.parametrize("lag_ms", [0, LAG_MS])
 def test_a_table_is_what_it_was_at_the_cut_or_it_is_refused(lag_ms: int) -> None:
-    seed = random.randrange(2**32)
+    seed = draw_seed("tables of a compacted changelog")
     right = refused = 0
     for number in range(800):
         of = random.Random(f"{seed} {number}")
