@@ -5,8 +5,8 @@ of the times, what exceeds its entry in CONTRIBUTING.md, and the parts that fail
 counts the parts; the exit status is 0 only if none failed. Figures of demonstrations and benchmarks
 are there to be read; only an exit status decides.
 
-`make ci` takes samples of the large matrices, chosen by the commit; `--sample N` repeats another
-run's, and `make ci-full` takes no samples.
+`make test` and `make ci` take samples of the large matrices, chosen by the commit; `--sample N`
+repeats another run's, and `make ci-full` takes no samples.
 """
 
 from __future__ import annotations

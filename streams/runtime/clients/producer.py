@@ -43,7 +43,7 @@ class DataProducer:
         transactional: bool,
         timeout_s: float,
         accounts: bool = False,
-        new_producer: type[Producer] = Producer,
+        new_producer: type[Producer] | None = None,
     ) -> None:
         self.name = name
         self.transactional = transactional
@@ -56,7 +56,7 @@ class DataProducer:
             reports["on_delivery"] = self.written.report
         elif not transactional:
             reports["on_delivery"] = _failures(self._undelivered)
-        self._producer = made("producer", new_producer, {**settings, **reports})
+        self._producer = made("producer", new_producer or Producer, {**settings, **reports})
         self.produce: Callable[..., None] = self._producer.produce
         self._open = False
         if transactional:
