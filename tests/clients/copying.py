@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Producer
 
@@ -72,7 +73,7 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
             broker.restart()
         wait_until(
             lambda: has_reached_the_end(broker, copying),
-            what=lambda: f"{settled_offsets(broker, copying)} committed\n{program.log_tail()}",
+            what=lambda: f"{describe_progress(broker, copying)}\n{program.log_tail()}",
         )
         said = program.log_tail()
         check_no_transaction(broker, copying)
@@ -81,9 +82,17 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
     check_output(broker, copying, said)
 
 
+def describe_progress(broker: Broker, copying: Copying) -> str:
+    """Return what the coordinators say of the copier: its offsets, and its transaction."""
+    with Client(broker.bootstrap_servers) as client:
+        offsets = ask_for_offsets(client, copying.group, copying.input, PARTITIONS)
+        return f"{offsets}\n{describe(client, copying.transactional_id)}"
+
+
 def has_reached_the_end(broker: Broker, copying: Copying) -> bool:
     """Tell whether the group has committed all of the input, and no offset is pending."""
-    return settled_offsets(broker, copying) == [copying.records // PARTITIONS] * PARTITIONS
+    found = committed_offsets(broker, copying.group, copying.input, PARTITIONS)
+    return found == [copying.records // PARTITIONS] * PARTITIONS
 
 
 def check_no_transaction(broker: Broker, copying: Copying) -> None:
@@ -113,25 +122,25 @@ def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:
     return f"{len(lost)} lost, {doubled} doubled; in order up to {sum(1 for _ in same)}"
 
 
-def settled_offsets(broker: Broker, copying: Copying) -> list[int]:
-    """What the group has committed in each partition; nothing while an offset is pending."""
-    return committed_offsets(broker, copying.group, copying.input, PARTITIONS)
-
-
 def committed_offsets(broker: Broker, group: str, topic: str, partitions: int) -> list[int]:
     """What the group has committed in each partition; nothing while an offset is pending."""
-    asked = {"name": topic, "partition_indexes": list(range(partitions))}
     with Client(broker.bootstrap_servers) as client:
-        answer = client.send(
-            Api.OFFSET_FETCH,
-            8,
-            groups=[{"group_id": group, "topics": [asked]}],
-            require_stable=True,
-        )
+        answer = ask_for_offsets(client, group, topic, partitions)
     if set(codes(answer)) != {Code.NONE}:
         return []
     found = answer.groups[0].topics[0].partitions
     return [each.committed_offset for each in sorted(found, key=lambda each: each.partition_index)]
+
+
+def ask_for_offsets(client: Client, group: str, topic: str, partitions: int) -> Any:
+    """Return the answer to OffsetFetch for stable offsets of the first so many partitions."""
+    asked = {"name": topic, "partition_indexes": list(range(partitions))}
+    return client.send(
+        Api.OFFSET_FETCH,
+        8,
+        groups=[{"group_id": group, "topics": [asked]}],
+        require_stable=True,
+    )
 
 
 def read_committed(
