@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers import IN_CI
 from tests.integration.cluster import Command, Topics
 from tests.processes import wait_until
+
+pytestmark = IN_CI
 
 HEAD = """
 from streams import App, serdes

@@ -16,6 +16,7 @@ SEEDS = 50  # those of CI
 PLANTED = [(bug, checker) for bug, checkers in BUGS.items() for checker in checkers]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("bug", "checker"), PLANTED, ids=[f"{bug.__name__}-{each.name}" for bug, each in PLANTED]
 )

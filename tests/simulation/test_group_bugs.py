@@ -21,6 +21,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("bug", "checker", "protocols"),
     PLANTED,

@@ -24,6 +24,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(
     ("planted", "checker"),
     PLANTED,
