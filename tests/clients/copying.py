@@ -23,7 +23,7 @@ from tests.conformance.calls import create_topic
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
 from tests.processes import HANG_LIMIT_S, wait_until
-from tests.reading import final_records
+from tests.reading import final_records, records
 
 PARTITIONS = 2
 RECORDS = 4_000
@@ -111,7 +111,17 @@ def check_output(broker: Broker, copying: Copying, said: str = "") -> None:
         expected = [
             str(number).encode() for number in range(partition, copying.records, PARTITIONS)
         ]
-        assert values == expected, f"{different(values, expected)}\n{said}"
+        if values != expected:
+            hidden = find_hidden(broker, copying, set(expected) - set(values))
+            raise AssertionError(f"{different(values, expected)}; {hidden}\n{said}")
+
+
+def find_hidden(broker: Broker, copying: Copying, lost: set[bytes]) -> str:
+    """Return which offsets of the output hold values that a reader of what is committed misses."""
+    servers, topic = broker.bootstrap_servers, copying.output
+    found = records(servers, topic, PARTITIONS, isolation="read_uncommitted")
+    hidden = [(each.partition(), each.offset()) for each in found if each.value() in lost]
+    return f"the log has {len(hidden)} copies of what is lost, at {hidden[:5]} to {hidden[-5:]}"
 
 
 def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:

@@ -17,7 +17,7 @@ from tests.clients.copying import (
     has_reached_the_end,
     prepare,
 )
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import open_partitions
 
 RECORDS = 40
@@ -75,7 +75,7 @@ def copy(
 def test_a_copy_that_is_right_passes(broker: Broker, copying: Copying) -> None:
     with copier(broker, copying) as producer:
         copy(broker, producer, copying)
-        assert has_reached_the_end(broker, copying)
+        wait_for_the_end(broker, copying)
         check_no_transaction(broker, copying)
         check_output(broker, copying)
 
@@ -94,10 +94,15 @@ def test_a_copy_with_other_records_than_the_input_fails(
 ) -> None:
     with copier(broker, copying) as producer:
         copy(broker, producer, copying, change)
-        assert has_reached_the_end(broker, copying)
+        wait_for_the_end(broker, copying)
         check_no_transaction(broker, copying)
         with pytest.raises(AssertionError, match=found):
             check_output(broker, copying)
+
+
+def wait_for_the_end(broker: Broker, copying: Copying) -> None:
+    """Wait until the last transaction's offsets are stable: its markers may be on their way."""
+    wait_until(lambda: has_reached_the_end(broker, copying), what="the copy never got to the end")
 
 
 def test_a_copy_whose_last_transaction_is_open_is_not_at_the_end(
@@ -120,7 +125,7 @@ def test_a_copy_with_an_open_transaction_behind_it_fails(broker: Broker, copying
         producer.begin_transaction()
         producer.produce(copying.output, b"0", partition=0)
         assert producer.flush(HANG_LIMIT_S) == 0
-        assert has_reached_the_end(broker, copying)
+        wait_for_the_end(broker, copying)
         assert open_partitions(broker.bootstrap_servers, copying.output, PARTITIONS) == [0]
         with pytest.raises(AssertionError, match="Ongoing"):
             check_no_transaction(broker, copying)

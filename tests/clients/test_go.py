@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.brokers import Broker
 from tests.clients.copying import copy_under_kills, prepare
+
+pytestmark = pytest.mark.sampled(1, by="broker")
 
 
 def test_a_copy_is_exact_though_the_broker_is_killed(
