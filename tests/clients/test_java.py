@@ -26,7 +26,7 @@ def test_every_scenario_passes(broker: Broker, java: list[str], subtests: pytest
             assert outcome == "passed", outcome.replace("\t", "\n")
 
 
-def test_a_copy_is_exact_though_the_broker_is_killed(
+def test_a_copy_is_exact_though_an_embedded_broker_is_killed(
     broker: Broker, java: list[str], unique: Callable[[str], str]
 ) -> None:
     copy_under_kills(broker, [*java, "Copy"], prepare(broker, unique))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.brokers import Broker
 from tests.clients.copying import copy_under_kills, prepare
 
-pytestmark = pytest.mark.sampled(1, by="broker")
 
-
-def test_a_copy_is_exact_though_the_broker_is_killed(
+def test_a_copy_is_exact_though_an_embedded_broker_is_killed(
     broker: Broker, javascript: list[str], unique: Callable[[str], str]
 ) -> None:
     copy_under_kills(broker, javascript, prepare(broker, unique))
