@@ -30,7 +30,7 @@ $(VENV)/installed-spark: $(VENV)/installed
 demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(SPARK),--spark)
 
-test: $(VENV)/installed-spark  ## gates, unit, simulation, conformance, integration: under 10 minutes
+test: $(VENV)/installed-spark  ## gates, unit, simulation, conformance, integration: under 8 minutes
 	$(BIN)/python -m tests.ci test
 
 gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
