@@ -66,7 +66,7 @@ upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real
 fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--seed 7'
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)
 
-clients: $(VENV)/installed  ## clients in other languages at work, the broker killed under them
+clients: $(VENV)/installed  ## clients in other languages at work, the embedded broker killed under them
 	$(BIN)/pytest -q tests/clients $(OPTIONS)
 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers

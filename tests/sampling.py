@@ -1,9 +1,9 @@
 """Samples of large matrices: which cases a run in CI takes, the same ones for the same commit.
 
-`make ci` sets the variable `TEST_SAMPLE` to a number that it derives from the commit and prints.
-Then a test marked `sampled(count)` runs that many of its parametrized cases, and what draws a seed
-draws it from a pool; without the variable everything runs, and seeds are new ones. `make ci-full`
-runs every case and every seed of a pool, so that a sample never has a case that nobody has seen.
+`make test` and `make ci` set `TEST_SAMPLE` to a number that follows from the commit, and
+print it. Then a test marked `sampled(count)` runs that many of its parametrized cases, and what
+draws a seed draws it from a pool; without the variable everything runs, and seeds are new ones.
+`make ci-full` runs every case and every seed of a pool, so that each case of a sample can be run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     for all tests of a module: what these share is made for no more of them. Cases on different
     brokers are counted apart, unless it is brokers that are chosen: `sampled(2)` leaves two cases
     on each broker, and `sampled(1, by="broker")` leaves all cases on one of them. As the mark of a
-    module `sampled(3, by="test")` leaves three of its tests.
+    module `sampled(3, by="test")` leaves three of its tests, the same ones on both brokers.
     """
     families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
@@ -94,7 +94,7 @@ def _family(item: pytest.Item, by: str | None) -> str:
     test = item.nodeid.partition("[")[0]
     if by is None:
         return f"{test} {_parameters(item).get('broker', '')}"
-    broker = "" if by == "broker" else _parameters(item).get("broker", "")
+    broker = "" if by in ("broker", "test") else _parameters(item).get("broker", "")
     return f"{test.partition('::')[0]} {by} {broker}"
 
 

@@ -77,9 +77,10 @@ class RocksDisk:
     """rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
     milliseconds, after which other threads get their turn."""
     batch_step_count: int = 64
-    """How many keys are put into a batch between two looks at its size."""
+    """The keys that are put into a batch before its size is looked at again."""
     bulk_durable_bytes: int = 128 << 20
-    """What a restore loads between two checkpoints: the most that it does again after a crash."""
+    """A restore loads so many bytes between two checkpoints, and repeats at most as many after a
+    crash."""
 
     _database: Any
     _data: Any

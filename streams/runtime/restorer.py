@@ -60,7 +60,7 @@ class Restorer(Generic[T]):
     """
 
     records_max: int = 10_000
-    """How many records of changelogs are taken, and loaded, at a time."""
+    """The most records of changelogs that are taken, and loaded, at a time."""
 
     def __init__(
         self,

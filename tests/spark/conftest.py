@@ -32,8 +32,8 @@ ON_KAFKA = {
 }
 """What asks a broker for something of its own; the rest is the same on any."""
 BROKERS = ("embedded", "kafka")
-# Most queries of tests run once: the optimising compiler costs more than it gains (66 seconds of
-# processor time for test_comparing.py, 39 without it). Commands that tests run inherit this.
+# Most queries of tests run once: the optimising compiler costs more than it gains. Commands that
+# tests run inherit this.
 os.environ.setdefault(
     "PYSPARK_SUBMIT_ARGS",
     "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
