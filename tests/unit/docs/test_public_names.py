@@ -1,0 +1,45 @@
+"""What programs, dashboards and scripts outside of this repository rely on keeps its name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.docs.public_names import KEPT, find_public_names, missing_names
+
+
+@pytest.fixture(name="names", scope="module")
+def _names() -> dict[str, list[str]]:
+    return find_public_names()
+
+
+def test_every_kept_name_is_still_there(names: dict[str, list[str]]) -> None:
+    """A name that goes on purpose is taken out of the file, and stands in the change log."""
+    assert missing_names(json.loads(KEPT.read_text()), names) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("python", "streams.App"),
+        ("python", "App.stream().map_values(mapper) at 1"),
+        ("python", "App.table().join(foreign_key)"),
+        ("python", "DriverTopic.read_table"),
+        ("python", "Serde.serialize"),
+        ("settings", "processing_guarantee"),
+        ("broker settings", "transaction_state_log_num_partitions"),
+        ("topic configs", "cleanup.policy"),
+        ("group configs", "consumer.session.timeout.ms"),
+        ("commands", "millrace run --workers"),
+        ("commands", "python -m coordinator --data"),
+        ("metrics", "millrace_worker_healthy"),
+        ("metrics", "millrace_thread_commits_total"),
+        ("make targets", "demo"),
+        ("crash steps", "PRODUCED"),
+        ("faults", "lose-answer"),
+    ],
+)
+def test_a_name_that_is_gone_is_found(names: dict[str, list[str]], kind: str, name: str) -> None:
+    found = {**names, kind: [each for each in names[kind] if each != name]}
+    assert missing_names(names, found) == {kind: [name]}
