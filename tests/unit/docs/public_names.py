@@ -17,7 +17,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import typer.main
 
 from coordinator.__main__ import Options
@@ -32,6 +31,11 @@ from streams.runtime.counters import Counters
 
 ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).with_suffix(".json")
+PAGES = [
+    ROOT / "README.md",
+    *sorted(each for each in (ROOT / "docs").glob("*.md") if each.name != "architecture.md"),
+]
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 PACKAGES = ("streams", "streams.serdes", "streams.spark", "streams.testing", "coordinator")
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IMPORT = re.compile(
@@ -58,13 +62,23 @@ def find_public_names() -> dict[str, list[str]]:
 
 
 def missing_names(kept: dict[str, list[str]], found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the kept names that are no longer found, by their kind."""
-    missing = {kind: sorted(set(names) - set(found.get(kind, ()))) for kind, names in kept.items()}
+    """Return the kept names that are no longer found, by their kind.
+
+    A keyword that may now be given by position too is still there.
+    """
+    missing = {}
+    for kind, names in kept.items():
+        there = {*found[kind], *(name.partition(" at ")[0] for name in found[kind])}
+        missing[kind] = sorted(set(names) - there)
     return {kind: names for kind, names in missing.items() if names}
 
 
 def _python_names() -> Iterator[str]:
-    """Yield what can be imported, and what can be written behind it: `App.stream().map(mapper)`."""
+    """Yield what can be imported, and what can be written behind it: `App.stream().map(mapper)`.
+
+    What is returned has the members that a page shows: its others are the product's own.
+    """
+    shown = _shown_words()
     waiting: deque[tuple[str, Any]] = deque()
     for module, name in _imports():
         yield f"{module}.{name}"
@@ -84,6 +98,8 @@ def _python_names() -> Iterator[str]:
         if inspect.isclass(owner) and "(" not in path:
             yield from _parameters(path, owner.__init__)
         for name in _members(owner):
+            if "(" in path and name not in shown:
+                continue
             yield f"{path}.{name}"
             member = inspect.getattr_static(owner, name, None)
             member = getattr(member, "__func__", getattr(member, "fget", member))
@@ -95,10 +111,17 @@ def _imports() -> Iterator[tuple[str, str]]:
     """Yield module and name of what the packages export and the pages tell to import."""
     for package in PACKAGES:
         yield from ((package, name) for name in importlib.import_module(package).__all__)
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in PAGES:
         for code in CODE.findall(page.read_text()):
             for module, names in IMPORT.findall(code):
                 yield from ((module, name.split(" as ")[0].strip()) for name in names.split(","))
+
+
+def _shown_words() -> set[str]:
+    """Return the words of the pages' code: blocks, and what stands between backticks."""
+    text = "\n".join(page.read_text() for page in PAGES)
+    blocks = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"\w+", "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", text)])))
 
 
 def _is_ours(owner: Any) -> bool:
@@ -121,11 +144,7 @@ def _parameters(name: str, function: Any) -> Iterator[str]:
     except (TypeError, ValueError):  # written in C
         return
     for number, each in enumerate(parameters):
-        if (
-            each.name == "self"
-            or each.name[0] == "_"
-            or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        ):
+        if each.name in ("self", "cls") or each.name[0] == "_" or each.kind in VARIADIC:
             continue
         place = "" if each.kind is each.KEYWORD_ONLY else f" at {number}"
         yield f"{name}({each.name}){place}"
@@ -151,17 +170,15 @@ def _returned(function: Any) -> list[Any]:
 
 
 def _command_options() -> Iterator[str]:
-    group = typer.main.get_command(cli)
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
-    for name, command in group.commands.items():
+    for name, command in typer.main.get_group(cli).commands.items():
         yield f"millrace {name}"
         for parameter in command.params:
             yield from (f"millrace {name} {option}" for option in parameter.opts)
 
 
 def _broker_options() -> Iterator[str]:
-    for action in Options()._actions:
-        yield from (f"python -m coordinator {option}" for option in action.option_strings)
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", Options().format_usage())):
+        yield f"python -m coordinator {option}"
 
 
 def _metric_names() -> Iterator[str]:

@@ -43,3 +43,9 @@ def test_every_kept_name_is_still_there(names: dict[str, list[str]]) -> None:
 def test_a_name_that_is_gone_is_found(names: dict[str, list[str]], kind: str, name: str) -> None:
     found = {**names, kind: [each for each in names[kind] if each != name]}
     assert missing_names(names, found) == {kind: [name]}
+
+
+def test_a_keyword_may_be_given_by_position_too_and_not_the_other_way_round() -> None:
+    keyword, position = {"python": ["f(key)"]}, {"python": ["f(key) at 1"]}
+    assert missing_names(keyword, position) == {}
+    assert missing_names(position, keyword) == position
