@@ -11,7 +11,7 @@ __all__ = ["EmbeddedBroker"]
 
 
 def __getattr__(name: str) -> Any:
-    # Not at the top: whoever wants an assignor doesn't pay for a broker.
+    # Imported on demand: code that needs only `coordinator.assignors` doesn't load the broker.
     if name == "EmbeddedBroker":
         from coordinator.embedded import EmbeddedBroker
 

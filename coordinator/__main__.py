@@ -1,4 +1,4 @@
-"""`python -m coordinator --data DIR --port 9092`: a broker in the foreground.
+"""Run a broker in the foreground: `python -m coordinator --data DIR --port 9092`.
 
 Prints one line when it listens, and stops cleanly on SIGTERM or Ctrl-C. What a person can put right
 (a taken port, a directory that can't be used, a wrong setting) is one line on stderr, status 2.
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import coordinator.lean  # noqa: F401 - first of all
+import coordinator.lean  # noqa: F401 - before all others, see there
 from coordinator.broker import serve
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
@@ -26,7 +26,7 @@ from coordinator.wire.server import CannotListen
 
 
 class Options(argparse.ArgumentParser):
-    """What the command line may say. WrongSetting if it says anything else."""
+    """Parses the broker's command line and raises WrongSetting for one that is wrong."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -78,11 +78,15 @@ class Options(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
+        """Raise WrongSetting with argparse's message, where argparse would exit."""
         raise WrongSetting(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the broker until it is told to stop; the exit status."""
+    """Run the broker until it is told to stop and return the process's exit status.
+
+    0 after a clean stop; 1 if a broken invariant stopped it; 2 for what the user can put right.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     try:
         options = Options().parse_args(arguments)
@@ -105,6 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, object]:
+    """Parse `name=value` texts into a dict.
+
+    Raises: WrongSetting for a text without `=`.
+    """
     pairs: dict[str, object] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -115,14 +123,17 @@ def _pairs(settings: Sequence[str]) -> dict[str, object]:
 
 
 def _allow_many_files() -> None:
-    """Every segment and every client is an open file; the soft limit is often 1024."""
+    """Raise the soft limit on open files to the hard one.
+
+    Every segment and every client is an open file, and the soft limit is often 1024.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _listening(host: str, port: int) -> None:
-    print(f"listening on {host}:{port}", flush=True)  # noqa: T201  whoever starts us waits for it
+    print(f"listening on {host}:{port}", flush=True)  # noqa: T201  the parent process waits for this line
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The broker: everything wired together, on one asyncio loop.
+"""One broker, with all its parts wired together, on one asyncio loop.
 
-Started in this order: lock the data directory, load the topics, load the coordinators from their
-topics, listen. Stopped in the reverse order, so that no request meets a half of it. All state
-is the loop's own, so none of it needs a lock; what takes long and touches none of it (flushes,
-checkpoints, removing files) is done on one other thread.
+It starts in this order: lock the data directory, load the topics, load the coordinators from their
+internal topics, listen. It stops in the reverse order, so that no request reaches a half-stopped
+broker. All state belongs to the loop's thread and needs no lock; long calls that touch none of it
+(flushes, checkpoints, removing files) run on one other thread.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _NAMES_FREE_WITHIN_S = 60
 
 
 class LoopScheduler:
-    """Waiting on the running loop."""
+    """Schedules calls on the asyncio loop that is running."""
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
 
 
 class OneThread:
-    """Work beside the running loop, on a thread that is made when there is some."""
+    """Runs long system calls on one thread beside the event loop, started when it is first used."""
 
     def __init__(self) -> None:
         self._executor: Executor | None = None
@@ -63,7 +63,7 @@ class OneThread:
     def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # loaded, but not running: nobody waits
+        except RuntimeError:  # no loop runs yet, so the call holds nobody up
             done(_outcome(work))
             return
         if self._executor is None:
@@ -80,6 +80,7 @@ class OneThread:
 
 
 def _outcome(work: Callable[[], None]) -> Exception | None:
+    """Call `work` and return the exception that it raised, or None."""
     try:
         work()
     except Exception as error:
@@ -88,10 +89,10 @@ def _outcome(work: Callable[[], None]) -> Exception | None:
 
 
 class GuardedScheduler:
-    """Another scheduler's calls, made only while the broker is whole.
+    """Passes calls on to another scheduler and makes them only until the broker has failed.
 
-    A broken invariant that comes out of one stops the broker, as one that comes out of a request
-    does: whoever made the call would only log it. What falls due after that is not called.
+    A BrokenInvariant that such a call raises stops the broker, as one that a request raises does;
+    the scheduler itself would only log it. Calls that fall due after that are not made.
     """
 
     def __init__(self, scheduler: Scheduler, broker: Broker) -> None:
@@ -111,7 +112,7 @@ class GuardedScheduler:
 
 
 def new_id() -> UUID:
-    """A random id whose text begins with no dash, so that it never looks like an option."""
+    """Return a random UUID whose base64 text begins with no dash, unlike a tool's option."""
     while True:
         identity = uuid4()
         if not base64.urlsafe_b64encode(identity.bytes).startswith(b"-"):
@@ -119,7 +120,7 @@ def new_id() -> UUID:
 
 
 class Broker:
-    """One broker. `start` and `stop` once each, on a running loop."""
+    """Runs one Kafka broker; `start` and `stop` are called once each, on a running loop."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class Broker:
         self.failure: BaseException | None = None
         self.host = config.host
         self.port = config.port
-        self.metrics_port = -1  # none
+        self.metrics_port = -1  # there is no metrics endpoint
         self.cluster_id = ""
         self.dynamic: DynamicConfigs
         self.topics: Topics
@@ -152,7 +153,7 @@ class Broker:
         self._disk: Disk = FaultyDisk(disk or SystemDisk(), self.faults)
         self._make_id = make_id
         self._background: Background = background or OneThread()
-        self._closing = ExitStack()  # what is open, the last thing first
+        self._closing = ExitStack()  # closes what was opened, in reverse order
         self._expiry: Timer | None = None
         self._stopping = asyncio.Event()
         self._server = Server(
@@ -171,12 +172,14 @@ class Broker:
 
     @property
     def endpoint(self) -> dict[str, Any]:
-        """This broker as clients are told of it."""
+        """Return the node id, host and port under which clients reach this broker."""
         return {"node_id": self.config.node_id, "host": self.host, "port": self.port}
 
     async def start(self) -> None:
-        """Load what is on disk, then listen. CannotListen, or what `load` raises: nothing is left
-        open then."""
+        """Load the data directory, then listen for clients.
+
+        Raises: CannotListen, and what `load_from_disk` raises; nothing is left open then.
+        """
         self.load()
         try:
             await self._server.start(self.config.host, self.config.port)
@@ -199,7 +202,10 @@ class Broker:
         self._closing.callback(stop)
 
     def load(self) -> None:
-        """Everything but listening. UnusableDataDirectory."""
+        """Open the data directory and load topics and coordinators, without listening.
+
+        Raises: UnusableDataDirectory.
+        """
         config = self.config
         storage = Storage(config.data_dir, config.node_id, self._make_id(), self._disk)
         self._closing.callback(storage.close)
@@ -246,61 +252,71 @@ class Broker:
         self._expire_producers_later()
 
     def close(self) -> None:
-        """Undo `load`: bring everything to disk, and let another broker have the directory."""
+        """Bring everything to disk, close it, and release the lock of the data directory."""
         if self._expiry is not None:
             self._expiry.cancel()
         self._closing.close()
 
     async def stop(self) -> None:
-        """Stop listening, and close."""
+        """Stop listening, then close the data directory."""
         await self._server.stop()
         self.close()
 
     def set_feature_levels(self, levels: Mapping[str, int]) -> None:
-        """Finalise levels that are supported. Refused(KAFKA_STORAGE_ERROR)."""
+        """Finalise feature levels, which must be supported ones, on disk and in force.
+
+        Raises: Refused(KAFKA_STORAGE_ERROR).
+        """
         self.dynamic.put_features(self.features, levels)
 
     def room(self) -> tuple[int, int]:
-        """The bytes of the data directory's file system: all, and those still free."""
+        """Return the total and the usable bytes of the data directory's file system."""
         return self._disk.room(self.config.data_dir)
 
     async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
-        """Make the topics that aren't there, with so many partitions, once no group has offsets of
-        deleted ones of their names. Raises Refused as `ensure_topics`, after a minute; or the
-        failure for which the broker stops meanwhile."""
+        """Create missing topics once no group has offsets of deleted topics of their names.
+
+        `topics` maps a name to its number of partitions. Waits for a minute at most, then raises
+        what `ensure_topics` raises; or the failure for which the broker stops meanwhile.
+        """
         forgetting = self.topics.forgetting
-        waiting = {name for name in topics if name in forgetting}
-        are_free = asyncio.get_running_loop().create_future()
+        unavailable = {name for name in topics if name in forgetting}
+        all_free = asyncio.get_running_loop().create_future()
 
-        def forgotten(name: str) -> None:
-            waiting.discard(name)
-            if not waiting and not are_free.done():
-                are_free.set_result(None)
+        def note_name_is_free(topic_name: str) -> None:
+            unavailable.discard(topic_name)
+            if not unavailable and not all_free.done():
+                all_free.set_result(None)
 
-        if waiting:
-            self.topics.when_forgotten.append(forgotten)
+        if unavailable:
+            self.topics.when_forgotten.append(note_name_is_free)
             stopping = asyncio.ensure_future(self.asked_to_stop())
             await asyncio.wait(
-                (are_free, stopping),
+                (all_free, stopping),
                 timeout=_NAMES_FREE_WITHIN_S,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             stopping.cancel()
-            self.topics.when_forgotten.remove(forgotten)
+            self.topics.when_forgotten.remove(note_name_is_free)
             if self.failure is not None:
                 raise self.failure
         self.ensure_topics(topics)
 
     def ensure_topics(self, topics: Mapping[str, int]) -> None:
-        """Make the topics that aren't there, with so many partitions. Raises Refused:
-        TOPIC_ALREADY_EXISTS if groups still have offsets of a deleted one."""
+        """Create the topics that don't exist, with the given numbers of partitions.
+
+        Raises: Refused, TOPIC_ALREADY_EXISTS if groups still have offsets of a deleted topic.
+        """
         for name, partitions in topics.items():
             if self.topics.get(name) is None:
                 self.topics.create(name, partitions)
 
     def fail(self, error: BaseException) -> None:
-        """State and log have parted: stop before the log is harmed. Until it has stopped, no
-        request is answered and no timer rings."""
+        """Record the first failure and request a stop, before the log is harmed.
+
+        Called when state and log no longer agree. From now on no request is answered and no
+        scheduled call is made.
+        """
         log.critical("the broker stops: %s", error)
         if self.failure is None:
             self.failure = error
@@ -310,7 +326,7 @@ class Broker:
         self._stopping.set()
 
     async def asked_to_stop(self) -> None:
-        """Returns when the broker is to stop."""
+        """Wait until somebody has requested that the broker stops."""
         await self._stopping.wait()
 
     def _reconfigure(self) -> None:
@@ -340,8 +356,8 @@ async def _serve(
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, broker.ask_to_stop)
     await broker.start()
-    # What has been made so far stays: a full collection that goes through all of it holds up
-    # requests for 8 ms while a log is compacted, one that doesn't for 2 (measured).
+    # The objects made so far live as long as the broker. A full garbage collection that visits
+    # them holds up requests for 8 ms while a log is compacted, one that doesn't for 2 (measured).
     gc.freeze()
     try:
         listening(broker.host, broker.port)
@@ -353,7 +369,7 @@ async def _serve(
 
 
 def _read_again(faults: Faults, file: Path) -> None:
-    """The faults as the file has them now; if it is wrong, those that are set stay."""
+    """Replace the faults by those in the file; keep the present ones if the file is wrong."""
     try:
         faults.replace(read_faults(file))
     except WrongFault as error:
@@ -363,10 +379,12 @@ def _read_again(faults: Faults, file: Path) -> None:
 def serve(
     config: BrokerConfig, listening: Callable[[str, int], None], faults_file: Path | None = None
 ) -> None:
-    """Run a broker until SIGTERM or SIGINT; `listening` is told the address. The faults of
-    `faults_file` are set from the start, and as the file has them at each SIGHUP.
+    """Run a broker until SIGTERM or SIGINT.
 
-    UnusableDataDirectory, CannotListen, WrongFault before that; BrokenInvariant if it
-    had to stop.
+    `on_listening` is called with the host and port once it listens. The faults of `faults_file` are
+    set before it starts, and read again at each SIGHUP.
+
+    Raises: UnusableDataDirectory, CannotListen or WrongFault before it listens; BrokenInvariant if
+    it had to stop to protect its data.
     """
     uvloop.run(_serve(config, listening, faults_file))

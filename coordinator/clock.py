@@ -1,4 +1,6 @@
-"""Time as an argument: everything in the broker that asks for the time or waits is given a Clock.
+"""Time and threads as arguments: the clock, scheduler and background thread of a broker.
+
+Everything in the broker that reads the time, waits, or makes a long call is given one of these.
 
 The system clock is the only place in `coordinator` that reads real time; a simulation passes a
 clock of its own and moves it.
@@ -12,19 +14,19 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the broker knows of time."""
+    """Supplies the broker with wall-clock and monotonic time."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch: what is written into records and responses."""
+        """Return the milliseconds since the epoch, for timestamps in records and responses."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go back: what deadlines and time-outs are measured with."""
+        """Return the milliseconds of a clock that never goes back, for deadlines and time-outs."""
         ...
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """Reads the machine's wall clock and its monotonic clock."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -34,27 +36,30 @@ class SystemClock:
 
 
 class Timer(Protocol):
-    """A call that was scheduled and can be called off."""
+    """Represents a scheduled call that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Scheduler(Protocol):
-    """What the broker knows of waiting: one call, later, on the broker's own thread."""
+    """Schedules calls on the broker's own thread."""
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
 
 
 class Background(Protocol):
-    """What the broker knows of threads: long calls of the system (an fsync, the removal of a large
-    file) are made on one, so that the broker's own goes on. A simulation makes them when it likes.
+    """Runs long system calls, such as an fsync, on a thread beside the broker's own.
+
+    A simulation runs them when it likes.
     """
 
     def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        """Make `work` happen, then call `done` on the broker's own thread with what it raised.
-        One after another, in the order of the calls."""
+        """Call `work` on the other thread, then `on_done` on the broker's with what it raised.
+
+        `on_done` gets None if nothing was raised. Calls run one after another, in their order.
+        """
         ...
 
     def close(self) -> None:
-        """Wait for the work that has begun; what is left is not done, nor any `done` called."""
+        """Wait for the call that has begun and drop the others, without calling their `on_done`."""
         ...

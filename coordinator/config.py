@@ -1,9 +1,9 @@
-"""The broker's settings: Kafka's names with underscores, Kafka's defaults, checked when made.
+"""The broker's settings: Kafka's names with underscores, Kafka's defaults, checked when created.
 
 A wrong configuration cannot exist: every value is checked in `__post_init__`, and `from_settings`
 turns the dotted names of a command line (`transaction.state.log.num.partitions=4`) into one.
 Where a default is not Kafka's, a comment beside it says why. Some may be altered while
-the broker runs (see `dynamic`).
+the broker runs (see `dynamic_config`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class WrongSetting(ValueError):
-    """A setting that doesn't exist, or a value that it can't have."""
+    """Raised for a setting that doesn't exist, or for a value that it can't have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """One broker's settings. WrongSetting for a value out of range."""
+    """Holds one broker's settings; creating it raises WrongSetting for a value out of range."""
 
     data_dir: Path
     host: str = "127.0.0.1"
@@ -39,7 +39,7 @@ class BrokerConfig:
     default_replication_factor: int = 1  # there is one broker
     delete_topic_enable: bool = True
     message_max_bytes: int = 1_048_588
-    # What a topic has that doesn't say otherwise: `log/configs` names the topic's setting of each.
+    # Defaults of topic settings: `log/configs` names the topic's setting that each stands behind.
     log_cleaner_backoff_ms: int = 15_000
     log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_cleaner_delete_retention_ms: int = _DAY_MS
@@ -66,10 +66,10 @@ class BrokerConfig:
     fetch_max_bytes: int = 57_671_680
     max_incremental_fetch_session_cache_slots: int = 1_000
     socket_request_max_bytes: int = 104_857_600
-    # Of each connection: beyond it nothing more is read from the client. In Kafka it is for all of
-    # them, whose requests wait in one queue; here each waits in its connection's.
+    # For each connection: while so many requests wait, nothing more is read from the client. In
+    # Kafka it limits the one queue of all connections; here each connection has its own.
     queued_max_requests: int = 500
-    # Kafka has no limit (-1), and a heap that its requests have to find room in.
+    # Kafka has no limit (-1): there the JVM's heap limits what requests take.
     queued_max_request_bytes: int = 134_217_728
     connections_max_idle_ms: int = 600_000
     max_connections: int = _INT32_MAX
@@ -82,16 +82,16 @@ class BrokerConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_retention_minutes: int = 7 * 24 * 60
     # Kafka waits 3 s for more members before the first rebalance of a group. Here that would be the
-    # longest part of every start. Without any delay members that start together miss the first
-    # generation, and each other one begins with their next heartbeat, 3 s later.
+    # longest part of every start. Without any delay, members that start together would miss the
+    # first generation and join the next one only with their next heartbeat, 3 s later.
     group_initial_rebalance_delay_ms: int = 100
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
-    # Of consumer groups (KIP-848); a group may have its own within the limits.
-    # Kafka assigns once a second at most, so that many members who come at once cost it little. Who
-    # comes second waits for its next heartbeat then, 5 s. Here it is cheap enough for each of 200
-    # members who come at once (`make bench-groups`).
+    # Settings of consumer groups (KIP-848); a group may have its own within the limits.
+    # Kafka assigns once a second at most, so that many members that join at once cost it little;
+    # the second one then waits for its next heartbeat, 5 s. Here an assignment is cheap enough for
+    # each of 200 members that join at once (`make bench-groups`).
     group_consumer_assignment_interval_ms: int = 0
     group_consumer_assignors: str = "uniform,range"
     group_consumer_heartbeat_interval_ms: int = 5_000
@@ -146,7 +146,10 @@ class BrokerConfig:
     def from_settings(
         cls, data_dir: Path, settings: Mapping[str, object], **given: Any
     ) -> BrokerConfig:
-        """A configuration with the settings, by dotted name, over what is given by field name."""
+        """Create a configuration from dotted setting names over values given by field name.
+
+        Raises: WrongSetting for an unknown name or a value that can't be.
+        """
         values: dict[str, Any] = dict(given)
         for name, value in _in_milliseconds(settings).items():
             field = name.strip().replace(".", "_")
@@ -158,7 +161,10 @@ class BrokerConfig:
         return cls(data_dir=data_dir, **values)
 
     def with_settings(self, settings: Mapping[str, object]) -> BrokerConfig:
-        """These settings, by dotted name, over the ones that are here. WrongSetting."""
+        """Return a copy in which settings, given by dotted name, replace the present values.
+
+        Raises: WrongSetting.
+        """
         parsed: dict[str, Any] = {}
         for name, value in settings.items():
             field = name.replace(".", "_")
@@ -168,7 +174,7 @@ class BrokerConfig:
         return replace(self, **parsed)
 
     def text_of(self, field: str) -> str:
-        """A setting's value as Kafka writes it."""
+        """Return the value of a setting, given by field name, as Kafka writes it."""
         return _written(getattr(self, field))
 
 
@@ -243,7 +249,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("transaction_remove_expired_transaction_cleanup_interval_ms", 1, _INT32_MAX),
 )
 
-# Of each pair, the first must not be above the second.
+# Pairs of settings whose first must not be above the second.
 _ORDERED: tuple[tuple[str, str], ...] = (
     ("group_min_session_timeout_ms", "group_max_session_timeout_ms"),
     *(
@@ -256,7 +262,7 @@ _ORDERED: tuple[tuple[str, str], ...] = (
     ),
 )
 
-# Settings that are one word of some, or a list of them.
+# Settings whose value is one of a few words, or a list of them.
 _WORDS: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     "group_consumer_assignors": (Kind.LIST, ("uniform", "range")),
     "group_consumer_migration_policy": (
@@ -279,7 +285,10 @@ _IN_OTHER_UNITS = {
 
 
 def _in_milliseconds(settings: Mapping[str, object]) -> dict[str, object]:
-    """The same, without other units. A negative number has none. WrongSetting."""
+    """Return the settings with those in minutes or hours replaced by those in milliseconds.
+
+    A negative number, which means no limit, is kept as it is. Raises: WrongSetting.
+    """
     found = {name: value for name, value in settings.items() if name not in _IN_OTHER_UNITS}
     for name, (in_ms, unit_ms) in _IN_OTHER_UNITS.items():
         if name in settings:
@@ -292,6 +301,7 @@ def _in_milliseconds(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def _setting(name: str, annotation: str, default: object) -> Setting:
+    """Create the definition of a broker setting from its field's annotation and default."""
     kind, words = _WORDS.get(name, (_KINDS[annotation], ()))
     low, high = _LIMITS.get(name, (0, _INT32_MAX))
     if kind is Kind.INT and high > _INT32_MAX:
@@ -304,7 +314,7 @@ def _dotted(field: str) -> str:
 
 
 def _parsed(name: str, value: object, kind: str) -> object:
-    """The value that a setting's text stands for."""
+    """Parse the text of a setting as the type of its field, or raise WrongSetting."""
     text = str(value).strip()
     if kind == "bool":
         if text.lower() in ("true", "false"):
@@ -327,10 +337,10 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# Not told of, as Kafka keeps them to itself.
+# Settings that DescribeConfigs leaves out, as Kafka does with its internal ones.
 INTERNAL = frozenset({"group_consumer_regex_refresh_interval_ms"})
 _LIMITS = {name: (low, high) for name, low, high in _RANGES}
-# Every setting by its field's name, as DescribeConfigs tells of it.
+# The definition of every setting, by field name, as DescribeConfigs describes it.
 SETTINGS: Mapping[str, Setting] = {
     field.name: _setting(field.name, str(field.type), field.default)
     for field in fields(BrokerConfig)

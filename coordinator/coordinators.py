@@ -1,4 +1,4 @@
-"""All coordinators of the broker: puts the services on the partitions of the internal topics.
+"""All coordinators of the broker, placed on the partitions of the internal topics.
 
 `__consumer_offsets` (groups and offsets) and `__transaction_state` have one shard a partition,
 `__cluster_metadata` keeps the producer ids. Loading order: groups first, because completing the
@@ -44,12 +44,12 @@ TRANSACTION_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20)}
-# Nothing that is set for all topics may take the producer ids: they would be given again.
+# No default for topics may delete the producer ids: they would be allocated a second time.
 KEPT = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
 
 class Coordinators:
-    """Made by the broker, loaded before it listens, closed when it stops."""
+    """Owns the group and the transaction coordinator; loaded before the broker listens."""
 
     def __init__(
         self,
@@ -62,7 +62,10 @@ class Coordinators:
         new_id: Callable[[], UUID],
         configs_of: Callable[[str], Mapping[str, str]],
     ) -> None:
-        """`configs_of`: what is set for a group, by its id."""
+        """Open the internal topics, creating missing ones, without replaying them.
+
+        `configs_of` returns what is set for a group, by its id.
+        """
         self._topics = topics
         self._local = LocalMarkers(self._write_own_marker)
         self._loader = Loader(clock, scheduler)
@@ -101,8 +104,8 @@ class Coordinators:
         topics.forget_offsets = self.deleted_topics.forget
         self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
         self.groups.offsets.save_deleted_while_failed = topics.save
-        made = topics.own(METADATA_TOPIC)
-        if made is not None and made.configs != KEPT:  # by a broker that set less
+        metadata_topic = topics.own(METADATA_TOPIC)
+        if metadata_topic is not None and metadata_topic.configs != KEPT:  # an older broker's
             topics.alter(METADATA_TOPIC, KEPT)
         [metadata_log] = self._partitions(METADATA_TOPIC, 1, KEPT)
         producer_ids = ProducerIdState()
@@ -127,9 +130,9 @@ class Coordinators:
         )
 
     def load(self) -> None:
-        """Replay the internal topics, complete what was decided before, start the timers.
+        """Replay the internal topics, complete the transactions that are decided, start the timers.
 
-        What isn't quick goes on afterwards, while requests are answered (see `shard.loading`).
+        Long loads go on afterwards, while requests are answered (see `shard.loading`).
         """
         self._producer_ids.load()
         self.deleted_topics.forget(tuple(self._topics.forgetting))
@@ -141,15 +144,15 @@ class Coordinators:
         return self._loader.is_done
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's settings are these from now on."""
+        """Use the changed broker settings for consumer groups from now on."""
         self.consumer_config = _consumer_config(config)
 
     def resign(self, topic: str, index: int) -> None:
-        """Give up the shard of this partition of an internal topic: it answers 16 from now on."""
+        """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then."""
         self._service(topic).resign(index)
 
     def elect(self, topic: str, index: int) -> None:
-        """Take a shard up again, with all that its log says; 14 until it is loaded."""
+        """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then."""
         self._loader.load([self._service(topic).elect(index)])
 
     def _settings_of(self, group_id: str) -> GroupSettings:
@@ -160,6 +163,7 @@ class Coordinators:
         return self.groups if topic == GROUP_TOPIC else self.transactions
 
     def close(self) -> None:
+        """Cancel loads and timers of all shards."""
         self._loader.close()
         self.deleted_topics.close()
         self.groups.close()
@@ -174,12 +178,14 @@ class Coordinators:
         *,
         implicit: bool,
     ) -> Code:
-        """May this producer write to this partition in a transaction? The code is the producer's.
+        """Return whether, as a code, a producer may write to a partition in its transaction.
 
-        `implicit`: if the partition isn't registered, register it (transactions v2).
-        NONE; 48 if the partition isn't registered; 47 and 49 for a producer that doesn't own the
-        id; 51, 14 and 16 (retriable) while the transaction before is being completed, or its
-        coordinator isn't there.
+        With `implicit` a partition that isn't registered is registered (transactions v2).
+
+        Returns NONE; INVALID_TXN_STATE if the partition isn't registered; INVALID_PRODUCER_EPOCH or
+        INVALID_PRODUCER_ID_MAPPING for a producer that doesn't own the id; CONCURRENT_TRANSACTIONS
+        while the transaction before is being completed; COORDINATOR_LOAD_IN_PROGRESS or
+        NOT_COORDINATOR if the coordinator isn't available.
         """
         if not transactional_id:
             return Code.INVALID_TXN_STATE
@@ -194,20 +200,20 @@ class Coordinators:
         return Code.NONE
 
     def write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
-        """End a producer's transaction in one partition, and make its offsets true if it has some.
+        """End a producer's transaction in one partition, and commit or drop its pending offsets.
 
-        Refuses with 3 for a partition that isn't there, else with what the log refuses. Also for
-        one of `__transaction_state`: its records are the coordinator's, and a marker among them
-        would keep the broker from loading it.
+        Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION for a partition that doesn't exist, or what the
+        log raises. A partition of `__transaction_state` counts as one that doesn't exist: a marker
+        among the coordinator's records would keep the broker from loading them.
         """
         topic, index = partition
         if topic == GROUP_TOPIC:
             self.groups.offsets.end_transaction(index, ended)
             return
-        found = self._topics.partition(topic, index)
-        if found is None or topic == TRANSACTION_TOPIC:
+        partition_log = self._topics.partition(topic, index)
+        if partition_log is None or topic == TRANSACTION_TOPIC:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
-        found.append_marker(
+        partition_log.append_marker(
             ended.producer_id,
             ended.producer_epoch,
             ended.committed,
@@ -216,19 +222,25 @@ class Coordinators:
         )
 
     def _write_own_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
-        """The same for this broker's coordinator. There is no other that could have taken over: a
-        higher epoch that a partition has seen came by WriteTxnMarkers, or is from before a restart.
-        Were it refused, what was committed would stay unseen, and the partition unstable."""
-        found = self._topics.own(partition[0])
-        log = partition_of(found, partition[1])
-        known = None if log is None else log.producers.get(ended.producer_id)
-        if known is not None and known.coordinator_epoch > ended.coordinator_epoch:
-            ended = replace(ended, coordinator_epoch=known.coordinator_epoch)
+        """Write a marker of this broker's coordinator, at the highest coordinator epoch seen there.
+
+        No other coordinator could have taken over: a higher epoch that a partition has seen came by
+        WriteTxnMarkers, or is from before a restart. If the marker were refused, committed records
+        would stay invisible and the last stable offset would not advance.
+        """
+        topic = self._topics.own(partition[0])
+        log = partition_of(topic, partition[1])
+        producer = None if log is None else log.producers.get(ended.producer_id)
+        if producer is not None and producer.coordinator_epoch > ended.coordinator_epoch:
+            ended = replace(ended, coordinator_epoch=producer.coordinator_epoch)
         self.write_marker(partition, ended)
 
     def _locate(self, partition: TopicPartition) -> Destination | None:
-        """Who leads a partition: this broker, if there is one. Nobody for one that takes no markers
-        (see `write_marker`): clients may have named it, but not written to it."""
+        """Return where markers for a partition are sent: this broker, or None if it takes none.
+
+        None for a partition that `write_marker` refuses: clients may have registered it, but they
+        have not written to it.
+        """
         topic, index = partition
         if topic == TRANSACTION_TOPIC:
             return None
@@ -237,7 +249,9 @@ class Coordinators:
         return None if self._topics.partition(topic, index) is None else self._local
 
     def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:
-        """The partitions of an internal topic. One that is there keeps its number of partitions."""
+        """Open or create an internal topic and return its partitions.
+
+        A topic that exists keeps its number of partitions."""
         topic = self._topics.own(name) or self._topics.create(name, count, configs)
         return list(topic.partitions)
 

@@ -1,8 +1,8 @@
-"""What is altered while the broker runs: its settings, those of groups, the levels of features.
+"""Configurations that can be altered at run time: of brokers and groups, and feature levels.
 
-Kept in `configs.json` of the data directory, which is written anew and put in place by one rename,
-like `topics.json`, where the configurations of topics stand. A file and not a log, because it is
-small, seldom written, and wanted whole before any log is opened.
+They are kept in `configs.json` of the data directory, which is written anew and put in place by one
+rename, like `topics.json`, which has the configurations of topics. It is a file and not a log,
+because it is small, seldom written, and needed as a whole before any log is opened.
 
 A setting of the broker has up to four layers, of which the first holds: altered for this broker,
 altered for all brokers (a resource without a name), given when it was started, Kafka's default.
@@ -20,12 +20,12 @@ from coordinator.features import Features
 from coordinator.log.configs import TOPIC_CONFIGS
 from coordinator.log.storage import Storage, UnusableDataDirectory
 
-# What may be altered while the broker runs: what stands behind a topic's settings, and two more.
+# Broker settings that may be altered at run time: the defaults of topic settings, and two more.
 DYNAMIC: frozenset[str] = frozenset(
     [config.broker_field for config in TOPIC_CONFIGS.values() if config.broker_field]
     + ["group_consumer_assignment_interval_ms", "producer_id_expiration_ms"]
 )
-# Kafka has no default of these itself: other settings stand behind them.
+# Kafka has no default for these: they fall back to settings in other units.
 _WITHOUT_DEFAULT = frozenset(
     {"log_retention_ms", "log_roll_ms", "log_roll_jitter_ms", "log_flush_interval_ms"}
 )
@@ -35,9 +35,12 @@ _EPOCH = "epoch"
 
 
 class ResourceType(IntEnum):
-    """What has a configuration. Source: org.apache.kafka.common.config.ConfigResource."""
+    """Enumerates the kinds of resources that have a configuration.
 
-    FEATURES = 0  # none of Kafka's: the levels that were finalised, and how often they changed
+    Source: org.apache.kafka.common.config.ConfigResource.
+    """
+
+    FEATURES = 0  # our own: finalised feature levels and their epoch
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
@@ -46,7 +49,10 @@ class ResourceType(IntEnum):
 
 
 class Source(IntEnum):
-    """Where a value is from. Source: DescribeConfigsResponse.ConfigSource."""
+    """Enumerates the origins of a setting's value.
+
+    Source: DescribeConfigsResponse.ConfigSource.
+    """
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -59,7 +65,10 @@ class Source(IntEnum):
 
 
 class Layer(NamedTuple):
-    """One of the values that a setting has, by the name that it was set with."""
+    """Holds one of the layered values of a setting, under the name that it was set with.
+
+    Kafka's ConfigEntry.ConfigSynonym.
+    """
 
     name: str
     value: str
@@ -67,12 +76,15 @@ class Layer(NamedTuple):
 
 
 class DynamicConfigs:
-    """The altered configurations of one data directory; topics' are with the topics."""
+    """Stores the configurations that were altered at run time; topics keep their own."""
 
     def __init__(
         self, static: BrokerConfig, storage: Storage, when_changed: Callable[[], None]
     ) -> None:
-        """`static` is what the broker was started with. UnusableDataDirectory."""
+        """Read the altered configurations; `static_config` is what the broker was started with.
+
+        `on_change` is called after each change. Raises: UnusableDataDirectory.
+        """
         self._static = static
         self._storage = storage
         self._when_changed = when_changed
@@ -81,17 +93,19 @@ class DynamicConfigs:
         }
 
     def of(self, kind: ResourceType, name: str) -> Mapping[str, str]:
-        """What was set for a resource; nothing for one that isn't known."""
+        """Return what was set for a resource: an empty mapping for one that nothing was set for."""
         return self._resources.get((kind, name), {})
 
     def names(self, kind: ResourceType) -> list[str]:
-        """The resources of a type for which something is set."""
-        return sorted(name for found, name in self._resources if found == kind)
+        """Return the sorted names of the resources of a type for which something is set."""
+        return sorted(name for resource_type, name in self._resources if resource_type == kind)
 
     def put(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
-        """Give a resource this configuration in place of the one that it has; on disk, and in
-        force, when this returns. Refused(KAFKA_STORAGE_ERROR) leaves it as it was, and so does
-        INVALID_REQUEST for settings of the broker that can't hold together: it could not start."""
+        """Replace the configuration of a resource, on disk and in force when this returns.
+
+        Raises: Refused, KAFKA_STORAGE_ERROR; INVALID_REQUEST for broker settings that contradict
+        each other, with which the broker could not start. The configuration stays as it was then.
+        """
         resources = {key: value for key, value in self._resources.items() if key != (kind, name)}
         if configs:
             resources[(kind, name)] = dict(configs)
@@ -107,7 +121,10 @@ class DynamicConfigs:
         self._when_changed()
 
     def effective(self) -> BrokerConfig:
-        """The settings that hold. WrongSetting for one that this broker doesn't have."""
+        """Return the broker's settings with the altered ones applied.
+
+        Raises: WrongSetting for an altered one that this version of the broker doesn't have.
+        """
         return self._effective(self._resources)
 
     def _effective(self, resources: Mapping[tuple[int, str], Mapping[str, str]]) -> BrokerConfig:
@@ -116,23 +133,26 @@ class DynamicConfigs:
         return self._static.with_settings({**for_all, **for_this})
 
     def layers(self, field: str) -> list[Layer]:
-        """The values of a broker's setting, the one that holds first."""
+        """Return the layered values of a broker setting, the effective one first."""
         name = field.replace("_", ".")
         default = SETTINGS[field].default
         static = self._static.text_of(field)
-        layers = []
+        synonyms = []
         if name in self._for_this:
-            layers.append(Layer(name, self._for_this[name], Source.DYNAMIC_BROKER))
+            synonyms.append(Layer(name, self._for_this[name], Source.DYNAMIC_BROKER))
         if name in self._for_all:
-            layers.append(Layer(name, self._for_all[name], Source.DYNAMIC_DEFAULT_BROKER))
+            synonyms.append(Layer(name, self._for_all[name], Source.DYNAMIC_DEFAULT_BROKER))
         if static != default:
-            layers.append(Layer(name, static, Source.STATIC_BROKER))
+            synonyms.append(Layer(name, static, Source.STATIC_BROKER))
         if field not in _WITHOUT_DEFAULT:
-            layers.append(Layer(name, default, Source.DEFAULT))
-        return layers
+            synonyms.append(Layer(name, default, Source.DEFAULT))
+        return synonyms
 
     def restore_features(self, features: Features) -> None:
-        """Finalise what was finalised before. UnusableDataDirectory."""
+        """Set the feature levels and their epoch to those on disk.
+
+        Raises: UnusableDataDirectory for levels that can't be.
+        """
         kept = dict(self.of(ResourceType.FEATURES, ""))
         try:
             epoch = int(kept.pop(_EPOCH, "0"))
@@ -143,8 +163,11 @@ class DynamicConfigs:
         features.epoch = max(epoch, features.epoch)
 
     def put_features(self, features: Features, levels: Mapping[str, int]) -> None:
-        """Finalise these levels; on disk and in force when this returns. ValueError for one that
-        isn't supported, Refused(KAFKA_STORAGE_ERROR), leave them as they were."""
+        """Finalise feature levels, on disk and in force when this returns.
+
+        Raises: ValueError for a level that isn't supported, Refused(KAFKA_STORAGE_ERROR); the
+        levels on disk stay as they were in the second case.
+        """
         kept = {**self.of(ResourceType.FEATURES, ""), _EPOCH: str(features.epoch + 1)}
         self.put(ResourceType.FEATURES, "", kept | {name: str(n) for name, n in levels.items()})
         for name, level in levels.items():

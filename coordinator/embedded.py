@@ -27,9 +27,10 @@ from coordinator.faults import Faults
 
 
 class EmbeddedBroker:
-    """A context manager. Without a `data_dir` the data is gone when it ends.
+    """Runs a broker in this process as a context manager; without `data_dir` its data is temporary.
 
-    `topics` are made if they aren't there. `settings` are Kafka's broker settings by dotted name.
+    `topics` (name: partitions) are created if missing. `settings` are Kafka's broker settings by
+    dotted name.
     Raises on entry: WrongSetting, UnusableDataDirectory, CannotListen. On exit:
     BrokenInvariant, if the broker had to stop to protect its data.
     """
@@ -56,28 +57,31 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port`, once it runs."""
+        """Return the broker's address as `host:port`; RuntimeError unless it runs."""
         if self._broker is None:
             raise RuntimeError("the broker isn't running: use it as `with EmbeddedBroker() as ...`")
         return f"{self._broker.host}:{self._broker.port}"
 
     @property
     def metrics_url(self) -> str:
-        """Where Prometheus may ask for figures, if `metrics.port` is set (0: any free port)."""
+        """Return the URL that Prometheus scrapes, if `metrics.port` is set (0: any free port)."""
         if self._broker is None or self._broker.metrics_port < 0:
             raise RuntimeError('no metrics: use EmbeddedBroker(settings={"metrics.port": 0})')
         return f"http://127.0.0.1:{self._broker.metrics_port}/metrics"
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Make those that aren't there, with so many partitions each, while it runs."""
+        """Create the topics that don't exist, with the given numbers of partitions.
+
+        Raises: RuntimeError unless the broker runs; Refused for a topic that can't be created.
+        """
         if self._broker is None or self._loop is None:
             raise RuntimeError("the broker isn't running: give it topics=... when it is made")
         broker = self._broker
 
-        async def create() -> None:
+        async def create_missing_topics() -> None:
             await broker.ensure_topics_when_free(topics)
 
-        asyncio.run_coroutine_threadsafe(create(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(create_missing_topics(), self._loop).result()
 
     def __enter__(self) -> Self:
         with ExitStack() as exits:
@@ -104,7 +108,7 @@ class EmbeddedBroker:
         started = threading.Event()
         self._failures.clear()
 
-        def run() -> None:
+        def run_event_loop() -> None:
             try:
                 uvloop.run(self._serve(config, started))
             except BaseException as error:
@@ -112,7 +116,7 @@ class EmbeddedBroker:
             finally:
                 started.set()
 
-        self._thread = threading.Thread(target=run, name="embedded-broker", daemon=True)
+        self._thread = threading.Thread(target=run_event_loop, name="embedded-broker", daemon=True)
         self._thread.start()
         started.wait()
         if self._failures:

@@ -1,7 +1,7 @@
-"""Kafka's error codes, and how a refusal travels from a decision to the client.
+"""Kafka's error codes, and the exception that carries one from a decision to the client.
 
 A refusal is expected and has a code: `raise Refused(Code.ILLEGAL_GENERATION, "...")` anywhere below
-an API file becomes that code in the response. Anything else that is raised is a broken invariant.
+an API file becomes that code in the response. Any other exception is a defect of the broker.
 Source: org.apache.kafka.common.protocol.Errors.
 """
 
@@ -11,7 +11,10 @@ from enum import IntEnum
 
 
 class Refused(Exception):
-    """The request can't be granted; `code` goes to the client, the message to the log."""
+    """Raised for a request that can't be granted; `code` goes to the client.
+
+    Kafka's ApiException. Some responses have the message as well.
+    """
 
     def __init__(self, code: Code, message: str = "") -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)
@@ -20,7 +23,7 @@ class Refused(Exception):
 
 
 class Code(IntEnum):
-    """One byte pair on the wire: the outcome of a request, or of one part of it."""
+    """Enumerates Kafka's error codes: the outcome of a request, or of one part of it."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

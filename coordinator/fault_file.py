@@ -1,4 +1,4 @@
-"""Faults from a file, for a broker that runs as a process of its own: TOML, or JSON by its suffix.
+"""Reads faults from a file, for a broker that runs as a process: TOML, or JSON by its suffix.
 
     [[request]]                     [[disk]]
     action = "lose-answer"          action = "full"
@@ -24,8 +24,11 @@ _KINDS: dict[str, type[RequestFault] | type[DiskFault]] = {
 
 
 def read_faults(path: Path) -> list[Fault]:
-    """The faults of a file, in its order. WrongFault names the file and the entry."""
-    import tomllib  # not at the top: a broker without faults starts without it
+    """Read the faults of a file, in its order.
+
+    Raises: WrongFault, which names the file and the entry.
+    """
+    import tomllib  # imported here: a broker without faults starts sooner
 
     try:
         text = path.read_text()

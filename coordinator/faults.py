@@ -1,4 +1,4 @@
-"""Faults on purpose: what a broker, a network and a disk may do to a client, on demand.
+"""Fault injection: what a broker, a network and a disk do to a client, on demand.
 
     with EmbeddedBroker(topics={"words": 1}) as broker:
         lost = broker.faults.add(RequestFault("lose-answer", api="EndTxn", times=1))
@@ -6,9 +6,10 @@
         assert lost.struck == 1
         lost.remove()
 
-A fault names what it does (`action`), whom it meets (an API, a client; a topic, a file), and which
-of those: the first `after` are spared, then every `every`-th is struck, at most `times` of them.
-The first rule that strikes decides; the ones behind it don't count what it took.
+A fault names what it does (`action`) and which requests or files it matches (an API, a client; a
+topic, a file). Of its matches the first `after` are spared, then every `every`-th is struck, which
+means that the action is done to it, at most `times` of them. The first rule that strikes decides;
+the rules behind it don't count that match.
 
     request action   the request      the answer
     delay            takes effect     comes `delay_ms` later
@@ -27,7 +28,7 @@ one comes either: the client's own time-out ends it, as with a network that swal
     full             the write that would need more than `bytes_left`: what fits is written, ENOSPC
 
 Rules may be added and removed from any thread while the broker runs. Where no rule is set, a
-request pays for one attribute that is looked at, and a file's calls go to the file itself.
+request costs one attribute access more, and a file's calls go to the file itself.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ DISK_ACTIONS = frozenset({"fail-append", "fail-flush", "full"})
 
 
 class WrongFault(ValueError):
-    """A fault that can't be; the message says which part of it."""
+    """Raised for a fault whose fields can't be; the message names the wrong one."""
 
 
 def _squeezed(name: str) -> str:
@@ -61,7 +62,7 @@ _API_KEYS = {_squeezed(name): key for key, name in api_key_map.items()}
 
 @dataclass(frozen=True, slots=True)
 class RequestFault:
-    """What happens to requests. WrongFault if it can't be.
+    """Describes what happens to requests that match; creating a wrong one raises WrongFault.
 
     `api`: Kafka's name or key of an API, None: any. `client_id`: the client's own, `*` and `?`
     stand for anything. `delay_ms` belongs to `delay`; `error`, a code or its name, to `error`.
@@ -98,7 +99,7 @@ class RequestFault:
 
 @dataclass(frozen=True, slots=True)
 class DiskFault:
-    """What happens to files. WrongFault if it can't be.
+    """Describes which calls on files fail; creating a wrong one raises WrongFault.
 
     `topic` and `partition` choose a partition's directory, `path` a pattern of the file's path
     from its end (`*.log`, `words-0/*`); without one a write or fsync has to be a `.log` file's,
@@ -132,7 +133,7 @@ class DiskFault:
                 raise WrongFault("a full disk has bytes_left and times, but no after and no every")
 
     def meets(self, path: PurePath) -> bool:
-        """Whether this file's calls are meant."""
+        """Whether this fault applies to calls on a file, given by its path."""
         if self.topic is not None:
             topic, _, partition = path.parent.name.rpartition("-")
             if topic != self.topic or self.partition not in (None, _number(partition)):
@@ -146,7 +147,7 @@ Fault = RequestFault | DiskFault
 
 
 class Rule:
-    """A fault that is set: how often it has been met, and how often it has struck."""
+    """Counts how often a fault that is set has matched (`met`) and how often it has struck."""
 
     def __init__(self, fault: Fault, remove: Callable[[Rule], None]) -> None:
         self.fault = fault
@@ -156,11 +157,14 @@ class Rule:
         self._remove = remove
 
     def remove(self) -> None:
-        """It strikes no more. A rule that is gone already stays gone."""
+        """Remove this fault; nothing happens if it is removed already."""
         self._remove(self)
 
     def counts_down(self) -> bool:
-        """One more is met: whether this one is struck. Called under the lock of its Faults."""
+        """Count one more match and return whether the fault strikes it.
+
+        Called under the lock of its `Faults`.
+        """
         fault = self.fault
         self.met += 1
         turn = self.met - fault.after
@@ -170,7 +174,10 @@ class Rule:
         return True
 
     def has_room(self, size: int, path: PurePath) -> bool:
-        """So many bytes more go to a file, unless a full disk hasn't got them."""
+        """Take bytes for a file from the disk's space; return False if a full disk lacks them.
+
+        True without counting for a fault that is no full disk, is spent, or doesn't match the path.
+        """
         fault = self.fault
         if not isinstance(fault, DiskFault) or fault.action != "full":
             return True
@@ -185,41 +192,43 @@ class Rule:
 
     @property
     def is_spent(self) -> bool:
+        """Whether the fault has struck as often as its `times` allows."""
         return self.fault.times is not None and self.struck >= self.fault.times
 
 
 class Faults:
-    """The rules of one broker. Every method may be called from any thread."""
+    """Holds the fault rules of one broker; its methods may be called from any thread."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self.on_requests: tuple[Rule, ...] = ()  # empty: nothing to look for
+        self.on_requests: tuple[Rule, ...] = ()  # empty for most brokers
         self.on_disk: tuple[Rule, ...] = ()
         self._lock = threading.RLock()
         self._when_changed: list[Callable[[], None]] = []
         self.replace(faults)
 
     def add(self, fault: Fault) -> Rule:
-        """Set a fault, behind those that are set already."""
+        """Set one more fault, behind those that are set, and return the rule that counts it."""
         rule = Rule(fault, self._discard)
         with self._lock:
             self._set((*self.on_requests, *self.on_disk, rule))
         return rule
 
     def replace(self, faults: Iterable[Fault]) -> None:
-        """These and no others, all counting from nothing."""
+        """Replace all faults by these, whose counts start at 0."""
         with self._lock:
             self._set(tuple(Rule(fault, self._discard) for fault in faults))
 
     def clear(self) -> None:
+        """Remove all faults."""
         self.replace(())
 
     def when_changed(self, callback: Callable[[], None]) -> None:
-        """Call this after each change, on the thread that made it."""
+        """Call `callback` after each change of the faults, on the thread that made the change."""
         with self._lock:
             self._when_changed.append(callback)
 
     def strike_request(self, api_key: int, client_id: str) -> RequestFault | None:
-        """A request is here: what happens to it."""
+        """Count a request in the rules that match it; return the fault that strikes it, or None."""
         with self._lock:
             for rule in self.on_requests:
                 fault = rule.fault
@@ -229,7 +238,7 @@ class Faults:
         return None
 
     def strike_disk(self, action: str, path: PurePath) -> bool:
-        """A call of this kind is made of a file: whether it fails."""
+        """Count a call on a file in the rules that match it; return whether the call fails."""
         with self._lock:
             for rule in self.on_disk:
                 fault = rule.fault
@@ -239,7 +248,7 @@ class Faults:
         return False
 
     def room_for(self, size: int, path: PurePath) -> int:
-        """How many of `size` more bytes a file may have: fewer than all on a full disk."""
+        """Return how many of the bytes may be written: fewer than all on a full disk."""
         with self._lock:
             for rule in self.on_disk:
                 if not rule.has_room(size, path):
@@ -281,6 +290,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _key_of(api: object) -> int | None:
+    """Return the key of an API given by name or key, None for None, or raise WrongFault."""
     if api is None:
         return None
     key = _API_KEYS.get(_squeezed(api)) if isinstance(api, str) else api
@@ -290,10 +300,11 @@ def _key_of(api: object) -> int | None:
 
 
 def _code_of(error: object) -> Code:
+    """Return the error code given by name or number, or raise WrongFault."""
     try:
         if isinstance(error, str):
             return Code[error]
-        return Code(error)  # type: ignore[arg-type]  # whatever a file has there
+        return Code(error)  # type: ignore[arg-type]  # a file may have anything there
     except (KeyError, ValueError):
         raise WrongFault(f"error={error}: must be an error code or its name") from None
 

@@ -1,8 +1,9 @@
-"""The features that are finalised: what clients may count on, by level (KIP-584).
+"""The finalised features, by level, on which clients may rely (KIP-584).
 
-Claimed is only what is served. `group.version` 1 is the consumer group protocol (KIP-848), which
-tools ask for before they show such groups; `transaction.version` 2 makes the Java client use
-transactions v2; `metadata.version` stands for the release as a whole, its levels are Kafka 4.3's.
+A feature is finalised only if it is served. `group.version` 1 is the consumer group protocol
+(KIP-848), which tools check before they show such groups; `transaction.version` 2 makes the Java
+client use transactions v2; `metadata.version` stands for the release as a whole, and its levels are
+Kafka 4.3's.
 Source: org.apache.kafka.server.common.{GroupVersion, TransactionVersion, MetadataVersion}.
 """
 
@@ -12,7 +13,7 @@ GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
 
-# First and last level of each; 0 is the level of a feature that is not finalised.
+# First and last supported level of each feature; level 0 means that it is not finalised.
 SUPPORTED: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),
     GROUP_VERSION: (0, 1),
@@ -21,7 +22,7 @@ SUPPORTED: dict[str, tuple[int, int]] = {
 
 
 class Features:
-    """Levels that can be changed while the broker runs; `epoch` rises with each change."""
+    """Holds the finalised feature levels of a broker; `epoch` rises with each change."""
 
     def __init__(self, transaction_version: int = 2) -> None:
         self._levels = {
@@ -33,17 +34,22 @@ class Features:
 
     @property
     def finalised(self) -> dict[str, int]:
-        """Features at a level above 0."""
+        """Return the features whose level is above 0, with their levels."""
         return {name: level for name, level in self._levels.items() if level > 0}
 
     def level(self, name: str) -> int:
+        """Return the finalised level of a feature, 0 if it is not finalised."""
         return self._levels[name]
 
     def transaction_version(self) -> int:
+        """Return the level of `transaction.version`: 2 for transactions v2 (KIP-890)."""
         return self._levels[TRANSACTION_VERSION]
 
     def set(self, name: str, level: int) -> None:
-        """Finalise another level. ValueError for one that isn't supported."""
+        """Finalise another level of a feature.
+
+        Raises: ValueError for a level that isn't supported, KeyError for an unknown feature.
+        """
         first, last = SUPPORTED[name]
         if not first <= level <= last:
             raise ValueError(f"{name}={level}: levels {first} to {last} are supported")

@@ -1,7 +1,7 @@
-"""Imported by the broker process before anything else: what a broker has no use for stays out.
+"""Keeps hypothesis from being imported by the broker process; imported before anything else.
 
-Where hypothesis is installed, kio imports it to register strategies for its types. That is for
-tests, and would be a third of the time until the broker listens.
+Where hypothesis is installed, kio imports it to register strategies for its types. Only tests need
+them, and the import would take a third of the time until the broker listens.
 """
 
 from __future__ import annotations

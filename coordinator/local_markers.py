@@ -1,7 +1,8 @@
-"""The marker channel's destination on this broker: the partitions' own logs.
+"""Writes transaction markers to the logs of this broker's own partitions.
 
-A partition of `__consumer_offsets` goes through its group shard, which has made the pending offsets
-true, or dropped them, before its code is given (KAFKA-17507).
+It is the marker channel's one destination. A marker for a partition of `__consumer_offsets` goes
+through its group shard, which has committed or dropped the pending offsets before the code is
+returned (KAFKA-17507).
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.markers import Answers, Marker
 from coordinator.transactions.state import TopicPartition
 
-# Writes one marker, or is refused with a code.
+# Writes one marker, or raises Refused.
 WriteMarker = Callable[[TopicPartition, TransactionEnded], None]
 
 
 class LocalMarkers:
-    """Answers before `send` returns."""
+    """Writes markers to local partitions and passes on their codes before `send` returns."""
 
     def __init__(self, write: WriteMarker) -> None:
         self._write = write
 
     def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
+        """Write the markers and call `answer` with a code for each partition of each."""
         answer(
             [
                 [self.code_of(partition, marker.ended) for partition in marker.partitions]
@@ -32,6 +34,7 @@ class LocalMarkers:
         )
 
     def code_of(self, partition: TopicPartition, ended: TransactionEnded) -> Code:
+        """Write one marker to one partition and return NONE, or the code of its refusal."""
         try:
             self._write(partition, ended)
         except Refused as refused:

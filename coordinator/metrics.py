@@ -1,8 +1,8 @@
-"""The broker's figures, for Prometheus: read from plain counters when somebody asks, and only then.
+"""The broker's metrics for Prometheus, read from plain counters only when they are scraped.
 
-`prometheus_client` is imported when figures are first asked for; until then they cost no more than
-the integers that are counted anyway. The endpoint is an HTTP server of its own, on this machine
-only. It reads on a thread of its own: whole values, copied before they are looked at.
+`prometheus_client` is imported when the endpoint is started; without it the metrics cost no more
+than the integers that are counted anyway. The endpoint is an HTTP server of its own, on this
+machine only. It reads on a thread of its own: collections are copied before they are iterated.
 
     millrace_shard_active                    1 or 0, of each shard of both coordinators
     millrace_shard_failed                    1 or 0: its log is damaged (docs/broker.md, "Repair")
@@ -48,7 +48,7 @@ ADDRESS = "127.0.0.1"
 
 
 class CoordinatorCollector:
-    """What prometheus_client asks for metrics."""
+    """Collects the metrics of both coordinators, as a collector of prometheus_client."""
 
     def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
@@ -196,9 +196,11 @@ def _of_transactions(service: TransactionService) -> Iterator[Metric]:
 
 
 def serve(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None]]:
-    """Answer scrapes on this port of this machine; 0: any free one. The port, and how to stop.
+    """Serve metrics on a port of this machine; return the port and a function that stops it.
 
-    OSError if the port is taken.
+    Port 0 stands for any free one.
+
+    Raises: OSError if the port is taken.
     """
     from prometheus_client import CollectorRegistry, start_http_server
 
@@ -206,9 +208,9 @@ def serve(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None
     registry.register(CoordinatorCollector(coordinators))
     server, thread = start_http_server(port, ADDRESS, registry)
 
-    def stop() -> None:
+    def stop_server() -> None:
         server.shutdown()
         server.server_close()
         thread.join()
 
-    return server.server_port, stop
+    return server.server_port, stop_server

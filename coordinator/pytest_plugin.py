@@ -1,4 +1,4 @@
-"""A broker for a test: the fixture `millrace_broker`, there in every pytest that has Millrace.
+"""A pytest plugin with the fixture `millrace_broker`, available wherever Millrace is installed.
 
     def test_words_are_counted(millrace_broker):
         millrace_broker.create_topics({"lines": 4})
@@ -7,8 +7,8 @@
     @pytest.mark.millrace_broker(topics={"lines": 4}, settings={"log.cleaner.backoff.ms": 100})
     def test_lines_are_compacted(millrace_broker): ...
 
-Each test gets a broker of its own, in this process and on a free port, whose data is gone when the
-test ends. Nothing of it is imported before a test asks for it.
+Each test gets a broker of its own, in this process and on a free port, whose data is deleted when
+the test ends. Nothing of it is imported before a test requests it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def millrace_broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
-    """A running EmbeddedBroker of this test's own; see its `bootstrap_servers`, `create_topics`."""
+    """Start an EmbeddedBroker for this test alone, with the topics and settings of its marks."""
     from coordinator.embedded import EmbeddedBroker
 
-    given: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers(_MARK))):  # the test's own says more
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers(_MARK))):  # the closest mark last
         if mark.args or mark.kwargs.keys() - {"topics", "settings"}:
             raise pytest.UsageError(f"@pytest.mark.{_MARK} takes topics={{...}}, settings={{...}}")
-        given |= mark.kwargs
-    with EmbeddedBroker(**given) as broker:
+        options |= mark.kwargs
+    with EmbeddedBroker(**options) as broker:
         yield broker

@@ -1,15 +1,15 @@
-"""The repair of a damaged log: one batch is given up, and everything else stays.
+"""Repairs a damaged log: gives up one batch and keeps everything else.
 
     python -m coordinator.repair FILE POSITION
 
-FILE is a segment (`.log`) of a broker that has been stopped, POSITION the byte that the broker's
-log has named. The damaged batch is replaced by an empty one that has its offsets, as a compaction
+FILE is a segment (`.log`) of a broker that has been stopped, POSITION the byte that the broker
+has logged. The damaged batch is replaced by an empty one that has its offsets, as a compaction
 leaves them, so that no later offset moves. The file as it was stays beside it, as
 `FILE.damaged-POSITION`.
 
-If no batch follows, the log ends where the checkpoint, or the batch itself, says that it ended, so
-that no offset is given twice. The checkpoint is told to forget the segments: the next start reads
-the whole log.
+If no batch follows, the log ends at the end offset in the checkpoint, or in the batch itself, so
+that no offset is assigned twice. The segments are removed from the checkpoint, so that the next
+start reads the whole log.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PRODUCER_IDS = "__cluster_metadata"
 
 
 class NotRepaired(Exception):
-    """Nothing has been changed; the message says why and what to do."""
+    """Raised if nothing has been changed; the message says why and what to do."""
 
 
 class Repaired(NamedTuple):
-    """The bytes and offsets that a repair gave up, and the copy of the file as it was."""
+    """Names the bytes and offsets that a repair gave up, and the copy of the original file."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Repaired(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Repair one file; the exit status."""
+    """Repair one file as the command line says and return the process's exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m coordinator.repair",
         description="Give up a damaged batch of a log, while its broker is stopped.",
@@ -71,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_disk_like(path: Path) -> SystemDisk:
-    """Return a disk whose new files get the owner and mode of `path`. Raises NotRepaired."""
+    """Return a disk whose new files get the owner and mode of `path`.
+
+    Raises: NotRepaired if there is no such file.
+    """
     try:
         return SystemDisk(like=path.stat())
     except FileNotFoundError as error:
@@ -79,13 +82,16 @@ def _open_disk_like(path: Path) -> SystemDisk:
 
 
 def repair(path: Path, position: int, disk: Disk) -> Repaired:
-    """Replace the batch at this position by an empty one. NotRepaired, OSError."""
-    path = path.resolve()  # what is above a bare file name is known only then
+    """Replace the damaged batch at a byte position of a segment by an empty one.
+
+    Raises: NotRepaired, OSError.
+    """
+    path = path.resolve()  # a bare file name has no parent directory
     directory = path.parent
     topic_id = read_partition_metadata(disk, directory)
     if topic_id is None or path.suffix != ".log" or not path.stem.isdecimal():
         raise NotRepaired(f"{path} is no segment: give a .log file in a partition's directory")
-    if not is_data_directory(disk, directory.parent):  # the lock that a broker holds is elsewhere
+    if not is_data_directory(disk, directory.parent):  # or its broker's lock isn't seen
         raise NotRepaired(
             f"{directory.parent} is no broker's data directory: move {directory} into its broker's"
         )
@@ -121,7 +127,10 @@ def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
 
 
 def _offset_at(path: Path, data: bytes, position: int) -> int:
-    """Step from batch to batch up to this position: the offset that comes next there."""
+    """Walk the batches up to a byte position and return the offset that follows there.
+
+    Raises: NotRepaired if a batch before it is damaged, or if none begins there.
+    """
     at, offset = 0, int(path.stem)
     while at < position:
         if not _begins_with_batch(data, at):
@@ -137,14 +146,16 @@ def _offset_at(path: Path, data: bytes, position: int) -> int:
 
 
 def _begins_with_batch(data: bytes, at: int = 0) -> bool:
-    """Whether an intact batch is at this position."""
+    """Whether an intact batch begins at this byte position."""
     batch = parse_header(memoryview(data), at) if is_whole(data, at) else None
     return batch is not None and batch.magic == 2 and batch.is_intact()
 
 
 def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: Disk) -> int:
-    """Find the offset that comes next behind the damage at the end of a file: `first_offset` if
-    nothing tells."""
+    """Return the offset after damage at a file's end: `first_offset` if nothing tells it.
+
+    Raises: NotRepaired if producer ids would be allocated twice.
+    """
     names = disk.names(path.parent)
     bases = [int(name[:-4]) for name in names if name.endswith(".log")]
     later = [base for base in bases if base > int(path.stem)]
@@ -168,7 +179,7 @@ def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, d
 
 
 def _empty(first_offset: int, end_offset: int) -> bytes:
-    """A batch without records that has these offsets."""
+    """Encode a batch without records that has these offsets."""
     return emptied(
         Batch(
             base_offset=first_offset,

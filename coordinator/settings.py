@@ -1,6 +1,6 @@
-"""One setting of a broker, a topic or a group: its type, its limits, what a text for it must be.
+"""Definitions of settings of brokers, topics and groups, and the validation of their values.
 
-The messages say what Kafka's say, because people look for them, and its tools print them.
+The messages are worded as Kafka's, because people search for them and Kafka's tools print them.
 Source of the rules: org.apache.kafka.common.config.ConfigDef.
 """
 
@@ -21,7 +21,7 @@ _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 
 
 class Kind(IntEnum):
-    """The type of a setting, by DescribeConfigs' number."""
+    """Enumerates the types of settings, with the numbers that DescribeConfigs has for them."""
 
     BOOLEAN = 1
     STRING = 2
@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its default as text, and limits of a number or the words that it may be."""
+    """Defines a setting: its type, its default as text, and its limits or the words allowed."""
 
     kind: Kind
     default: str
@@ -45,7 +45,10 @@ class Setting:
 
 
 def checked(name: str, text: str, setting: Setting) -> str:
-    """The text without blanks around it. Refused(INVALID_CONFIG) if the setting can't be that."""
+    """Return a setting's text without surrounding blanks, after checking it.
+
+    Raises: Refused(INVALID_CONFIG) for a text that the setting can't have.
+    """
     text = text.strip()
     match setting.kind:
         case Kind.BOOLEAN:
@@ -67,7 +70,7 @@ def checked(name: str, text: str, setting: Setting) -> str:
 
 
 def items(text: str) -> list[str]:
-    """The items of a list that is written with commas."""
+    """Split a comma-separated list into its items, without the blanks around them."""
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
