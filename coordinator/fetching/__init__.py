@@ -1,1 +1,1 @@
-"""Fetch sessions (KIP-227): what a client reads, kept between its requests. Pure state."""
+"""Fetch sessions (KIP-227): the partitions that a client reads, kept between its requests."""

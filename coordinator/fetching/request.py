@@ -1,4 +1,4 @@
-"""What one Fetch reads, and which of its answers are sent: alone, beginning a session, or in one.
+"""Decides what one Fetch reads and which results are sent: without, beginning or in a session.
 
     session id   epoch   the request
     any          0       whole; ends that session, and begins a new one if there is a slot
@@ -7,8 +7,8 @@
     unknown      other   FETCH_SESSION_ID_NOT_FOUND
     of a session other   INVALID_FETCH_SESSION_EPOCH
 
-A session whose last partition is forgotten ends, and the request is one of its own. Topic ids came
-with version 13: a session keeps to ids or names (FETCH_SESSION_TOPIC_ID_ERROR).
+A session whose last partition is forgotten ends, and the request is answered without one. Topic ids
+came with version 13: a session keeps to ids or names (FETCH_SESSION_TOPIC_ID_ERROR).
 Source: KIP-227, KIP-516; kafka.server.FetchManager.
 """
 
@@ -32,13 +32,13 @@ from coordinator.fetching.session import (
 )
 from coordinator.fetching.sessions import Sessions
 
-# A partition, whether it has news, and the answer itself, which nobody here looks into.
+# A partition, the outcome of reading it, and its part of the response, which is opaque here.
 Result = tuple[Wanted, News, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """`session_id` tells the client which session its next request may be in."""
+    """Holds the results to send, and the session that the client's next request may be in."""
 
     session_id: int
     results: list[Result]
@@ -46,7 +46,10 @@ class FetchAnswer:
 
 
 class Fetch(Protocol):
-    """A request: what it reads, in this order, and its answer once that has been read."""
+    """Represents one fetch request: the partitions to read, in order, and how to answer it.
+
+    Kafka's FetchContext.
+    """
 
     wanted: Iterable[Wanted]
 
@@ -63,7 +66,11 @@ def open_fetch(
     uses_ids: bool,
     now_ms: int,
 ) -> Fetch:
-    """Refused with one of the codes above."""
+    """Return the context of a fetch request, ending or updating its session.
+
+    Kafka's FetchManager.newContext. Raises: Refused, FETCH_SESSION_ID_NOT_FOUND,
+    INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+    """
     if epoch in (FULL_EPOCH, NO_SESSION_EPOCH):
         if session_id != NO_SESSION:
             sessions.remove(session_id)
@@ -87,7 +94,7 @@ def open_fetch(
 
 
 class _Alone:
-    """Outside any session."""
+    """Answers a request outside any session with all its results."""
 
     __slots__ = ("wanted",)
 
@@ -99,7 +106,7 @@ class _Alone:
 
 
 class _First:
-    """Begins a session when it is answered."""
+    """Answers a request with all its results, and begins a session if there is a slot."""
 
     def __init__(
         self, sessions: Sessions, wanted: dict[Key, Wanted], uses_ids: bool, now_ms: int
@@ -111,15 +118,15 @@ class _First:
 
     def answer(self, results: list[Result]) -> FetchAnswer:
         partitions = {}
-        for one, news, _ in results:
-            remember(one, news)
-            partitions[one.key] = one
+        for partition, outcome, _ in results:
+            remember(partition, outcome)
+            partitions[partition.key] = partition
         session = self._sessions.create(partitions, self._uses_ids, self._now_ms)
         return FetchAnswer(NO_SESSION if session is None else session.id, results)
 
 
 class _Incremental:
-    """In a session."""
+    """Answers a request of a session with the results that have changed."""
 
     def __init__(self, session: Session, epoch: int) -> None:
         self.wanted: Iterable[Wanted] = tuple(session.partitions.values())
@@ -129,7 +136,7 @@ class _Incremental:
     def answer(self, results: list[Result]) -> FetchAnswer:
         session = self._session
         if session.epoch != next_epoch(self._epoch):
-            # Another request of the same session has come over another connection meanwhile.
+            # Another connection has sent a request of the same session meanwhile.
             return FetchAnswer(session.id, [], Code.INVALID_FETCH_SESSION_EPOCH)
-        told = [result for result in results if session.tell(result[0], result[1])]
-        return FetchAnswer(session.id, told)
+        changed = [result for result in results if session.tell(result[0], result[1])]
+        return FetchAnswer(session.id, changed)

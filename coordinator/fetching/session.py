@@ -1,8 +1,8 @@
-"""One fetch session: the partitions that a client reads, and what it was last told of each.
+"""One fetch session: the partitions that a client reads, and the last answer about each.
 
-A client names its partitions once, and from then on only what has changed; the answers hold only
-the partitions that have news. The order of the partitions is that of reading: one that had records
-goes to the end, so that none starves behind one that always fills the answer.
+A client names its partitions once, and from then on only changes; the answers have only partitions
+that changed. Partitions are kept in the order in which they are read: one that had records goes to
+the end, so that none starves behind one that always fills the answer.
 Source: KIP-227; kafka.server.{FetchSession, CachedPartition}.
 """
 
@@ -24,7 +24,10 @@ Key = tuple[str | UUID, int]
 
 @dataclass(slots=True)
 class Wanted:
-    """A partition that is asked for, from which offset on, and what the client knows of it."""
+    """Holds a requested partition, the offset to read from, and what the client last knew of it.
+
+    Kafka's CachedPartition.
+    """
 
     topic: str | UUID
     partition: int
@@ -32,27 +35,28 @@ class Wanted:
     max_bytes: int
     leader_epoch: int = -1  # -1: the client doesn't say
     last_fetched_epoch: int = -1
-    # What was answered last in the session
-    name: str | None = None  # of a topic that is named by id, since it was found
+    # The last answer in the session
+    name: str | None = None  # of a topic given by id, once that is found
     high_watermark: int = -1
     start_offset: int = -1
 
     @property
     def key(self) -> Key:
+        """Return the topic, by name or id as the client gave it, and the partition."""
         return self.topic, self.partition
 
 
 class News(NamedTuple):
-    """What of an answer for a partition decides whether it is sent."""
+    """Holds the parts of a partition's answer that decide whether it is sent."""
 
     has_records: bool
-    failed: bool  # or the client's log has to be truncated
+    failed: bool  # also if the client's log has to be truncated
     high_watermark: int
     start_offset: int
 
 
 class Session:
-    """The partitions of one client in the order in which they are read."""
+    """Holds the partitions of one client in the order in which they are read."""
 
     __slots__ = (
         "created_ms",
@@ -70,22 +74,22 @@ class Session:
         self.id = session_id
         self.partitions = partitions
         self.uses_ids = uses_ids
-        self.epoch = 1  # that the next request must have
+        self.epoch = 1  # the epoch that the next request must have
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.evictable_size = -1  # see `sessions`
+        self.evictable_size = -1  # see `session_cache`
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
-        """Take over what a request changes. What was told of a partition stays true."""
-        for one in wanted:
-            known = self.partitions.get(one.key)
+        """Add, change and remove partitions as a request says; what was answered stays known."""
+        for partition in wanted:
+            known = self.partitions.get(partition.key)
             if known is None:
-                self.partitions[one.key] = one
+                self.partitions[partition.key] = partition
             else:
-                known.offset = one.offset
-                known.max_bytes = one.max_bytes
-                known.leader_epoch = one.leader_epoch
-                known.last_fetched_epoch = one.last_fetched_epoch
+                known.offset = partition.offset
+                known.max_bytes = partition.max_bytes
+                known.leader_epoch = partition.leader_epoch
+                known.last_fetched_epoch = partition.last_fetched_epoch
         for key in forgotten:
             self.partitions.pop(key, None)
 
@@ -93,8 +97,10 @@ class Session:
         self.epoch = next_epoch(self.epoch)
 
     def tell(self, one: Wanted, news: News) -> bool:
-        """Whether the client is to be told; if so, it will know, and records send the partition
-        to the end of the order."""
+        """Record the outcome of reading a partition and return whether the client must be told.
+
+        A partition that had records goes to the end of the order.
+        """
         is_new = (
             news.has_records
             or news.failed
@@ -108,13 +114,16 @@ class Session:
 
 
 def remember(one: Wanted, news: News) -> None:
-    """What the client is told. After an error it knows nothing: what comes next is news."""
+    """Store in a partition what the client is told of it.
+
+    After an error it counts as knowing nothing, so that the next answer is sent in any case.
+    """
     one.high_watermark = -1 if news.failed else news.high_watermark
     one.start_offset = news.start_offset
 
 
 def next_epoch(epoch: int) -> int:
-    """1 follows the largest epoch: 0 would begin a new session."""
+    """Return the session epoch after this one: 1 follows the largest, as 0 begins a session."""
     if epoch < 0:
         return NO_SESSION_EPOCH
     return 1 if epoch == _EPOCH_MAX else epoch + 1

@@ -1,13 +1,13 @@
-"""The fetch sessions of a broker: so many slots, and who gets one when all are taken.
+"""The cache of a broker's fetch sessions: a number of slots, and which session gives way.
 
-A client that goes away says nothing, so a session lives until its slot is wanted. It is taken from
-the session that was used least recently, if that is longer ago than `EVICTION_MS`; otherwise from
-the one with the fewest partitions among those older than `EVICTION_MS`, if the newcomer has more:
-a session saves the more, the more partitions it has. If neither gives way, the newcomer goes on
-without one and sends whole requests.
+A client that disconnects doesn't end its session, so a session lives until its slot is needed. The
+slot is taken from the session that was used least recently, if that is longer ago than EVICTION_MS;
+otherwise from the session with the fewest partitions among those older than EVICTION_MS, if the new
+one has more: a session saves the more, the more partitions it has. If neither is evicted, the
+client of the new one gets no session and sends full requests.
 
-Not as in Kafka: there are no followers, whose sessions come first; and the slots are in one piece
-(Kafka divides them into 8, each with its own order of use).
+It differs from Kafka: there are no followers, whose sessions come first; and there is one cache
+(Kafka has 8 shards, each with its own order of use).
 Source: KIP-227; kafka.server.FetchSessionCache.
 """
 
@@ -22,10 +22,10 @@ EVICTION_MS = 120_000
 
 
 class Sessions:
-    """Sessions by id, the least recently used first."""
+    """Holds fetch sessions by id, the least recently used first."""
 
     def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
-        """`new_id` gives any number; the low 31 bits of it become a session's id."""
+        """Create an empty cache; the low 31 bits of `new_id()` become a session's id."""
         self._slots = slots
         self._new_id = new_id
         self._sessions: dict[int, Session] = {}
@@ -38,7 +38,7 @@ class Sessions:
         return self._sessions.get(session_id)
 
     def create(self, partitions: dict[Key, Wanted], uses_ids: bool, now_ms: int) -> Session | None:
-        """A new session, if there is a slot for it."""
+        """Create a session, or return None if there is no slot for it."""
         if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), now_ms):
             return None
         session = Session(self._unused_id(), partitions, uses_ids, now_ms)
@@ -46,7 +46,7 @@ class Sessions:
         return session
 
     def touch(self, session: Session, now_ms: int) -> None:
-        """It is used now, with as many partitions as it has now."""
+        """Mark a session as used now, and sort it by the number of partitions that it has now."""
         del self._sessions[session.id]
         self._sessions[session.id] = session
         session.last_used_ms = now_ms
@@ -62,7 +62,7 @@ class Sessions:
             self._not_evictable(session)
 
     def _evict_for(self, size: int, now_ms: int) -> bool:
-        """Make room for a session of so many partitions, or leave all as it is."""
+        """Evict a session for one of `size` partitions and return whether one could be."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

@@ -1,9 +1,9 @@
-"""Requests from bytes to kio's entities, and plain fields to kio's entities to bytes.
+"""Decodes requests from bytes to kio's entities and encodes responses from plain fields to bytes.
 
-kio has one dataclass for each version of each message. An API file doesn't want to know them: it
-gives `build` the fields of the newest version, as plain ints, strings, dicts and lists, and gets
-the entity of whichever version the client speaks. How the fields of an entity are made from plain
-values is worked out once for each entity type, and kept as a plan.
+kio has one dataclass for each version of each message. API files don't depend on them: they give
+`build_entity` the fields of the newest version, as plain ints, strings, dicts and lists, and get
+the entity of whichever version the client speaks. How the fields of an entity are converted from
+plain values is worked out once for each entity type, and kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from coordinator.wire.outgoing import Pieces, Slice, joined
 from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
 from coordinator.wire.writing import NO_TIME, writer_of
 
-# Requests that are remembered of a version of an API, about a kilobyte each.
+# Decoded requests that are cached for a version of an API, about a kilobyte each.
 REMEMBERED_MAX = 4_096
 REMEMBERED_BYTES_MAX = 512
 
@@ -44,11 +44,11 @@ Make = Callable[[Any], Any]
 
 
 class MalformedRequest(Exception):
-    """The bytes are no request that this broker can read."""
+    """Raised for bytes that are no request that this broker can read."""
 
 
 class RequestHeader(NamedTuple):
-    """What stands before every request. `body_at` is where the request itself starts."""
+    """Holds the fields of a request's header; the request itself starts at `body_start`."""
 
     api_key: int
     version: int
@@ -59,7 +59,7 @@ class RequestHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One version of one API, as kio has it."""
+    """Holds kio's entity types and readers for one version of one API."""
 
     flexible: bool
     request: type
@@ -70,7 +70,7 @@ class Schema:
 
 @cache
 def schema_of(api_key: int, version: int) -> Schema | None:
-    """None: kio knows no such version."""
+    """Return the schema of a version of an API, or None if kio has no such version."""
     try:
         request = load_request_schema(api_key, version)
         response = load_response_schema(api_key, version)
@@ -81,7 +81,10 @@ def schema_of(api_key: int, version: int) -> Schema | None:
 
 
 def read_header(frame: bytes) -> RequestHeader:
-    """The fields that every version of the header starts with."""
+    """Read the header fields that all versions share.
+
+    Raises: MalformedRequest for a frame that is too short, or a client id that is no text.
+    """
     if len(frame) < 10:
         raise MalformedRequest(f"{len(frame)} bytes are no request")
     api_key, version, correlation_id, length = _HEADER.unpack_from(frame)
@@ -96,23 +99,29 @@ def read_header(frame: bytes) -> RequestHeader:
 
 
 def remembering(schema: Schema) -> Callable[[bytes, int], Any]:
-    """A `read_body` for requests that a client sends again and again, such as a heartbeat: what it
-    says is read once. Entities don't change, so that one can serve any number of requests."""
+    """Return a function like `read_request` that decodes equal small requests only once.
+
+    For requests that a client sends again and again, such as a heartbeat. Entities are immutable,
+    so one can serve any number of requests.
+    """
 
     @lru_cache(REMEMBERED_MAX)
     def read_once(body: bytes) -> Any:
         return read_body(schema, body, 0)
 
-    def read(frame: bytes, at: int) -> Any:
+    def read_cached(frame: bytes, at: int) -> Any:
         if len(frame) > REMEMBERED_BYTES_MAX:
             return read_body(schema, frame, at)
         return read_once(frame[at:])
 
-    return read
+    return read_cached
 
 
 def read_body(schema: Schema, frame: bytes, at: int) -> Any:
-    """The request whose header ends at `at`. MalformedRequest if the bytes are anything else."""
+    """Decode the request whose header ends at `position`.
+
+    Raises: MalformedRequest for bytes that are anything else.
+    """
     try:
         if schema.flexible:
             at = past_tags(frame, at)
@@ -121,41 +130,41 @@ def read_body(schema: Schema, frame: bytes, at: int) -> Any:
         except UnknownTag:
             frame, at = _without_unknown_tags(schema.request, frame, at), 0
         return schema.read(frame, at)[0]
-    except Exception as error:  # what kio raises depends on where the bytes go wrong
+    except Exception as error:  # kio raises many types, depending on where the bytes are wrong
         raise MalformedRequest(f"the body can't be read: {error!r}") from error
 
 
 def _without_unknown_tags(request_type: type, frame: bytes, at: int) -> bytes:
-    """The body as a client of our version would have sent it."""
+    """Return the body without tagged fields that kio doesn't know."""
     cuts: list[Cut] = []
     walk_of(request_type, cutting(cuts))(frame, at, [ELEMENTS_MAX])
     return without(cuts, frame, at)
 
 
 class _Pieces(list[bytes | Slice]):
-    """What kio writes into: the pieces are joined once, at the end."""
+    """Collects the pieces that kio writes, which are joined once at the end."""
 
     write = list.append
 
 
 class Written(NamedTuple):
-    """A response as it stands behind its correlation id: for one that is given again and again."""
+    """Holds an encoded response without its correlation id, to be sent any number of times."""
 
     body: bytes
 
 
 def write(response: Any) -> Written:
-    """The response, written now and for all times. It may have no Slice."""
+    """Encode a response that is sent many times; it may hold no slice of a file."""
     frame = encode(0, response)
     assert isinstance(frame, bytes)
     return Written(frame[_FRAME_HEAD.size :])
 
 
 def encode(correlation_id: int, response: Any) -> bytes | Pieces:
-    """The frame of a response, its length and header included.
+    """Encode a response as a frame, with its length and header.
 
-    In the place of bytes a response may have a Slice, which kio asks for its length only; the frame
-    is in pieces then.
+    In the place of bytes a response may have a slice of a file (`TransferableRecords`), of which
+    kio needs only the length. The frame is returned in pieces then.
     """
     if response.__class__ is Written:
         body: bytes = response.body
@@ -175,27 +184,31 @@ def encode(correlation_id: int, response: Any) -> bytes | Pieces:
 
 
 def build(entity_type: type, given: Mapping[str, Any]) -> Any:
-    """An entity of this type from plain values.
+    """Build an entity of this type from plain values, given by field name.
 
     Fields that the type lacks are dropped; fields that aren't given take the schema's default.
-    TypeError names a field that has neither.
+
+    Raises: TypeError, which names a field that has neither.
     """
     return _builder(entity_type)(given)
 
 
 @cache
 def _builder(entity_type: Any) -> Make:
-    """What makes entities of this type. Each field is put into its slot as it is: by their own
-    `__init__`, which keeps them frozen, entities take three times as long to make."""
+    """Create a function that builds entities of this type from plain values.
+
+    It sets each field's slot directly: through the `__init__` of these frozen dataclasses entities
+    take three times as long to build.
+    """
     plan = [
         (f.name, getattr(entity_type, f.name).__set__, _maker(f), _default(f))
         for f in fields(entity_type)
     ]
     new = object.__new__
 
-    def make(given: Mapping[str, Any]) -> Any:
+    def build_instance(values: Mapping[str, Any]) -> Any:
         entity = new(entity_type)
-        get = given.get
+        get = values.get
         for name, put, make_value, default in plan:
             value = get(name, _ABSENT)
             if value is _ABSENT:
@@ -208,7 +221,7 @@ def _builder(entity_type: Any) -> Make:
             put(entity, value)
         return entity
 
-    return make
+    return build_instance
 
 
 def _default(field: Field[Any]) -> object:
@@ -238,12 +251,12 @@ def _entity_maker(entity_type: Any) -> Make:
 
 
 def _array_maker(one: Make | None) -> Make:
-    def make(values: Iterable[Any] | None) -> Any:
+    def convert_array(values: Iterable[Any] | None) -> Any:
         if values is None:
             return None
         return tuple(values) if one is None else tuple([one(value) for value in values])
 
-    return make
+    return convert_array
 
 
 def _unless_none(one: Make) -> Make:
@@ -256,12 +269,12 @@ def _make_duration(value: Any) -> timedelta:
 
 @lru_cache(256)
 def _duration(ms: int) -> timedelta:
-    """The same few again and again: intervals that members are told."""
+    """Return milliseconds as a timedelta; the few intervals that members are told are cached."""
     return timedelta(milliseconds=ms)
 
 
 def _make_time(value: Any) -> datetime | None:
-    """A time in milliseconds; -1 is none."""
+    """Convert milliseconds since the epoch to a datetime; -1 and None give None."""
     if value is None or isinstance(value, datetime):
         return value
     return None if value == -1 else _EPOCH + timedelta(milliseconds=value)
@@ -277,5 +290,5 @@ _VALUE_MAKERS: dict[str, Make] = {
 
 
 def to_ms(duration: timedelta) -> int:
-    """A duration of kio's in whole milliseconds."""
+    """Convert a duration of kio's to whole milliseconds."""
     return duration // _MS

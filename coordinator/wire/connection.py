@@ -1,12 +1,12 @@
-"""One client's connection: frames in, answers out, in the order of the requests.
+"""One client's connection: reads frames and writes answers in the order of the requests.
 
-A request is answered before the next one is looked at, as Kafka does it. If the answer is there
-when the handler returns, it is written at once and no task is made; if it comes later (a long
-poll, a rebalance), what the client sends meanwhile waits in a queue.
+A request is answered before the next one is handled, as in Kafka. If the handler returns the answer
+itself, it is written at once and no task is created; if the answer comes later (a long poll, a
+rebalance), what the client sends meanwhile waits in a queue.
 
-Back-pressure both ways: while the client doesn't read its answers, no request is taken up; while
-requests wait, nothing more is read from the socket, once there are `queue_max` of them or they have
-QUEUE_BYTES_MAX; nor while all clients together hold too much (see `intake`).
+There is back-pressure both ways: while the client doesn't read its answers, no request is handled;
+and nothing more is read from the socket once `queue_max` requests or QUEUE_BYTES_MAX bytes of them
+wait, or while the requests of all clients together take too much memory (see `request_memory`).
 Trace: wire/server -> here -> api/router.
 """
 
@@ -27,21 +27,21 @@ from coordinator.wire.outgoing import CHUNK_BYTES, Answer, Outgoing
 
 log = logging.getLogger(__name__)
 
-# Of requests that wait behind another one. Kafka reads none at all before that one is answered.
+# Limit on requests that wait behind another one. Kafka reads none before that one is answered.
 QUEUE_BYTES_MAX = 1_048_576
-# Answers that go out in one piece: so many small ones, or one that isn't small.
+# Small answers are collected until there are so many, or until one is large.
 _READY_MAX = 16
 _LARGE_BYTES = 16_384
-# What is awaited comes later.
+# Gets a frame and the client's host; returns the answer, or an awaitable if it comes later.
 Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
 
 class Disconnect(Exception):
-    """Close the connection: the only way to tell this client that something is wrong."""
+    """Raised to close the connection, where no answer can say that something is wrong."""
 
 
 class Connection(asyncio.Protocol):
-    """Runs requests through `dispatch`, which gets a frame and the client's host."""
+    """Runs one client's requests through `dispatch`, one after the other."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """For an answer of ours."""
+        """Whether a request of this client is still to be answered."""
         return self._answering is not None
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
@@ -112,17 +112,17 @@ class Connection(asyncio.Protocol):
         self._work()
 
     def resume(self) -> None:
-        """There is room for more of its requests."""
+        """Read from the client again, unless its own limits forbid it."""
         self._throttle_reading()
 
-    # What the server calls
+    # Called by the server
 
     def close(self) -> None:
-        """Once what was written has gone out."""
+        """Close the connection once what was written has been sent."""
         self._transport.close()
 
     def abort(self) -> None:
-        """At once."""
+        """Close the connection at once and drop what wasn't sent."""
         self._transport.abort()
 
     # Requests, one after the other
@@ -177,8 +177,10 @@ class Connection(asyncio.Protocol):
         self._work()
 
     def _write(self, answer: Answer) -> None:
-        """Send an answer, or keep it for `_flush`: a call of the system for each of many small ones
-        costs as much as making them."""
+        """Send an answer, or keep a small one for `_flush_ready_answers`.
+
+        A system call for each of many small answers would cost as much as creating them.
+        """
         if isinstance(answer, bytes):
             self._ready.append(answer)
             if len(self._ready) >= _READY_MAX or len(answer) >= _LARGE_BYTES:
@@ -194,7 +196,7 @@ class Connection(asyncio.Protocol):
             self._ready.clear()
 
     def _send(self) -> None:
-        """As much of the answer as the transport has room for."""
+        """Send as much of the answer as the transport has room for."""
         while self._outgoing and self._client_reads and not self._transport.is_closing():
             try:
                 self._transport.write(self._outgoing.take())

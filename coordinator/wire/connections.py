@@ -1,7 +1,7 @@
-"""The connections that are open: how many there may be, in all and from one address.
+"""The open connections, with Kafka's limits on their number, in all and from one address.
 
-A connection too many is closed at once. (Kafka does so for max.connections.per.ip; with
-max.connections it leaves the client waiting until another one has gone.)
+A connection above a limit is closed at once. (Kafka does so for max.connections.per.ip; with
+max.connections it leaves the client waiting until another connection is closed.)
 Source: KIP-402, KIP-612; kafka.network.ConnectionQuotas.
 """
 
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Open(Protocol):
-    """What is open: by whom, when something was last sent or taken, and how it is closed."""
+    """Represents an open connection: its host, when it was last active, and how to close it."""
 
     host: str
     active_ms: int
@@ -27,7 +27,10 @@ class Open(Protocol):
 
 
 class Connections:
-    """A set of connections with limits."""
+    """Holds the open connections and refuses those above the limits.
+
+    Kafka's ConnectionQuotas.
+    """
 
     def __init__(self, connections_max: int, per_host_max: int) -> None:
         self._open: set[Open] = set()
@@ -39,11 +42,11 @@ class Connections:
         return len(self._open)
 
     def __iter__(self) -> Iterator[Open]:
-        """Those that are open now; any of them may be closed meanwhile."""
+        """Iterate over a copy of the open connections, so that any may be closed meanwhile."""
         return iter(tuple(self._open))
 
     def add(self, connection: Open) -> bool:
-        """Whether there is a place for it; if not, it isn't in."""
+        """Add a connection if the limits allow it and return whether they do."""
         if (
             len(self._open) >= self._connections_max
             or self._by_host[connection.host] >= self._per_host_max
@@ -61,8 +64,11 @@ class Connections:
                 del self._by_host[connection.host]
 
     def close_idle(self, before_ms: int) -> None:
-        """Those that neither sent nor took anything since then, and don't wait for an answer. At
-        once: what one of them didn't take in all that time would keep it open for ever."""
+        """Abort connections without activity since `inactive_since_ms` that await no answer.
+
+        They are aborted, not closed: what a client hasn't read in all that time would keep its
+        connection open for ever.
+        """
         for connection in self:
             if connection.active_ms < before_ms and not connection.is_waiting:
                 connection.abort()

@@ -1,7 +1,7 @@
-"""Frames: every message on a Kafka connection is an int32 length and so many bytes.
+"""Splits a connection's bytes into frames: an int32 length, and so many bytes.
 
-Sans-IO: bytes go in, whole frames come out. A length that no honest client sends is MalformedFrame,
-and the connection can't be read any further.
+It does no I/O: bytes go in, whole frames come out. A length that no correct client sends raises
+MalformedFrame, and the connection can't be read any further.
 """
 
 from __future__ import annotations
@@ -9,30 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _LENGTH_BYTES = 4
-# Pieces below this are put together at once: a client may send one byte at a time.
+# Pieces below this size are joined at once: a client may send one byte at a time.
 _SMALL_PIECE_BYTES = 4_096
 
 
 class MalformedFrame(Exception):
-    """The client's bytes are no Kafka frame."""
+    """Raised for bytes that are no Kafka frame."""
 
 
 class FrameReader:
-    """Cuts what arrives into frames of at most `frame_bytes_max`.
+    """Splits the bytes that arrive into frames of at most `frame_bytes_max`.
 
-    A frame that comes in several pieces is put together once, when the last one is there. Nothing
-    is made room for because a client says that it will send it.
+    A frame that comes in several pieces is joined once, when the last one is there. No memory is
+    allocated for bytes that a client only announces.
     """
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._head = b""  # of a length that isn't all there
-        self._pieces: list[bytes | bytearray] = []  # of a frame that isn't
+        self._head = b""  # the first bytes of an incomplete length
+        self._pieces: list[bytes | bytearray] = []  # of an incomplete frame
         self._missing = 0
         self.held_bytes = 0  # in those pieces
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The frames that these bytes complete, without their lengths."""
+        """Yield the frames that these bytes complete, without their lengths.
+
+        Raises: MalformedFrame.
+        """
         at = 0
         if self._missing:
             at = self._missing

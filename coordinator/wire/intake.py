@@ -1,10 +1,10 @@
-"""How much of requests the broker holds for all clients together, and who may send more.
+"""Limits the memory that the requests of all clients take together.
 
-A request may have 100 MB, and it is in memory until it is answered. While all that is held is
-within the limit, everybody is read from. Beyond it only one client is, the one that began first,
-so that its request is completed, answered and gone; the others go on after it. So the limit is
-passed by one request at the most, and requests that are half there can't wait for each other.
-Little pieces aren't counted: what one read brings costs less than to account for it.
+A request may have 100 MB, and it is in memory until it is answered. While all requests are within
+the limit, every client is read from. Above it only one client is, the one that began first, so that
+its request is completed, answered and freed; the others continue after it. So the limit is exceeded
+by one request at most, and incomplete requests can't wait for each other. Small pieces aren't
+counted: accounting for what a single read brings would cost more than it saves.
 Source of the idea: queued.max.request.bytes, KIP-72.
 """
 
@@ -16,25 +16,31 @@ COUNTED_FROM_BYTES = 262_144
 
 
 class Reader(Protocol):
-    """A connection, as far as it is read from."""
+    """Represents a connection whose reading can be paused and resumed."""
 
     def resume(self) -> None:
-        """It may be read from again: it was told that it may not."""
+        """Read from the client again; called only after it was refused."""
         ...
 
 
 class Intake:
-    """Bytes held, by connection, in the order in which they began to hold some."""
+    """Counts the bytes that connections hold, in the order in which they began to hold some.
+
+    Kafka's MemoryPool.
+    """
 
     def __init__(self, bytes_max: int) -> None:
-        """-1: no limit."""
+        """Create an empty count; `bytes_max` -1 means no limit."""
         self._bytes_max = bytes_max
         self._held: dict[Reader, int] = {}
         self._waiting: dict[Reader, None] = {}
         self.held_bytes = 0
 
     def hold(self, reader: Reader, held_bytes: int) -> bool:
-        """It holds so much now; whether it may be read from. If not, it is told when it may."""
+        """Set the bytes that a connection holds and return whether it may be read from.
+
+        If not, its `resume_reading` is called when it may.
+        """
         before = self._held.get(reader, 0)
         if held_bytes < COUNTED_FROM_BYTES:
             if before:
@@ -51,7 +57,7 @@ class Intake:
         return False
 
     def leave(self, reader: Reader) -> None:
-        """It holds nothing any more."""
+        """Forget what a connection holds and resume those that may be read from now."""
         self._waiting.pop(reader, None)
         self.held_bytes -= self._held.pop(reader, 0)
         self._wake()

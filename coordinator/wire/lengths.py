@@ -1,18 +1,18 @@
-"""Can the arrays of a request be as long as they say? Asked before kio reads it.
+"""Checks, before kio reads a request, that its arrays can be as long as they say.
 
-kio makes room for a whole array before it reads the first element. Bytes that are no honest request
-may say that there are 2 billion, and a process that can't have so much memory ends there and then,
-without an exception. But an element takes a byte at least, so an array that says it has more
-elements than there are bytes left is none. Kafka's generated readers refuse it in the same way.
+kio allocates a whole array before it reads the first element. Malformed bytes may announce 2
+billion elements, and a process that can't have so much memory ends there and then, without an
+exception. But an element takes at least a byte, so an array with more elements than bytes left is
+malformed. Kafka's generated readers refuse it in the same way.
 
-An array that is as long as it says can do harm too: 20 MB of empty topic names would keep the
-broker busy for two minutes and take 7 GB, and nobody else is served meanwhile. So all the arrays of
-a request have no more than ELEMENTS_MAX elements in all. Kafka, with threads for others and a heap
-with an end, has no such limit.
+A correct array can do harm too: 20 MB of empty topic names would keep the broker busy for two
+minutes and take 7 GB, and no other client is served meanwhile. So the arrays of a request may have
+at most ELEMENTS_MAX elements together. Kafka, with more threads and a bounded heap, has no such
+limit.
 
-What has to be walked over is worked out once for each version of each request. Nothing is made of
-the bytes, so the walk costs little: a step for each string and each array, one for all the fields
-of a fixed size that stand in a row.
+A walk is a function that skips over an entity in a frame. It is composed once for each version of
+each request, and builds nothing from the bytes, so it costs little: a step for each string and each
+array, and one for each run of fields of a fixed size.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from typing import Any, get_args, get_origin
 
 from coordinator.wire.tags import Budget, OverTags, Walk, refusing, tags_of, unsigned_varint
 
-# Of a request: about a second's work at the most. A fetch of all partitions that one broker can
-# reasonably have is a tenth of it.
+# Elements of all arrays of a request: about a second's work. A fetch of all partitions that one
+# broker can reasonably have is a tenth of it.
 ELEMENTS_MAX = 100_000
 
-# From where an array starts to the number of its elements (-1: null) and to the first of them.
+# Takes the position of an array; returns the number of its elements (-1: null) and the position of
+# the first one.
 CountOf = Callable[[bytes, int], tuple[int, int]]
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")
@@ -47,11 +48,11 @@ _FIXED_BYTES = {
 
 
 def walk_of(entity_type: Any, over_tags: OverTags = refusing) -> Walk:
-    """From where a struct of this type starts in a frame to where it ends.
+    """Create the walk that skips over a struct of this entity type.
 
-    The walk raises ValueError for an array that can't be or is one too many, or an error of the
-    frame's end; and what `over_tags` raises. Tagged fields are passed over by their sizes: no array
-    stands in one of a request.
+    The walk raises ValueError for an array that can't be, or that exceeds the budget, or an error
+    at the frame's end; and what the walk over its tags raises. Tagged fields are skipped by their
+    sizes: in requests none of them holds an array.
     """
     flexible: bool = entity_type.__flexible__
     steps: list[Walk] = []
@@ -75,7 +76,7 @@ def walk_of(entity_type: Any, over_tags: OverTags = refusing) -> Walk:
 
 
 def inner_type(declared: Any) -> tuple[Any, bool]:
-    """What a field holds, and whether it holds many; whether it may be None doesn't matter."""
+    """Return the type that a field holds, without None, and whether it is an array of them."""
     if get_origin(declared) is UnionType:
         declared = next(kind for kind in get_args(declared) if kind is not NoneType)
     if get_origin(declared) is tuple:
@@ -84,7 +85,7 @@ def inner_type(declared: Any) -> tuple[Any, bool]:
 
 
 def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int:
-    """How to walk over a field; of one that has a fixed size, the size in bytes."""
+    """Return the walk over a field, or its size in bytes if that is fixed."""
     inner, is_array = inner_type(field.type)
     one = walk_of(inner, over_tags) if is_dataclass(inner) else _primitive(field, flexible)
     if not is_array:
@@ -98,7 +99,7 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
 
 
 def _never_null(count_of: CountOf, name: str) -> CountOf:
-    """kio reads null for an array that can't be null, too."""
+    """Wrap a count so that it raises ValueError for null, which kio would accept."""
 
     def count_or_refuse(frame: bytes, at: int) -> tuple[int, int]:
         count, at = count_of(frame, at)
@@ -110,12 +111,12 @@ def _never_null(count_of: CountOf, name: str) -> CountOf:
 
 
 def _unless_absent(one: Walk) -> Walk:
-    """A struct that may be None has a byte before it, which is negative if it is None."""
+    """Create the walk over a struct that may be None, which a negative byte before it says."""
 
-    def walk(frame: bytes, at: int, budget: Budget) -> int:
+    def walk_if_present(frame: bytes, at: int, budget: Budget) -> int:
         return at + 1 if frame[at] >= 0x80 else one(frame, at + 1, budget)
 
-    return walk
+    return walk_if_present
 
 
 def _primitive(field: Field[Any], flexible: bool) -> Walk | int:
@@ -128,12 +129,12 @@ def _primitive(field: Field[Any], flexible: bool) -> Walk | int:
 
 
 def _one_after_another(steps: list[Walk]) -> Walk:
-    def walk(frame: bytes, at: int, budget: Budget) -> int:
+    def walk_struct(frame: bytes, at: int, budget: Budget) -> int:
         for step in steps:
             at = step(frame, at, budget)
         return at
 
-    return walk
+    return walk_struct
 
 
 def _jump(count: int) -> Walk:
@@ -169,23 +170,23 @@ def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _all_of(count_of: CountOf, one: Walk) -> Walk:
-    def walk(frame: bytes, at: int, budget: Budget) -> int:
+    def walk_array(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
         _spend(count, frame, at, budget)
         for _ in range(count):
             at = one(frame, at, budget)
         return at
 
-    return walk
+    return walk_array
 
 
 def _all_of_fixed_size(count_of: CountOf, size: int) -> Walk:
-    def walk(frame: bytes, at: int, budget: Budget) -> int:
+    def walk_array(frame: bytes, at: int, budget: Budget) -> int:
         count, at = count_of(frame, at)
         _spend(count, frame, at, budget)
         return at + max(count, 0) * size
 
-    return walk
+    return walk_array
 
 
 def _spend(count: int, frame: bytes, at: int, budget: Budget) -> None:

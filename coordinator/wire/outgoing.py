@@ -1,10 +1,10 @@
-"""Answers on their way out: bytes that are there, and slices of files that are read piece by piece.
+"""Answers that are being sent: bytes, and slices of files that are read piece by piece.
 
-However long an answer is, no more of it is in memory than the client is about to take: the next
-piece is read when the transport has room again. Between a file and the socket
-the bytes are copied once. `os.sendfile` would save that copy, but it needs the socket to itself:
-uvloop's buffer empty before and after, and a wait for the socket of our own. Measured, the copy is
-18 us of the 125 us that the broker spends on sending 256 kB; the rest is the kernel's `send`.
+However long an answer is, only the piece that is sent next is in memory: the following one is read
+when the transport has room again. Between a file and the socket the bytes are copied once.
+`os.sendfile` would save that copy, but it needs the socket to itself: uvloop's buffer empty before
+and after, and a wait for the socket of our own. Measured, the copy is 18 us of the 125 us that the
+broker spends on sending 256 kB; the rest is the kernel's `send`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ CHUNK_BYTES = 262_144
 
 
 class Slice(Protocol):
-    """`len()` bytes that are read when they are wanted. See `log/slice`."""
+    """Represents `len()` bytes of records that are read when they are sent; see `log/slice`.
+
+    Kafka's TransferableRecords.
+    """
 
     def __len__(self) -> int: ...
 
@@ -25,32 +28,32 @@ class Slice(Protocol):
 
 
 Pieces = list[bytes | Slice]
-# bytes: the answer. None: no answer is wanted.
+# bytes or pieces: the answer. None: the client expects no answer.
 Answer = bytes | Pieces | None
 
 
 def joined(pieces: Iterable[bytes | Slice]) -> Pieces:
-    """The same bytes with as few pieces as can be."""
-    found: Pieces = []
+    """Return the same bytes in as few pieces as possible."""
+    joined_pieces: Pieces = []
     small: list[bytes] = []
     for piece in pieces:
         if isinstance(piece, bytes):
             small.append(piece)
             continue
-        found.append(b"".join(small))
-        found.append(piece)
+        joined_pieces.append(b"".join(small))
+        joined_pieces.append(piece)
         small = []
     if small:
-        found.append(b"".join(small))
-    return found
+        joined_pieces.append(b"".join(small))
+    return joined_pieces
 
 
 class Outgoing:
-    """What of an answer is still to be sent; false if nothing is."""
+    """Holds what is still to be sent of an answer; it is false when that is nothing."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes | Slice] = deque()
-        self._at = 0  # of the first piece, a slice, so much is gone
+        self._at = 0  # of the first piece, if that is a slice
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -59,7 +62,10 @@ class Outgoing:
         self._pieces.extend(pieces)
 
     def take(self) -> bytes:
-        """The next bytes: at most CHUNK_BYTES of a slice. OSError if they can't be read."""
+        """Remove and return the next bytes: at most CHUNK_BYTES of a slice.
+
+        Raises: OSError if they can't be read.
+        """
         first = self._pieces[0]
         if isinstance(first, bytes):
             self._pieces.popleft()

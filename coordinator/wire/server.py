@@ -1,4 +1,4 @@
-"""The listening socket for Kafka clients; `metrics` has one for Prometheus, if it is asked for."""
+"""The listening socket for Kafka clients; `metrics` opens one for Prometheus if it is asked to."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from coordinator.wire.connections import Connections
 from coordinator.wire.intake import Intake
 
 GRACE_S = 1.0
-_SWEEPS = 10  # looks at idle connections in the time that they may be idle
+_SWEEPS = 10  # checks for idle connections within the time that they may be idle
 
 
 class CannotListen(Exception):
-    """The address can't be used; the message says why and what to do."""
+    """Raised if the address can't be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What clients may ask of a broker's sockets. Kafka's settings, some by shorter names."""
+    """Holds the limits on clients' connections and requests.
+
+    Kafka's settings, some by shorter names.
+    """
 
     frame_bytes_max: int
     queue_max: int  # requests of one connection that wait
@@ -34,7 +37,7 @@ class Limits:
 
 
 class Server:
-    """Listens once `start` has returned; `port` is the one it got."""
+    """Listens for clients from `start` to `stop`; `port` is the port that it got."""
 
     def __init__(
         self, dispatch: Dispatch, limits: Limits, clock: Clock, scheduler: Scheduler
@@ -57,7 +60,10 @@ class Server:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. CannotListen if the address is taken, or isn't this machine's."""
+        """Listen on an address.
+
+        Raises: CannotListen if the address is taken, or isn't this machine's.
+        """
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(self._factory, host, port, backlog=1024)
@@ -81,8 +87,11 @@ class Server:
         self._sweep_later()
 
     async def stop(self) -> None:
-        """Stop listening and close every connection; answers already written go out, unless their
-        client doesn't read them in `GRACE_S`."""
+        """Stop listening and close every connection.
+
+        Answers that are written are still sent, unless their client doesn't read them in
+        CLOSE_TIMEOUT_S.
+        """
         if self._server is None:
             return
         self._server.close()

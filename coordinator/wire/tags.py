@@ -1,9 +1,9 @@
-"""The tagged fields that end every struct of a flexible version, and those that we don't know.
+"""Skips the tagged fields that end every struct of a flexible version, and removes unknown ones.
 
 A newer client may send a field that our version of a request does not have: Kafka skips it
-(KIP-482), kio takes the whole request for broken. So the walk that comes before kio looks at the
-tags. One that is not known ends it with UnknownTag, and the request is walked over once more, to
-cut such fields out. Fields inside a tagged struct are not looked at: only replicas send one.
+(KIP-482), kio refuses the whole request. So the walk before kio (see `array_limits`) checks the
+tags. An unknown one ends it with UnknownTag, and the request is walked a second time, to remove
+such fields. Fields inside a tagged struct are not checked: only replicas send one.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from collections.abc import Callable
 from dataclasses import Field
 from typing import Any, NamedTuple
 
-# How many elements of arrays the rest of a request may have: a number that steps can change.
+# How many array elements the rest of a request may have: one number, in a list so that each step
+# can lower it.
 Budget = list[int]
-# One step over a frame: from a position to the next.
+# Takes a frame and the position of an entity in it; returns the position behind it.
 Walk = Callable[[bytes, int, Budget], int]
-# From the tags that a struct has to the step over its tagged fields.
+# Takes the tags that a struct has; returns the walk over its tagged fields.
 OverTags = Callable[[frozenset[int]], Walk]
 
 _VARINT_BYTES_MAX = 5
 
 
 class UnknownTag(Exception):
-    """The request is whole, but kio can't read it as it is."""
+    """Raised for a well-formed request with a tagged field that kio can't read."""
 
 
 class Cut(NamedTuple):
-    """What stands between two positions of a frame, to be replaced."""
+    """Describes bytes that replace those between two positions of a frame."""
 
     start: int
     end: int
@@ -35,22 +36,22 @@ class Cut(NamedTuple):
 
 
 def tags_of(fields: tuple[Field[Any], ...]) -> frozenset[int]:
-    """The tags of an entity's fields."""
+    """Return the tags of an entity's fields."""
     return frozenset(field.metadata["tag"] for field in fields if "tag" in field.metadata)
 
 
 def past_tags(frame: bytes, at: int) -> int:
-    """Over the tagged fields of a header, whatever they are."""
+    """Return the position behind a header's tagged fields, known or not."""
     if frame[at] == 0:
         return at + 1
     return _tagged(frame, at)[1]
 
 
 def refusing(known: frozenset[int]) -> Walk:
-    """Over tagged fields that are all known. UnknownTag."""
+    """Create a walk over tagged fields that raises UnknownTag for one that is not known."""
 
-    def walk(frame: bytes, at: int, budget: Budget) -> int:
-        if frame[at] == 0:  # hardly any client sends some
+    def walk_known_tags(frame: bytes, at: int, budget: Budget) -> int:
+        if frame[at] == 0:  # hardly any client sends tagged fields
             return at + 1
         found, end = _tagged(frame, at)
         for tag, _, _ in found:
@@ -58,14 +59,14 @@ def refusing(known: frozenset[int]) -> Walk:
                 raise UnknownTag(f"tag {tag}")
         return end
 
-    return walk
+    return walk_known_tags
 
 
 def cutting(cuts: list[Cut]) -> OverTags:
-    """Over tagged fields, adding to `cuts` those that are not known."""
+    """Create walks over tagged fields that append the removal of unknown ones to `replacements`."""
 
-    def over_tags(known: frozenset[int]) -> Walk:
-        def walk(frame: bytes, at: int, budget: Budget) -> int:
+    def create_tag_walk(known: frozenset[int]) -> Walk:
+        def walk_and_collect(frame: bytes, at: int, budget: Budget) -> int:
             found, end = _tagged(frame, at)
             kept = [frame[start:stop] for tag, start, stop in found if tag in known]
             if len(kept) < len(found):
@@ -73,13 +74,13 @@ def cutting(cuts: list[Cut]) -> OverTags:
                 cuts.append(Cut(at, end, bytes([len(kept)]) + b"".join(kept)))
             return end
 
-        return walk
+        return walk_and_collect
 
-    return over_tags
+    return create_tag_walk
 
 
 def without(cuts: list[Cut], frame: bytes, at: int) -> bytes:
-    """The frame from `at` on, with the cuts made."""
+    """Return the frame from a position on, with these replacements made."""
     pieces = []
     for cut in cuts:
         pieces += [frame[at : cut.start], cut.by]
@@ -88,8 +89,10 @@ def without(cuts: list[Cut], frame: bytes, at: int) -> bytes:
 
 
 def _tagged(frame: bytes, at: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Each field as its tag, start and end, and what comes after the last. ValueError if a tag
-    comes twice or not in order, or if the frame ends within a field."""
+    """Read the tag, start and end of each tagged field, and the position behind the last.
+
+    Raises: ValueError if a tag comes twice or not in order, or if the frame ends within a field.
+    """
     count, at = unsigned_varint(frame, at)
     found = []
     last = -1
@@ -106,7 +109,10 @@ def _tagged(frame: bytes, at: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def unsigned_varint(frame: bytes, at: int) -> tuple[int, int]:
-    """The number and what comes after it. ValueError if it has more bits than 5 bytes hold."""
+    """Read an unsigned varint; return the number and the position behind it.
+
+    Raises: ValueError for one of more than 5 bytes.
+    """
     value = 0
     for i in range(_VARINT_BYTES_MAX):
         byte = frame[at + i]

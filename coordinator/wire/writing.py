@@ -1,10 +1,10 @@
-"""kio's entities to bytes, several times faster than kio does it.
+"""Writes kio's entities as bytes, several times faster than kio does.
 
-kio goes through the fields of an entity one by one and checks each value; of a small Produce that
-was more than half of the broker's work. Here what is to be written is worked out once for each
-entity type: fields of a fixed size that stand in a row are packed in one call. The bytes are kio's,
-to the last one: tests compare them for every response that the broker has.
-A tagged field that isn't left at its default is rare; an entity that has one is left to kio whole.
+kio writes the fields of an entity one by one and checks each value; for a small Produce that was
+more than half of the broker's work. Here the steps are worked out once for each entity type, and
+each run of fields of a fixed size is packed in one call. The bytes are exactly kio's: tests compare
+them for every response that the broker has. A tagged field that isn't left at its default is rare;
+kio itself writes an entity that has one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FORMATS = {
 
 
 class Pieces(Protocol):
-    """What is written into; `write` is for kio."""
+    """Collects the pieces that writers produce; `write` is the name that kio uses for `append`."""
 
     def append(self, piece: Any, /) -> None: ...
 
@@ -52,13 +52,13 @@ class Pieces(Protocol):
 
 _BYTES = ("string", "bytes", "records")
 
-# Writes a value: an entity, or what is in a field of one.
+# Writes a value, which is an entity or a field of one, to a sink.
 Write = Callable[[Pieces, Any], None]
 
 
 @cache
 def writer_of(entity_type: Any) -> Write:
-    """How to write an entity of this type."""
+    """Create the function that writes entities of this type."""
     flexible: bool = entity_type.__flexible__
     steps: list[Write] = []
     fixed: list[Field[Any]] = []
@@ -82,12 +82,15 @@ def writer_of(entity_type: Any) -> Write:
 
 
 def _is_fixed(field: Field[Any]) -> bool:
-    """Whether the field is one number, which is never None."""
+    """Whether the field is a number of a fixed size, which is never None."""
     return field.metadata.get("kafka_type") in _FORMATS and get_origin(field.type) is None
 
 
 def _packed(fixed: list[Field[Any]], *, ends_with_tags: bool = False) -> list[Write]:
-    """All of these fields in one call, and a byte that says that there are no tagged ones."""
+    """Create the step that writes these fields in one call.
+
+    With `ends_with_tags` it also writes a byte that says that there are no tagged fields.
+    """
     if not fixed:
         return [_no_tags] if ends_with_tags else []
     formats = [_FORMATS[field.metadata["kafka_type"]] for field in fixed]
@@ -111,17 +114,18 @@ def _one_after_another(steps: list[Write]) -> Write:
     if len(steps) == 1:
         return steps[0]
 
-    def write(pieces: Pieces, entity: Any) -> None:
+    def write_entity(pieces: Pieces, entity: Any) -> None:
         for step in steps:
             step(pieces, entity)
 
-    return write
+    return write_entity
 
 
 def _unless_tagged(steps: list[Write], tagged: list[Field[Any]], by_kio: Write) -> Write:
+    """Create a writer that leaves entities with a tagged field to kio."""
     defaults = [(attrgetter(field.name), field.default) for field in tagged]
 
-    def write(pieces: Pieces, entity: Any) -> None:
+    def write_entity(pieces: Pieces, entity: Any) -> None:
         for get, default in defaults:
             value = get(entity)
             if value is not default and value != default:
@@ -130,7 +134,7 @@ def _unless_tagged(steps: list[Write], tagged: list[Field[Any]], by_kio: Write) 
         for step in steps:
             step(pieces, entity)
 
-    return write
+    return write_entity
 
 
 def _value_writer(field: Field[Any], flexible: bool) -> Write:
@@ -156,12 +160,12 @@ def _is_optional(field: Field[Any]) -> bool:
 
 
 def _never_null(one: Write, name: str) -> Write:
-    def write(pieces: Pieces, value: Any) -> None:
+    def write_not_none(pieces: Pieces, value: Any) -> None:
         if value is None:
             raise TypeError(f"{name} is None, which it can't be")
         one(pieces, value)
 
-    return write
+    return write_not_none
 
 
 def _primitive_writer(kind: str, flexible: bool) -> Write:
@@ -178,12 +182,12 @@ def _primitive_writer(kind: str, flexible: bool) -> Write:
 def _array_writer(one: Write, flexible: bool) -> Write:
     count_of = _compact_count if flexible else _count
 
-    def write(pieces: Pieces, values: Any) -> None:
+    def write_array(pieces: Pieces, values: Any) -> None:
         pieces.append(count_of(values))
         for value in values or ():
             one(pieces, value)
 
-    return write
+    return write_array
 
 
 def _count(values: Any) -> bytes:
@@ -195,16 +199,16 @@ def _compact_count(values: Any) -> bytes:
 
 
 def _nullable(one: Write) -> Write:
-    """A struct that may be null (KIP-893)."""
+    """Create a writer for a struct that may be null (KIP-893)."""
 
-    def write(pieces: Pieces, value: Any) -> None:
+    def write_or_null(pieces: Pieces, value: Any) -> None:
         if value is None:
             pieces.append(b"\xff")
         else:
             pieces.append(b"\x01")
             one(pieces, value)
 
-    return write
+    return write_or_null
 
 
 def _write_compact(pieces: Pieces, value: Any) -> None:
@@ -234,7 +238,7 @@ def _write_bytes(pieces: Pieces, value: Any) -> None:
 
 
 def _write_duration(pieces: Pieces, value: timedelta) -> None:
-    """Nearly always the throttle time, which is nought."""
+    """Write a duration in milliseconds as an int32; nearly always it is a throttle time of 0."""
     pieces.append(_NO_TIME_BYTES if value is NO_TIME else _INT32(value // _MS))
 
 
