@@ -1,4 +1,4 @@
-"""An embedded broker that speaks the Kafka protocol."""
+"""Provides an embedded broker that speaks the Kafka protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broker, with all its parts wired together, on one asyncio loop.
+"""Runs one broker: wires all its parts together on one asyncio loop.
 
 It starts in this order: lock the data directory, load the topics, load the coordinators from their
 internal topics, listen. It stops in the reverse order, so that no request reaches a half-stopped
@@ -192,7 +192,7 @@ class Broker:
     def _serve_metrics(self) -> None:
         if self.config.metrics_port < 0:
             return
-        from coordinator.metrics import ADDRESS, serve  # only who asks for metrics pays for them
+        from coordinator.metrics import ADDRESS, serve  # imported only if wanted
 
         try:
             self.metrics_port, stop = serve(self.coordinators, self.config.metrics_port)
@@ -217,7 +217,7 @@ class Broker:
             self.config = config = self.dynamic.effective()
             self.topics = Topics(storage, config, machine, self._make_id)
             self._closing.callback(self.topics.close)
-            self._closing.callback(self._background.close)  # before the files are
+            self._closing.callback(self._background.close)  # before the files are closed
             self.topics.load()
             upkeep = Upkeep(self.topics.partitions, machine)
             self._closing.callback(upkeep.close)

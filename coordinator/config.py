@@ -1,4 +1,4 @@
-"""The broker's settings: Kafka's names with underscores, Kafka's defaults, checked when created.
+"""Defines the broker's settings: Kafka's names with underscores, Kafka's defaults, validated.
 
 A wrong configuration cannot exist: every value is checked in `__post_init__`, and `from_settings`
 turns the dotted names of a command line (`transaction.state.log.num.partitions=4`) into one.
@@ -22,7 +22,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class WrongSetting(ValueError):
-    """Raised for a setting that doesn't exist, or for a value that it can't have."""
+    """Signals a setting that doesn't exist, or for a value that it can't have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

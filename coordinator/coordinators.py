@@ -1,4 +1,4 @@
-"""All coordinators of the broker, placed on the partitions of the internal topics.
+"""Places the coordinators of the broker on the partitions of the internal topics.
 
 `__consumer_offsets` (groups and offsets) and `__transaction_state` have one shard a partition,
 `__cluster_metadata` keeps the producer ids. Loading order: groups first, because completing the
@@ -105,7 +105,7 @@ class Coordinators:
         self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
         self.groups.offsets.save_deleted_while_failed = topics.save
         metadata_topic = topics.own(METADATA_TOPIC)
-        if metadata_topic is not None and metadata_topic.configs != KEPT:  # an older broker's
+        if metadata_topic is not None and metadata_topic.configs != KEPT:  # set by an older version
             topics.alter(METADATA_TOPIC, KEPT)
         [metadata_log] = self._partitions(METADATA_TOPIC, 1, KEPT)
         producer_ids = ProducerIdState()
@@ -178,11 +178,11 @@ class Coordinators:
         *,
         implicit: bool,
     ) -> Code:
-        """Return whether, as a code, a producer may write to a partition in its transaction.
+        """Return NONE if a producer may write to a partition in its transaction, else a code.
 
         With `implicit` a partition that isn't registered is registered (transactions v2).
 
-        Returns NONE; INVALID_TXN_STATE if the partition isn't registered; INVALID_PRODUCER_EPOCH or
+        The codes are INVALID_TXN_STATE if the partition isn't registered; INVALID_PRODUCER_EPOCH or
         INVALID_PRODUCER_ID_MAPPING for a producer that doesn't own the id; CONCURRENT_TRANSACTIONS
         while the transaction before is being completed; COORDINATOR_LOAD_IN_PROGRESS or
         NOT_COORDINATOR if the coordinator isn't available.

@@ -1,4 +1,4 @@
-"""Configurations that can be altered at run time: of brokers and groups, and feature levels.
+"""Stores configurations altered at run time: of brokers and groups, and feature levels.
 
 They are kept in `configs.json` of the data directory, which is written anew and put in place by one
 rename, like `topics.json`, which has the configurations of topics. It is a file and not a log,
@@ -67,7 +67,7 @@ class Source(IntEnum):
 class Layer(NamedTuple):
     """Holds one of the layered values of a setting, under the name that it was set with.
 
-    Kafka's ConfigEntry.ConfigSynonym.
+    Kafka's counterpart is ConfigEntry.ConfigSynonym.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A broker inside this process, for tests, notebooks and small applications.
+"""Runs a broker inside this process, for tests, notebooks and small applications.
 
     with EmbeddedBroker(topics={"lines": 4}) as broker:
         Producer({"bootstrap.servers": broker.bootstrap_servers})

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the exception that carries one from a decision to the client.
+"""Defines Kafka's error codes, and the exception that carries one to the client.
 
 A refusal is expected and has a code: `raise Refused(Code.ILLEGAL_GENERATION, "...")` anywhere below
 an API file becomes that code in the response. Any other exception is a defect of the broker.
@@ -11,9 +11,9 @@ from enum import IntEnum
 
 
 class Refused(Exception):
-    """Raised for a request that can't be granted; `code` goes to the client.
+    """Signals a request that can't be granted; `code` goes to the client.
 
-    Kafka's ApiException. Some responses have the message as well.
+    Kafka's counterpart is ApiException. Some responses have the message as well.
     """
 
     def __init__(self, code: Code, message: str = "") -> None:

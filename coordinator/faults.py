@@ -1,8 +1,8 @@
-"""Fault injection: what a broker, a network and a disk do to a client, on demand.
+"""Injects faults: what a broker, a network and a disk do to a client, on demand.
 
     with EmbeddedBroker(topics={"words": 1}) as broker:
         lost = broker.faults.add(RequestFault("lose-answer", api="EndTxn", times=1))
-        ...  # the client commits, hears nothing, and has to find out what became of it
+        ...  # the client commits, gets no answer, and has to find out the outcome
         assert lost.struck == 1
         lost.remove()
 
@@ -50,7 +50,7 @@ DISK_ACTIONS = frozenset({"fail-append", "fail-flush", "full"})
 
 
 class WrongFault(ValueError):
-    """Raised for a fault whose fields can't be; the message names the wrong one."""
+    """Signals a fault whose fields can't be; the message names the wrong one."""
 
 
 def _squeezed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The broker's metrics for Prometheus, read from plain counters only when they are scraped.
+"""Serves the broker's metrics to Prometheus, read from plain counters only when scraped.
 
 `prometheus_client` is imported when the endpoint is started; without it the metrics cost no more
 than the integers that are counted anyway. The endpoint is an HTTP server of its own, on this

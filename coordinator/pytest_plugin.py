@@ -1,4 +1,4 @@
-"""A pytest plugin with the fixture `millrace_broker`, available wherever Millrace is installed.
+"""Provides the fixture `millrace_broker` in every pytest run where Millrace is installed.
 
     def test_words_are_counted(millrace_broker):
         millrace_broker.create_topics({"lines": 4})

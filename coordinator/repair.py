@@ -33,7 +33,7 @@ PRODUCER_IDS = "__cluster_metadata"
 
 
 class NotRepaired(Exception):
-    """Raised if nothing has been changed; the message says why and what to do."""
+    """Signals that nothing has been changed; the message says why and what to do."""
 
 
 class Repaired(NamedTuple):

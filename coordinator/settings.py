@@ -1,4 +1,4 @@
-"""Definitions of settings of brokers, topics and groups, and the validation of their values.
+"""Defines settings of brokers, topics and groups, and validates their values.
 
 The messages are worded as Kafka's, because people search for them and Kafka's tools print them.
 Source of the rules: org.apache.kafka.common.config.ConfigDef.

@@ -1,8 +1,9 @@
-"""AddPartitionsToTxn.
+"""Handles AddPartitionsToTxn, which adds partitions to a transaction.
 
 Behaviour: registers partitions in a transaction, opening it if need be. If one of them is unknown
-it gets 3 and the others 55, and nothing is registered; the same with 29 for the broker's own
-topics, which clients can't write to. Any other refusal is told for each.
+it gets UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED, and nothing is
+registered; internal topics, which clients can't write to, get TOPIC_AUTHORIZATION_FAILED in the
+same way. Any other refusal is the code of each partition.
 Versions: v2 PRODUCER_FENCED; v3 flexible; v4 (between brokers) several transactions in a request,
 and a mode that only verifies; v5 says that the client speaks transactions v2.
 Simplifications: none.
@@ -36,28 +37,30 @@ def handle(request: Any, context: Context) -> Any:
         codes = _codes(command, context, verify_only=False)
         return context.reply(results_by_topic_v3_and_below=_results(codes))
     results = []
-    for asked in request.transactions:
+    for transaction in request.transactions:
         command = AddPartitions(
-            asked.transactional_id,
-            asked.producer_id,
-            asked.producer_epoch,
-            _partitions(asked.topics),
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            _partitions(transaction.topics),
             version=V2 if context.version >= 5 else V0,
         )
-        codes = _codes(command, context, verify_only=asked.verify_only)
+        codes = _codes(command, context, verify_only=transaction.verify_only)
         results.append(
-            {"transactional_id": asked.transactional_id, "topic_results": _results(codes)}
+            {"transactional_id": transaction.transactional_id, "topic_results": _results(codes)}
         )
     return context.reply(results_by_transaction=results)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition; from version 4 on at the top."""
-    told = fenced_code(code, context.version, fenced_since=2)
+    """Return a response with `code` for every partition; from version 4 on at the top."""
+    translated = fenced_code(code, context.version, fenced_since=2)
     if context.version >= 4:
-        return context.reply(error_code=told, results_by_transaction=())
+        return context.reply(error_code=translated, results_by_transaction=())
     partitions = _partitions(request.v3_and_below_topics)
-    return context.reply(results_by_topic_v3_and_below=_results(dict.fromkeys(partitions, told)))
+    return context.reply(
+        results_by_topic_v3_and_below=_results(dict.fromkeys(partitions, translated))
+    )
 
 
 def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
@@ -67,6 +70,7 @@ def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
 def _codes(
     command: AddPartitions, context: Context, *, verify_only: bool
 ) -> dict[TopicPartition, Code]:
+    """Add the partitions to the transaction, or only verify them; return a code for each."""
     codes = {tp: _admission(tp, context) for tp in command.partitions}
     if any(codes.values()):
         return {tp: code or Code.OPERATION_NOT_ATTEMPTED for tp, code in codes.items()}
@@ -81,8 +85,10 @@ def _codes(
 
 
 def _admission(partition: TopicPartition, context: Context) -> Code:
-    """NONE for a partition that can be in a transaction. Brokers, who ask from version 4 on, may
-    name the broker's own topics."""
+    """Return NONE for a partition that can be part of a transaction, else the code.
+
+    Brokers, which send version 4 and later, may name internal topics.
+    """
     if context.version < 4 and partition[0] in INTERNAL_TOPICS:
         return Code.TOPIC_AUTHORIZATION_FAILED
     found = context.broker.topics.partition(*partition)

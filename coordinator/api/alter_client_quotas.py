@@ -1,7 +1,7 @@
-"""AlterClientQuotas: say how much clients may ask for. This broker throttles no one, and says so.
+"""Handles AlterClientQuotas, which refuses every quota: this broker throttles no client.
 
-Behaviour: a quota that is to be set is refused with INVALID_REQUEST, for one that is kept and not
-held would be a lie. One that is to be removed is not there: NONE.
+Behaviour: setting a quota is refused with INVALID_REQUEST, because a quota that is stored but not
+enforced would mislead. Removing one succeeds with NONE: there is none.
 Versions: 1 flexible.
 Simplifications: there are no quotas.
 """
@@ -27,7 +27,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every entry."""
+    """Return a response with `code` for every entry."""
     return context.reply(entries=[_answer(entry, Refused(code)) for entry in request.entries])
 
 

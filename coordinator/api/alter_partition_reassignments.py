@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: put partitions on other brokers, of which there is none (KIP-455).
+"""Handles AlterPartitionReassignments, which finds no other broker to move to (KIP-455).
 
 Behaviour: this broker alone is where every partition is already: NONE, and nothing happens. Any
 other list of brokers gets INVALID_REPLICA_ASSIGNMENT, taking back a reassignment (no list)

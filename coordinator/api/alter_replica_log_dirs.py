@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: move partitions to another directory, of which there is none (KIP-113).
+"""Handles AlterReplicaLogDirs, which finds no other directory to move to (KIP-113).
 
 Behaviour: a partition that is asked to be in the directory in which it is, is there already. Any
 other directory gets LOG_DIR_NOT_FOUND. For a partition that is named twice the last one counts.
@@ -33,7 +33,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
+    """Return a response with `code` for every partition."""
     codes: dict[str, dict[int, Code]] = {}
     for directory in request.dirs:
         for topic in directory.topics:

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: give users credentials. This broker asks no one for any, and says so.
+"""Handles AlterUserScramCredentials, which stores none: this broker authenticates no client.
 
 Behaviour: UNSUPPORTED_SASL_MECHANISM for credentials that are to be kept, RESOURCE_NOT_FOUND for
 ones that are to be deleted. Each user is answered once.
@@ -30,7 +30,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every user."""
+    """Return a response with `code` for every user."""
     named = (*request.deletions, *request.upsertions)
     return _reply({each.name: Refused(code) for each in named}, context)
 

@@ -1,8 +1,8 @@
-"""What AlterConfigs and IncrementalAlterConfigs have in common: the resources that can be altered.
+"""Finds, checks and replaces the configurations that clients can alter.
 
-Both make a new configuration for a resource, have it checked as a whole, and put it in the place of
-the old one; it is on disk and in force when that returns. The metrics of clients can't be altered:
-telemetry isn't served, and a subscription would be kept for nothing.
+AlterConfigs and IncrementalAlterConfigs build a new configuration for a resource, check it as a
+whole, and replace the old one with it; it is on disk and in force when that returns. Subscriptions
+to metrics of clients can't be altered: telemetry isn't served, so they would have no effect.
 """
 
 from __future__ import annotations
@@ -25,27 +25,33 @@ Configs = Mapping[str, str]
 
 
 class Alterable(Protocol):
-    """One resource's own configuration."""
+    """Represents a resource whose configuration can be read, checked and replaced."""
 
     @property
     def configs(self) -> Configs:
-        """What is set now."""
+        """Return what is set for the resource now."""
         ...
 
     def kind(self, key: str) -> Kind | None:
-        """The type of a setting; None for one that there isn't."""
+        """Return the type of a setting; None for one that doesn't exist."""
         ...
 
     def default(self, key: str) -> str:
-        """What holds if the setting is not set here."""
+        """Return the value that is effective if the setting is not set for this resource."""
         ...
 
     def check(self, configs: Configs) -> Configs:
-        """The same, as it is to be kept. Refused if it can't be."""
+        """Return a new configuration with its values in the form that is stored.
+
+        Raises: Refused for one that the resource can't have.
+        """
         ...
 
     def put(self, configs: Configs) -> None:
-        """In place of what is set now. Refused(KAFKA_STORAGE_ERROR)."""
+        """Replace the configuration of the resource.
+
+        Raises: Refused(KAFKA_STORAGE_ERROR).
+        """
         ...
 
 
@@ -77,7 +83,7 @@ class _Topic:
 
 
 class _Broker:
-    """This broker, or without a name all brokers."""
+    """Represents this broker's configuration, or without a name that of all brokers."""
 
     def __init__(self, name: str, context: Context) -> None:
         if name:
@@ -103,15 +109,15 @@ class _Broker:
             message = f"Cannot update these configs dynamically: [{', '.join(static)}]"
             raise Refused(Code.INVALID_REQUEST, message)
         try:
-            found = {
+            checked_configs = {
                 key: checked(key, value, SETTINGS[key.replace(".", "_")])
                 for key, value in configs.items()
             }
-            for config in GROUP_CONFIGS.values():  # the limits of a group's are the broker's, too
-                if config.from_broker in found:
+            for config in GROUP_CONFIGS.values():  # they limit the broker's values too
+                if config.from_broker in checked_configs:
                     key = config.from_broker
-                    check_limits(key, found[key], config, self._context.broker.config)
-            return found
+                    check_limits(key, checked_configs[key], config, self._context.broker.config)
+            return checked_configs
         except Refused as refused:
             raise Refused(Code.INVALID_REQUEST, refused.message) from refused
 
@@ -142,7 +148,10 @@ class _Group:
 
 
 def alterable(kind: int, name: str, context: Context) -> Alterable:
-    """The resource. Refused if it can't be altered, or isn't there."""
+    """Return the resource of a type and name.
+
+    Raises: Refused if it can't be altered, or doesn't exist.
+    """
     match kind:
         case ResourceType.TOPIC:
             return _Topic(name, context)
@@ -157,7 +166,7 @@ def alterable(kind: int, name: str, context: Context) -> Alterable:
 
 
 def check_node_id(name: str, context: Context, unexpected: str) -> None:
-    """Refused(INVALID_REQUEST) if the name is not this broker's."""
+    """Raise Refused(INVALID_REQUEST) if the name is not this broker's node id."""
     own = context.broker.config.node_id
     if not name.removeprefix("-").isdecimal():
         raise Refused(Code.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
@@ -166,9 +175,12 @@ def check_node_id(name: str, context: Context, unexpected: str) -> None:
 
 
 def answers(resources: Any, alter: Callable[[Any], None]) -> list[dict[str, Any]]:
-    """What became of each resource. One that stands in the request twice is refused twice."""
+    """Call `alter` for each resource and return a result for each.
+
+    A resource that the request names twice is refused, in both places.
+    """
     times_named = Counter((each.resource_type, each.resource_name) for each in resources)
-    found = []
+    results = []
     for each in resources:
         try:
             if times_named[each.resource_type, each.resource_name] > 1:
@@ -176,10 +188,10 @@ def answers(resources: Any, alter: Callable[[Any], None]) -> list[dict[str, Any]
             if len({config.name for config in each.configs}) < len(each.configs):
                 raise Refused(Code.INVALID_REQUEST, "Error due to duplicate config keys")
             alter(each)
-            found.append(answer(each, Refused(Code.NONE)))
+            results.append(answer(each, Refused(Code.NONE)))
         except Refused as refused:
-            found.append(answer(each, refused))
-    return found
+            results.append(answer(each, refused))
+    return results
 
 
 def answer(resource: Any, refused: Refused) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker speaks.
+"""Handles ApiVersions, which lists the APIs and versions that this broker serves.
 
 Behaviour: lists exactly the router's APIs, whatever the client. A client name or version that isn't
 plain gets INVALID_REQUEST. A version of this request that isn't known is answered in version 0 with
@@ -44,7 +44,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """With a version that isn't known, the versions that are; nothing otherwise."""
+    """Return a response with `code`, for an unsupported version with the supported ones."""
     own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
     keys = [own] if code == Code.UNSUPPORTED_VERSION else []
     return context.reply(error_code=code, api_keys=keys)

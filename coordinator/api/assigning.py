@@ -1,4 +1,4 @@
-"""Replica assignments, of which one broker can grant one kind: this broker alone."""
+"""Checks replica assignments, of which one broker can grant one kind: itself alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.errors import Code, Refused
 
 
 def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
-    """Refused(INVALID_REPLICA_ASSIGNMENT) if these brokers can't hold a partition."""
+    """Raise Refused(INVALID_REPLICA_ASSIGNMENT) unless the replicas are this broker alone."""
     if not broker_ids:
         raise _refused("an empty replica list")
     previous: int | None = None

@@ -1,6 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit share: from the partitions of a request to the command, and
-from its codes to the answer.
-"""
+"""Converts the offsets of OffsetCommit and TxnOffsetCommit, and the codes that answer them."""
 
 from __future__ import annotations
 
@@ -13,29 +11,29 @@ from coordinator.errors import Code, Refused
 from coordinator.log.topics import Topic
 from coordinator.offsets.commit import CommitOffset, commit_offset
 
-# The topics of a request or an answer: name or id, and the partitions.
+# The topics of a request or a response: name or id, and the partitions.
 Shape: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
 
 
 class Asked:
-    """The partitions of one request: those that there are, and a code for each other one."""
+    """Splits the partitions of a request into `offsets` to commit and codes for unknown ones."""
 
     def __init__(
         self, topics: Iterable[Any], find: Callable[[Any], Topic | None], unknown_topic: Code
     ) -> None:
         self.offsets: list[CommitOffset] = []
         self._topics = topics
-        self._codes: list[list[Code | None]] = []  # None: of the next one of `offsets`
+        self._codes: list[list[Code | None]] = []  # None: the code of the next of `offsets`
         self.all_there = True
-        for asked in topics:
-            topic = find(asked)
+        for requested in topics:
+            topic = find(requested)
             if topic is None:
-                self._codes.append([unknown_topic] * len(asked.partitions))
+                self._codes.append([unknown_topic] * len(requested.partitions))
                 self.all_there = False
                 continue
             count = len(topic.partitions)
             codes: list[Code | None] = []
-            for partition in asked.partitions:
+            for partition in requested.partitions:
                 if 0 <= partition.partition_index < count:
                     codes.append(None)
                     self.offsets.append(_offset_of(topic, partition))
@@ -45,8 +43,10 @@ class Asked:
             self._codes.append(codes)
 
     def codes(self, commit: Callable[[list[CommitOffset]], list[Code]]) -> list[Code]:
-        """A code for each of `offsets`, as `commit` gives them, or is Refused for all of them; it
-        isn't called at all if there are none."""
+        """Call `commit` with `offsets` and return its codes; if it is refused, that code for each.
+
+        `commit` isn't called if there are no offsets.
+        """
         if not self.offsets:
             return []
         try:
@@ -56,7 +56,7 @@ class Asked:
 
     @property
     def shape(self) -> Shape:
-        """What is asked for, without the offsets."""
+        """Return the topics and partitions of the request, without the offsets."""
         return tuple(
             [
                 (
@@ -69,7 +69,7 @@ class Asked:
         )
 
     def answer(self, codes: Iterable[Code]) -> list[dict[str, Any]]:
-        """The topics of the answer, with these codes for `offsets`."""
+        """Build the topics of the response, with these codes for `offsets`."""
         following = iter(codes)
         return [
             _topic(topic, [next(following) if code is None else code for code in found])
@@ -78,7 +78,7 @@ class Asked:
 
 
 def refused(topics: Iterable[Any], code: Code) -> list[dict[str, Any]]:
-    """The topics of an answer that has the same code for every partition."""
+    """Build the topics of a response that has the same code for every partition."""
     return [_topic(topic, [code] * len(topic.partitions)) for topic in topics]
 
 
@@ -94,7 +94,7 @@ def _topic(topic: Any, codes: Iterable[Code]) -> dict[str, Any]:
 
 
 def _offset_of(topic: Topic, asked: Any) -> CommitOffset:
-    """What a request says of one partition. Fields that its version lacks have Kafka's defaults."""
+    """Convert one partition of a request; fields that its version lacks get Kafka's defaults."""
     return commit_offset(
         (
             topic.name,

@@ -1,10 +1,10 @@
-"""ConsumerGroupDescribe: groups of the consumer protocol (KIP-848), their members and assignments.
+"""Handles ConsumerGroupDescribe, which describes groups of the consumer protocol (KIP-848).
 
-Behaviour: each group that was asked for, with GROUP_ID_NOT_FOUND (69) for one that isn't, or isn't
-of this kind. What a member has includes what it is still to revoke. Topics that have been deleted
-aren't shown.
+Behaviour: describes each requested group; GROUP_ID_NOT_FOUND for one that doesn't exist, or isn't
+of this kind. A member's assignment includes the partitions that it is still to revoke. Topics that
+have been deleted aren't shown.
 Versions: 0; 1 whether a member speaks the classic or the consumer protocol.
-Simplifications: no authorization: every operation is allowed, and said to be, where that is asked.
+Simplifications: no authorization: every operation is allowed, and listed if the request asks so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every group."""
+    """Return a response with `code` for every group."""
     return context.reply(
         groups=[_unknown(group_id, Refused(code)) for group_id in request.group_ids]
     )
@@ -97,7 +97,7 @@ def _assignment(topics: Sequence[DescribedTopic]) -> dict[str, Any]:
 
 
 def _unknown(group_id: str, refused: Refused) -> dict[str, Any]:
-    """A group of which there is nothing to tell but the code."""
+    """Build the result of a group that has no content but the code."""
     message = refused.message if refused.code is Code.GROUP_ID_NOT_FOUND else None
     return {
         "error_code": coordinator_code(refused.code),

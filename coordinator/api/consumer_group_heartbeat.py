@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat: all that a member of a consumer group (KIP-848) says and is told.
+"""Handles ConsumerGroupHeartbeat, through which members of consumer groups join, stay and leave.
 
 Behaviour: epoch 0 joins, -1 leaves, -2 leaves for a while (static members only); any other is the
-member's own, which the broker told it last. What a member doesn't say again hasn't changed. A
-refusal carries Kafka's message.
+member epoch that the broker gave the member last. Fields that a member leaves out haven't changed.
+A refusal carries Kafka's message (KIP-848).
 Versions: 0; 1 the subscription by regular expression, and a member id that the member makes up
 itself. In version 0 the broker makes one for a member that joins without.
 Simplifications: no authorization.
@@ -28,7 +28,7 @@ API_KEY = 68
 VERSIONS = range(2)
 
 NOT_SAID = -1
-# What the coordinator's state answers: the code says it all.
+# Codes for the state of the coordinator, which come without a message.
 _WITHOUT_MESSAGE = frozenset(
     {
         Code.UNKNOWN_SERVER_ERROR,
@@ -68,14 +68,14 @@ def _refuse(context: Context, refused: Refused) -> Any:
 
 
 def _reply(context: Context, answer: HeartbeatAnswer) -> Any:
-    said = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
+    arguments = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
     if answer.assigned is None:
-        return _unchanged(*said)
+        return _unchanged(*arguments)
     assigned = [
         {"topic_id": topic_id, "partitions": sorted(epochs)}
         for topic_id, epochs in answer.assigned.items()
     ]
-    return _told(*said, {"topic_partitions": assigned})
+    return _told(*arguments, {"topic_partitions": assigned})
 
 
 def _told(
@@ -94,14 +94,17 @@ def _told(
     )
 
 
-@lru_cache(4_096)  # most heartbeats of a member are told what the one before was told
+@lru_cache(4_096)  # most responses to a member equal the one before
 def _unchanged(response_type: type, member_id: str, epoch: int, interval_ms: int) -> Written:
     return write(_told(response_type, member_id, epoch, interval_ms, None))
 
 
 def _check(request: Any, context: Context) -> None:
-    """Refused(INVALID_REQUEST, UNSUPPORTED_ASSIGNOR). Source: throwIfConsumerGroupHeartbeatRequest-
-    IsInvalid of GroupCoordinatorService."""
+    """Raise Refused if the fields of a heartbeat contradict each other or its epoch.
+
+    INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR. Source:
+    GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
+    """
     epoch = request.member_epoch
     if context.version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
         _need(bool(request.member_id.strip()), "MemberId can't be empty.")

@@ -1,4 +1,4 @@
-"""What an API file is given with a request: who asks, in which version, and the broker."""
+"""Defines the context of a request that API files are given: client, version and broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Context(NamedTuple):
-    """One request's surroundings."""
+    """Holds a request's broker, version and client, and the type of its response.
+
+    Kafka's counterpart is RequestContext.
+    """
 
     broker: Broker
     version: int
@@ -20,6 +23,8 @@ class Context(NamedTuple):
     response_type: type
 
     def reply(self, **fields: Any) -> Any:
-        """The response of the request's version: kio's field names as in the newest version,
-        plain ints for error codes and durations, dicts for structs. See `codec.build`."""
+        """Build the response in the request's version from fields named as in the newest version.
+
+        Error codes and durations are plain ints, structs are dicts. See `codec.build_entity`.
+        """
         return build(self.response_type, fields)

@@ -1,4 +1,4 @@
-"""What the coordinators' codes become on the wire: for older versions, and for a failed append."""
+"""Translates the coordinators' codes to those that a client's version expects."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from coordinator.errors import Code
 
 
 def coordinator_code(code: Code) -> Code:
-    """A coordinator whose log can't be written to answers that it isn't one: look again, retry.
-    That what it would write is too large for the log is not the client's to repair."""
+    """Translate the codes of a failed append to those that Kafka's coordinator answers.
+
+    KAFKA_STORAGE_ERROR becomes NOT_COORDINATOR, so that clients look for the coordinator again and
+    retry; MESSAGE_TOO_LARGE becomes UNKNOWN_SERVER_ERROR, as the client can't make the record
+    smaller.
+    """
     match code:
         case Code.KAFKA_STORAGE_ERROR:
             return Code.NOT_COORDINATOR
@@ -18,7 +22,10 @@ def coordinator_code(code: Code) -> Code:
 
 
 def fenced_code(code: Code, version: int, *, fenced_since: int) -> Code:
-    """PRODUCER_FENCED (90) is INVALID_PRODUCER_EPOCH (47) before the version that brought it."""
+    """Translate PRODUCER_FENCED to INVALID_PRODUCER_EPOCH below the version `fenced_since`.
+
+    Other codes are translated as by `translate_coordinator_code`.
+    """
     if code is Code.PRODUCER_FENCED and version < fenced_since:
         return Code.INVALID_PRODUCER_EPOCH
     return coordinator_code(code)

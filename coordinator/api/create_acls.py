@@ -1,6 +1,6 @@
-"""CreateAcls: say who may do what. Without an authoriser that is SECURITY_DISABLED, as with Kafka.
+"""Handles CreateAcls, which answers SECURITY_DISABLED, as Kafka does without an authorizer.
 
-Behaviour: as said, for each that is to be made.
+Behaviour: SECURITY_DISABLED for each ACL that is to be created.
 Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
 Simplifications: none.
 """
@@ -24,6 +24,6 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every one."""
+    """Return a response with `code` for every ACL."""
     refused = {"error_code": code, "error_message": None}
     return context.reply(results=[refused for _ in request.creations])

@@ -1,7 +1,8 @@
-"""CreateDelegationToken: a secret in the place of a password. Over a connection without one it is
-not to be had: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+"""Handles CreateDelegationToken, which is not allowed without authentication.
 
-Behaviour: as said; the owner told is the user of every connection, `User:ANONYMOUS`.
+The code is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+
+Behaviour: as above; the owner in the response is the user of every connection, `User:ANONYMOUS`.
 Versions: 2 flexible, 3 the owner in the request (KIP-373).
 Simplifications: none, for there is no authentication.
 """
@@ -17,7 +18,7 @@ from coordinator.errors import Code
 API_KEY = 38
 VERSIONS = range(1, 4)
 
-# How Kafka writes a time that there isn't: -1 ms.
+# Kafka writes -1 ms for a time that doesn't exist.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
 

@@ -1,13 +1,13 @@
-"""CreatePartitions: have more partitions in topics.
+"""Handles CreatePartitions, which adds partitions to topics.
 
-Behaviour: each topic is answered for itself; its new partitions are on disk, and can be written to,
-when it is. A name that stands in the request twice is answered once, with INVALID_REQUEST. A number
-that is no increase gets INVALID_PARTITIONS; an assignment must name this broker for each partition
-that is added. `validate_only` changes nothing.
+Behaviour: each topic has a result of its own; its new partitions are on disk, and can be written
+to, when that is sent. A name that stands in the request twice is answered once, with
+INVALID_REQUEST. A number that is no increase gets INVALID_PARTITIONS; an assignment must name this
+broker for each partition that is added. `validate_only` changes nothing.
 Versions: 2 flexible, 3 quota errors (KIP-599; there are no quotas).
-Simplifications: the time-out is not looked at. Kafka adds partitions to its own topics and loses
-sight of what is in them, for a group or a transaction is found by their number; here they are
-refused (INVALID_TOPIC_EXCEPTION).
+Simplifications: the time-out is ignored. Kafka adds partitions to internal topics and no longer
+finds their content, because groups and transactions are located by the number of partitions; here
+that is refused (INVALID_TOPIC_EXCEPTION).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ VERSIONS = range(4)
 
 
 def handle(request: Any, context: Context) -> Any:
-    times_named = Counter(asked.name for asked in request.topics)
-    answers = []
-    for asked in {asked.name: asked for asked in request.topics}.values():
+    times_named = Counter(topic.name for topic in request.topics)
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
         try:
-            if times_named[asked.name] > 1:
+            if times_named[topic.name] > 1:
                 raise Refused(Code.INVALID_REQUEST, "Duplicate topic name.")
-            _check(asked, context)
+            _check(topic, context)
             if not request.validate_only:
-                context.broker.topics.add_partitions(asked.name, asked.count)
-            answers.append(_answer(asked, Refused(Code.NONE)))
+                context.broker.topics.add_partitions(topic.name, topic.count)
+            results.append(_answer(topic, Refused(Code.NONE)))
         except Refused as refused:
-            answers.append(_answer(asked, refused))
-    return context.reply(results=answers)
+            results.append(_answer(topic, refused))
+    return context.reply(results=results)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every topic."""
+    """Return a response with `code` for every topic."""
     return context.reply(results=[_answer(asked, Refused(code)) for asked in request.topics])
 
 

@@ -1,15 +1,15 @@
-"""CreateTopics: make topics with a number of partitions and configurations.
+"""Handles CreateTopics, which creates topics with partitions and configurations.
 
-Behaviour: each topic is answered for itself, and is on disk when it is; all that can be made are
-made in one write. A name that stands in the request twice is answered once, with INVALID_REQUEST,
-and so is that of the broker's metadata log. Looked at in this order: the name, the configuration,
-the numbers. A replication factor other than 1 or -1 is refused: there is one broker. Partitions may
-be given as a number, as -1 for the default, or as a replica assignment. More than 10 000 partitions
-in one request are refused for all topics.
+Behaviour: each topic has a result of its own, and is on disk when that is sent; all that can be
+created are created in one write. A name that stands in the request twice is answered once, with
+INVALID_REQUEST, and so is that of the broker's metadata log. These are checked in this order: the
+name, the configuration, the numbers. A replication factor other than 1 or -1 is refused: there is
+one broker. Partitions may be given as a number, as -1 for the default, or as a replica assignment.
+More than 10 000 partitions in one request are refused for all topics.
 Versions: 4 the defaults (KIP-464), 5 the configuration in the answer (KIP-525), flexible,
 7 topic ids (KIP-516).
-Simplifications: the time-out is not looked at, a topic is made at once. With `validate_only` there
-is no topic id, where Kafka gives one that never is used.
+Simplifications: the time-out is ignored, as topics are created at once. With `validate_only` there
+is no topic id, where Kafka returns one that is never used.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def handle(request: Any, context: Context) -> Any:
     if _partitions_in_all(request, context) > PARTITIONS_MAX:
         message = "Excessively large number of partitions per request."
         return _refuse(request, context, Refused(Code.POLICY_VIOLATION, message))
-    times_named = Counter(asked.name for asked in request.topics)
-    asked_once = [asked for asked in request.topics if times_named[asked.name] == 1]
-    answers = _create(asked_once, context, validate_only=request.validate_only)
+    times_named = Counter(topic.name for topic in request.topics)
+    topics_named_once = [topic for topic in request.topics if times_named[topic.name] == 1]
+    results = _create(topics_named_once, context, validate_only=request.validate_only)
     for name, times in times_named.items():
         if times > 1:
-            answers.append(_failed(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name.")))
-    return context.reply(topics=answers)
+            results.append(_failed(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name.")))
+    return context.reply(topics=results)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every topic."""
+    """Return a response with `code` for every topic."""
     return _refuse(request, context, Refused(code))
 
 
@@ -62,33 +62,38 @@ def _partitions_in_all(request: Any, context: Context) -> int:
 
 
 def _create(asked: Sequence[Any], context: Context, *, validate_only: bool) -> list[dict[str, Any]]:
-    """Make those that can be made, in one write to the disk: all of them, or none if it fails."""
+    """Create the topics that can be, in one write to the disk; return a result for each.
+
+    If the write fails, none is created.
+    """
     topics = context.broker.topics
     planned: list[TopicEntry] = []
-    answers = {}
-    for one in asked:
+    results = {}
+    for requested in asked:
         try:
-            partitions, configs = _checked(one, context, planned)
+            partitions, configs = _checked(requested, context, planned)
             if not validate_only:
-                planned.append(topics.plan(one.name, partitions, configs, planned))
+                planned.append(topics.plan(requested.name, partitions, configs, planned))
         except Refused as refused:
-            answers[one.name] = _failed(one.name, refused)
+            results[requested.name] = _failed(requested.name, refused)
             continue
         topic_id = None if validate_only else planned[-1].topic_id
-        answers[one.name] = _done(one.name, topic_id, partitions, configs, context)
+        results[requested.name] = _done(requested.name, topic_id, partitions, configs, context)
     if planned:
         try:
             topics.create_all(planned)
         except Refused as refused:
-            answers |= {entry.name: _failed(entry.name, refused) for entry in planned}
-    return list(answers.values())
+            results |= {entry.name: _failed(entry.name, refused) for entry in planned}
+    return list(results.values())
 
 
 def _checked(
     asked: Any, context: Context, planned: Sequence[TopicEntry]
 ) -> tuple[int, Mapping[str, str]]:
-    """Partitions and configuration. Refused: see `Topics.check_new` and `check_configs`, and what
-    can't be done with one broker."""
+    """Return the number of partitions and the configuration of a topic to be created.
+
+    Raises: Refused as `Topics.check_new` and `check_configs`, and for what one broker can't do.
+    """
     if asked.name in HIDDEN_TOPICS:
         message = f"Creation of internal topic {asked.name} is prohibited."
         raise Refused(Code.INVALID_REQUEST, message)
@@ -115,7 +120,10 @@ def _done(
 
 
 def _partitions(asked: Any, context: Context) -> int:
-    """How many are asked for. Refused if it can't be done with one broker."""
+    """Return the number of partitions that a topic shall have.
+
+    Raises: Refused for numbers that can't be, or can't be with one broker.
+    """
     config = context.broker.config
     if asked.assignments:
         return _assigned(asked, config.node_id)
@@ -150,18 +158,18 @@ def _assigned(asked: Any, node_id: int) -> int:
                 Code.INVALID_REQUEST,
                 f"A manual partition assignment was specified, but {what} was not set to -1.",
             )
-    found: set[int] = set()
+    indexes: set[int] = set()
     for assignment in asked.assignments:
         index = assignment.partition_index
-        if index in found:
+        if index in indexes:
             message = f"Found multiple manual partition assignments for partition {index}"
             raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)
         check_assignment(assignment.broker_ids, node_id)
-        found.add(index)
-    if found != set(range(len(found))):
+        indexes.add(index)
+    if indexes != set(range(len(indexes))):
         message = "partitions should be a consecutive 0-based integer sequence"
         raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)
-    return len(found)
+    return len(indexes)
 
 
 def _failed(name: str, refused: Refused) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""DeleteAcls: take back what was allowed. Without an authoriser that is SECURITY_DISABLED, as with
-Kafka.
+"""Handles DeleteAcls, which answers SECURITY_DISABLED, as Kafka does without an authorizer.
 
-Behaviour: as said, for each filter.
+Behaviour: SECURITY_DISABLED for each filter.
 Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
 Simplifications: none.
 """
@@ -23,7 +22,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every filter."""
+    """Return a response with `code` for every filter."""
     return _reply(request, context, code, None)
 
 

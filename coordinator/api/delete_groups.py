@@ -1,11 +1,11 @@
-"""DeleteGroups: groups that are empty, with all their offsets (KIP-229).
+"""Handles DeleteGroups, which deletes empty groups with all their offsets (KIP-229).
 
-Behaviour: each group is answered for itself, once even if it is named twice: GROUP_ID_NOT_FOUND;
-NON_EMPTY_GROUP for one with members. Offsets that an open transaction holds go too.
+Behaviour: each group has a result of its own, one even if it is named twice: GROUP_ID_NOT_FOUND;
+NON_EMPTY_GROUP for one with members. Pending offsets of open transactions are deleted too.
 Versions: v1 nothing new; v2 flexible.
 A group with many offsets is deleted in slices (see `groups.offsets`); meanwhile it is answered with
 COORDINATOR_LOAD_IN_PROGRESS.
-An empty group id is as good as any other, for old clients' sake.
+An empty group id is valid, for old clients' sake.
 Simplifications: none.
 """
 

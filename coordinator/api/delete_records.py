@@ -1,10 +1,10 @@
-"""DeleteRecords: let a partition's log begin at a later offset.
+"""Handles DeleteRecords, which raises the start offset of partitions' logs.
 
-Behaviour: each partition is answered for itself with where its log begins then. -1 means the high
-watermark; an offset that is gone already changes nothing. Only whole segments leave the disk, but
-nothing before the new start is read any more, which survives a restart.
+Behaviour: each partition's result has its new log start offset. Offset -1 means the high watermark;
+an offset before the start changes nothing. Only whole segments are removed from disk, but nothing
+before the new start is read any more, which survives a restart.
 Versions: 0-2; 2 flexible (KIP-107).
-Simplifications: there are no replicas to wait for, so the time-out is not looked at.
+Simplifications: there are no replicas to wait for, so the time-out is ignored.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _UNKNOWN_OFFSET = -1
 
 
 def handle(request: Any, context: Context) -> Any:
-    def answer(topic: str, asked: Any) -> dict[str, Any]:
+    def delete_and_answer(topic: str, requested: Any) -> dict[str, Any]:
         try:
-            return {"low_watermark": _delete(topic, asked, context), "error_code": Code.NONE}
+            return {"low_watermark": _delete(topic, requested, context), "error_code": Code.NONE}
         except Refused as refused:
             return _failed(refused.code)
 
-    return _reply(request, context, answer)
+    return _reply(request, context, delete_and_answer)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
-    return _reply(request, context, lambda topic, asked: _failed(code))
+    """Return a response with `code` for every partition."""
+    return _reply(request, context, lambda topic, requested: _failed(code))
 
 
 def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
@@ -42,8 +42,8 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
             {
                 "name": topic.name,
                 "partitions": [
-                    {"partition_index": one.partition_index, **answer(topic.name, one)}
-                    for one in topic.partitions
+                    {"partition_index": partition.partition_index, **answer(topic.name, partition)}
+                    for partition in topic.partitions
                 ],
             }
             for topic in request.topics
@@ -52,8 +52,11 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
 
 
 def _delete(name: str, asked: Any, context: Context) -> int:
-    """Where the log begins now. Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and
-    see `Partition.delete_records_before`."""
+    """Delete the records before the requested offset and return the new log start offset.
+
+    Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for an internal topic, or
+    as `Partition.delete_records_before`.
+    """
     topics = context.broker.topics
     topic, partition = topics.get(name), topics.partition(name, asked.partition_index)
     if topic is None or partition is None:

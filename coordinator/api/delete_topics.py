@@ -1,14 +1,15 @@
-"""DeleteTopics: remove topics and their data, by name or by id.
+"""Handles DeleteTopics, which deletes topics and their data, by name or by id.
 
-Behaviour: each topic is answered for itself and is gone when it is. A name or an id that stands in
-the request twice, or a name and the id of the same topic, is answered once, with INVALID_REQUEST,
-and deletes nothing. What groups have committed for the topics is gone when they are answered, but
-for a shard that is being loaded, is damaged or refuses to remove it (see `groups.deleted_topics`).
-Until it is gone from all shards that are not damaged, the topics' names can't be used again.
+Behaviour: each topic has a result of its own and is deleted when that is sent. A name or an id that
+stands in the request twice, or a name and the id of the same topic, is answered once, with
+INVALID_REQUEST, and deletes nothing. Offsets that groups have committed for the topics are deleted
+before the response, except in a shard that is being loaded, is damaged or refuses to delete them
+(see `groups.deleted_topics`). Until all shards that are not damaged have deleted them, the topics'
+names can't be used again.
 `delete.topic.enable=false` refuses all (TOPIC_DELETION_DISABLED).
 Versions: 3 TOPIC_DELETION_DISABLED, 4 flexible, 5 error messages, 6 topic ids (KIP-516).
-Simplifications: the time-out is not looked at. Kafka deletes its own topics if it is told to; here
-they are refused (INVALID_TOPIC_EXCEPTION): the coordinators' state stands in them.
+Simplifications: the time-out is ignored. Kafka deletes internal topics on request; here they are
+refused (INVALID_TOPIC_EXCEPTION), because they hold the coordinators' state.
 """
 
 from __future__ import annotations
@@ -38,23 +39,25 @@ def handle(request: Any, context: Context) -> Any:
     if not context.broker.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
         return _refuse(request, context, Refused(code, _DISABLED))
-    answers = list(_answers(_asked(request, context), context))
+    results = list(_answers(_asked(request, context), context))
 
-    def reply(error: Exception | None) -> Any:
+    def build_response(error: Exception | None) -> Any:
         if error is not None:
             raise error
-        return context.reply(responses=answers)
+        return context.reply(responses=results)
 
-    return answer_of(context.broker.coordinators.deleted_topics.wait, reply)
+    return answer_of(context.broker.coordinators.deleted_topics.wait, build_response)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every topic."""
+    """Return a response with `code` for every topic."""
     return _refuse(request, context, Refused(code))
 
 
 def _refuse(request: Any, context: Context, refused: Refused) -> Any:
-    return context.reply(responses=[_answer(*asked, refused) for asked in _asked(request, context)])
+    return context.reply(
+        responses=[_answer(*requested, refused) for requested in _asked(request, context)]
+    )
 
 
 def _asked(request: Any, context: Context) -> list[_Asked]:
@@ -64,7 +67,7 @@ def _asked(request: Any, context: Context) -> list[_Asked]:
 
 
 def _answers(asked: list[_Asked], context: Context) -> Iterator[dict[str, Any]]:
-    """An answer for each topic that is asked for, whatever the times."""
+    """Delete the requested topics, and yield a result for each, once however often it is named."""
     topics = context.broker.topics
     times_named = Counter(asked)
     ids = {each.topic_id for each in asked if each.name is None}
@@ -95,7 +98,7 @@ def _find(asked: _Asked, context: Context) -> Topic | None:
 
 
 def _check(asked: _Asked, times: int) -> None:
-    """Refused(INVALID_REQUEST) for what doesn't say which topic is meant."""
+    """Raise Refused(INVALID_REQUEST) unless exactly a name or an id is given, and only once."""
     if asked.name is not None and asked.topic_id is not None:
         message = "You may not specify both topic name and topic id."
     elif asked.name is None and asked.topic_id is None:
@@ -117,7 +120,7 @@ def _existing(asked: _Asked, topic: Topic | None) -> Topic:
 
 
 def _delete(topic: Topic, context: Context) -> Refused:
-    """Delete the topic; why it was not, or NONE."""
+    """Delete the topic and return why it was not deleted, with code NONE if it was."""
     try:
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")

@@ -1,6 +1,6 @@
-"""DescribeAcls: who may do what. Without an authoriser that is SECURITY_DISABLED, as with Kafka.
+"""Handles DescribeAcls, which answers SECURITY_DISABLED, as Kafka does without an authorizer.
 
-Behaviour: as said; anyone may do anything.
+Behaviour: as above; every client may do anything.
 Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
 Simplifications: none.
 """

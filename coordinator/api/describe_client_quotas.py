@@ -1,7 +1,7 @@
-"""DescribeClientQuotas: how much clients may ask for. There are no quotas (see AlterClientQuotas).
+"""Handles DescribeClientQuotas, which finds no quotas (see AlterClientQuotas).
 
-Behaviour: no entries. A filter of an entity that there isn't, of the same kind of entity twice, or
-of a way to match that there isn't is refused.
+Behaviour: no entries. A filter with an unknown entity type, the same entity type twice, or an
+unknown match type is refused.
 Versions: 1 flexible.
 Simplifications: see AlterClientQuotas.
 """

@@ -1,6 +1,6 @@
-"""DescribeCluster: the cluster's id and its one broker.
+"""Handles DescribeCluster, which returns the cluster's id and its one broker.
 
-Behaviour: the broker is its own controller. Only broker endpoints are told about; asking for
+Behaviour: the broker is its own controller. Only broker endpoints are listed; asking for
 controllers gets MISMATCHED_ENDPOINT_TYPE, anything else UNSUPPORTED_ENDPOINT_TYPE.
 Versions: 1 endpoint types (KIP-919), 2 fenced brokers (KIP-1073).
 Simplifications: without an authoriser every operation is allowed.

@@ -1,9 +1,9 @@
-"""DescribeConfigs: the settings of topics, of the broker, of groups, and where each comes from.
+"""Handles DescribeConfigs, which returns the settings of topics, the broker and groups.
 
-Behaviour: all settings of a resource, or those that are asked for by name. Of each the value that
-holds, and as synonyms the values that it has on its layers (see `describing`), the one that holds
-first. The broker's settings may be altered while it runs if they aren't read-only; those of all
-brokers (no name) are only what was set for all. A broker's loggers have levels.
+Behaviour: all settings of a resource, or those that are requested by name. Each has its effective
+value, and as synonyms the values of its layers (see `config_description`), the effective one first.
+The broker's settings may be altered while it runs if they aren't read-only; those of all brokers
+(no name) are only what was set for all. A broker's loggers have levels.
 Versions: 1 synonyms (KIP-226), 3 types and documentation (KIP-569), 4 flexible.
 Simplifications: no documentation; of the broker the settings that this broker has, where Kafka has
 some 340; none is sensitive.
@@ -28,7 +28,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every resource."""
+    """Return a response with `code` for every resource."""
     return context.reply(results=[_result(r, [], Refused(code)) for r in request.resources])
 
 

@@ -1,7 +1,9 @@
-"""DescribeDelegationToken: whose tokens there are. There are none (see CreateDelegationToken):
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+"""Handles DescribeDelegationToken, which is not allowed without authentication.
 
-Behaviour: as said.
+There are no tokens (see CreateDelegationToken). The code is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+as with Kafka.
+
+Behaviour: as above.
 Versions: 2 flexible, 3 who asked for the token (KIP-373).
 Simplifications: none.
 """

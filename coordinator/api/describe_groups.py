@@ -1,9 +1,9 @@
-"""DescribeGroups.
+"""Handles DescribeGroups, which describes classic groups and their members.
 
-Behaviour: exactly the groups that were asked for, each with its state and members. One of the
-consumer protocol (KIP-848) isn't a classic group, and not found here: see ConsumerGroupDescribe.
+Behaviour: describes the requested groups, each with its state and members. A group of the consumer
+protocol (KIP-848) isn't a classic group, and not found here: see ConsumerGroupDescribe.
 Versions: v3 authorized operations, if asked for; v4 instance ids; v5 flexible; v6
-GROUP_ID_NOT_FOUND (69) for a group that isn't, before that an entry in state Dead.
+GROUP_ID_NOT_FOUND for a group that doesn't exist, before that an entry in state Dead.
 Simplifications: without an authoriser every operation is allowed.
 """
 
@@ -32,7 +32,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every group."""
+    """Return a response with `code` for every group."""
     return context.reply(groups=[_unknown(group_id, code, "", None) for group_id in request.groups])
 
 
@@ -40,7 +40,7 @@ def _group(group_id: str, context: Context) -> dict[str, Any]:
     try:
         found = context.broker.coordinators.groups.describe(group_id)
     except Refused as refused:
-        if refused.code is not Code.GROUP_ID_NOT_FOUND:  # its shard isn't there; others may be
+        if refused.code is not Code.GROUP_ID_NOT_FOUND:  # its shard isn't available; others may be
             return _unknown(group_id, refused.code, "", None)
         if context.version < 6:
             return _unknown(group_id, Code.NONE, Phase.DEAD.value, None)
@@ -66,7 +66,7 @@ def _group(group_id: str, context: Context) -> dict[str, Any]:
 
 
 def _unknown(group_id: str, code: Code, phase: str, message: str | None) -> dict[str, Any]:
-    """A group of which there is nothing to tell but the code."""
+    """Build the result of a group that has no content but the code."""
     return {
         "error_code": code,
         "error_message": message,

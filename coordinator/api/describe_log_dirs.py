@@ -1,8 +1,8 @@
-"""DescribeLogDirs: the data directory, and the bytes of each partition in it (KIP-113).
+"""Handles DescribeLogDirs, which returns the data directory and its partitions' sizes (KIP-113).
 
-Behaviour: the partitions that are asked for and are there, all if no list of topics is given. The
-size of one is that of its segments without their indexes, the room that of the file system.
-Versions: 2 flexible, 3 top-level error, 4 the room (KIP-827), 5 cordoned directories (KIP-1066).
+Behaviour: the requested partitions that exist, all if no list of topics is given. A partition's
+size is that of its segments without their indexes; the space is that of the file system.
+Versions: 2 flexible, 3 top-level error, 4 the space (KIP-827), 5 cordoned directories (KIP-1066).
 Simplifications: there is one directory, it is never offline nor cordoned, and nothing is moved.
 """
 
@@ -36,7 +36,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code at the top, where the version has one, and for the directory."""
+    """Return a response with `code` for the directory, and at the top if the version allows."""
     directory = str(context.broker.config.data_dir.absolute())
     failed = {"error_code": code, "log_dir": directory, "topics": ()}
     return context.reply(error_code=code, results=[failed])
@@ -48,10 +48,10 @@ def _wanted(request: Any, context: Context) -> Iterator[tuple[str, Iterable[Part
         for topic in topics:
             yield topic.name, topic.partitions
         return
-    asked: dict[str, set[int]] = {}
+    indexes_by_topic: dict[str, set[int]] = {}
     for each in request.topics:
-        asked.setdefault(each.topic, set()).update(each.partitions)
-    for name, indexes in asked.items():
+        indexes_by_topic.setdefault(each.topic, set()).update(each.partitions)
+    for name, indexes in indexes_by_topic.items():
         found = [topics.partition(name, index) for index in sorted(indexes)]
         partitions = [partition for partition in found if partition is not None]
         if partitions:

@@ -1,9 +1,9 @@
-"""DescribeProducers.
+"""Handles DescribeProducers, which returns the producer state of partitions.
 
-Behaviour: what each partition remembers of its producers: epoch, last sequence and time, the epoch
-of the coordinator that wrote the last marker, and where an open transaction begins (-1: none). It
-tells of hanging transactions, which an admin then ends with WriteTxnMarkers. The broker's own
-topics may be asked for as well.
+Behaviour: the state of each producer in a partition: epoch, last sequence and time, the epoch of
+the coordinator that wrote the last marker, and where an open transaction begins (-1: none). It
+shows hanging transactions, which an admin then ends with WriteTxnMarkers. Internal topics may be
+requested too.
 Versions: only v0.
 Simplifications: none.
 """
@@ -27,25 +27,25 @@ def handle(request: Any, context: Context) -> Any:
     return context.reply(
         topics=[
             {
-                "name": asked.name,
+                "name": topic.name,
                 "partitions": [
-                    _described(topics.get(asked.name), index) for index in asked.partition_indexes
+                    _described(topics.get(topic.name), index) for index in topic.partition_indexes
                 ],
             }
-            for asked in request.topics
+            for topic in request.topics
         ]
     )
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
+    """Return a response with `code` for every partition."""
     return context.reply(
         topics=[
             {
-                "name": asked.name,
-                "partitions": [_refused(index, code) for index in asked.partition_indexes],
+                "name": topic.name,
+                "partitions": [_refused(index, code) for index in topic.partition_indexes],
             }
-            for asked in request.topics
+            for topic in request.topics
         ]
     )
 
@@ -62,13 +62,13 @@ def _described(topic: Topic | None, index: int) -> dict[str, Any]:
     producers = [
         {
             "producer_id": producer_id,
-            "producer_epoch": known.epoch,
-            "last_sequence": known.batches[-1].last_sequence if known.batches else -1,
-            "last_timestamp": known.last_timestamp_ms,
-            "coordinator_epoch": known.coordinator_epoch,
+            "producer_epoch": entry.epoch,
+            "last_sequence": entry.batches[-1].last_sequence if entry.batches else -1,
+            "last_timestamp": entry.last_timestamp_ms,
+            "coordinator_epoch": entry.coordinator_epoch,
             "current_txn_start_offset": first_offset,
         }
-        for producer_id, known, first_offset in partition.producers.items()
+        for producer_id, entry, first_offset in partition.producers.items()
     ]
     return {
         "partition_index": index,

@@ -1,10 +1,10 @@
-"""DescribeQuorum: who votes on the metadata log (KIP-595).
+"""Handles DescribeQuorum, which returns this broker as the metadata log's only voter (KIP-595).
 
-Behaviour: this broker alone: it leads, and its log is as long as the hidden metadata log. Anything
-but that one partition gets UNKNOWN_TOPIC_OR_PARTITION, for every partition of the request.
+Behaviour: this broker is the leader, and its log ends where the hidden metadata log does. A request
+for anything but that one partition gets UNKNOWN_TOPIC_OR_PARTITION for all its partitions.
 Versions: 1 times of fetches (KIP-836), 2 directories and listeners (KIP-853).
-Simplifications: there is no raft: the leader's epoch is 0, it is told as caught up now, and its
-listener is the one for clients, for controllers have none here.
+Simplifications: there is no raft: the leader's epoch is 0, its replica is reported as caught up
+now, and its listener is the one for clients, as there is none for controllers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LISTENER = "PLAINTEXT"
 
 
 def handle(request: Any, context: Context) -> Any:
-    asked = [
+    requested = [
         (topic.topic_name, p.partition_index) for topic in request.topics for p in topic.partitions
     ]
-    if asked != [(METADATA_TOPIC, 0)]:
+    if requested != [(METADATA_TOPIC, 0)]:
         return _unknown(request, context)
     broker = context.broker
     topic = broker.topics.own(METADATA_TOPIC)
@@ -62,8 +62,8 @@ def _unknown(request: Any, context: Context) -> Any:
         {
             "topic_name": topic.topic_name,
             "partitions": [
-                _partition(asked.partition_index, Code.UNKNOWN_TOPIC_OR_PARTITION)
-                for asked in topic.partitions
+                _partition(partition.partition_index, Code.UNKNOWN_TOPIC_OR_PARTITION)
+                for partition in topic.partitions
             ],
         }
         for topic in request.topics
@@ -72,7 +72,7 @@ def _unknown(request: Any, context: Context) -> Any:
 
 
 def _partition(index: int, code: Code) -> dict[str, Any]:
-    """A partition of which there is nothing to tell."""
+    """Build the fields of a partition without voters, with this code."""
     message = "" if code is Code.NONE else "This server does not host this topic-partition."
     return {
         "partition_index": index,

@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions: topics and their partitions, a page at a time (KIP-966).
+"""Handles DescribeTopicPartitions, which returns topics' partitions page by page (KIP-966).
 
-Behaviour: the topics that are asked for, all if none is, sorted by name, and of them as many
-partitions as the request allows, from 1 to 2 000. What comes next is the cursor of the answer; the
-request that is given it begins there. A cursor whose topic isn't asked for, or whose partition is
+Behaviour: the requested topics, all if none is named, sorted by name, with as many partitions as
+the request allows, from 1 to 2 000. The cursor in the response says where the next page begins, and
+the next request passes it back. A cursor whose topic isn't requested, or whose partition is
 negative, gets INVALID_REQUEST for each topic.
 Versions: 0.
 Simplifications: without an authoriser every operation is allowed; of replicas there is this one.
@@ -32,32 +32,32 @@ def handle(request: Any, context: Context) -> Any:
     if cursor and (cursor.partition_index < 0 or (names and from_name not in names)):
         return refuse(request, context, Code.INVALID_REQUEST)
     wanted = names or {topic.name for topic in topics}
-    left = max(1, min(request.response_partition_limit, _PARTITIONS_MAX))
-    answers: list[dict[str, Any]] = []
+    remaining = max(1, min(request.response_partition_limit, _PARTITIONS_MAX))
+    results: list[dict[str, Any]] = []
     next_cursor = None
     for name in sorted(name for name in wanted if name >= from_name):
-        if left == 0:
+        if remaining == 0:
             next_cursor = {"topic_name": name, "partition_index": 0}
             break
         try:
             topic = _existing(name, context)
         except Refused as refused:
-            answers.append(_failed(name, refused.code))
+            results.append(_failed(name, refused.code))
             continue
         first = cursor.partition_index if cursor and name == from_name else 0
-        end = min(len(topic.partitions), first + left)
-        answers.append(_described(topic, range(first, end), context))
-        left -= len(range(first, end))
+        end = min(len(topic.partitions), first + remaining)
+        results.append(_described(topic, range(first, end), context))
+        remaining -= len(range(first, end))
         if end < len(topic.partitions):
             next_cursor = {"topic_name": name, "partition_index": end}
             break
-    return context.reply(topics=answers, next_cursor=next_cursor)
+    return context.reply(topics=results, next_cursor=next_cursor)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every topic that was named."""
-    answers = [_failed(asked.name, code, known=False) for asked in request.topics]
-    return context.reply(topics=answers, next_cursor=None)
+    """Return a response with `code` for every topic that the request names."""
+    results = [_failed(topic.name, code, known=False) for topic in request.topics]
+    return context.reply(topics=results, next_cursor=None)
 
 
 def _existing(name: str, context: Context) -> Topic:

@@ -1,8 +1,9 @@
-"""DescribeTransactions.
+"""Handles DescribeTransactions, which describes transactions by transactional id.
 
-Behaviour: state, owner, time-out, start and partitions of each transactional id that is asked for;
-42 for an empty one, 105 for one that isn't known, 14 and 16 for one whose shard isn't there.
-Partitions are those that still wait for a marker once the outcome is decided.
+Behaviour: state, producer id and epoch, time-out, start and partitions of each requested id;
+INVALID_REQUEST for an empty one, TRANSACTIONAL_ID_NOT_FOUND for an unknown one,
+COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR for one whose shard isn't available. Once the
+outcome is decided, only partitions that still wait for a marker are listed.
 Versions: only v0.
 Simplifications: none.
 """
@@ -20,18 +21,20 @@ from coordinator.transactions.state import STATUS_NAMES
 API_KEY = 65
 VERSIONS = range(1)
 
-# kio has a time here, and no way to say -1 but the millisecond before 1970.
+# kio has a datetime here; -1 is the millisecond before 1970.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
 
 def handle(request: Any, context: Context) -> Any:
-    described = [_described(asked, context) for asked in request.transactional_ids]
+    described = [
+        _described(transactional_id, context) for transactional_id in request.transactional_ids
+    ]
     return context.reply(transaction_states=described)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every id."""
-    refused = [_refused(asked, code) for asked in request.transactional_ids]
+    """Return a response with `code` for every transactional id."""
+    refused = [_refused(transactional_id, code) for transactional_id in request.transactional_ids]
     return context.reply(transaction_states=refused)
 
 
@@ -40,20 +43,20 @@ def _described(transactional_id: str, context: Context) -> dict[str, Any]:
         return _refused(transactional_id, Code.INVALID_REQUEST)
     transactions = context.broker.coordinators.transactions
     try:
-        known = transactions.find(transactional_id)
+        transaction = transactions.find(transactional_id)
     except Refused as refused:
         return _refused(transactional_id, refused.code)
-    if known is None:
+    if transaction is None:
         return _refused(transactional_id, Code.TRANSACTIONAL_ID_NOT_FOUND)
-    waiting = transactions.partitions_left(known)
+    waiting = transactions.partitions_left(transaction)
     return {
         "error_code": Code.NONE,
         "transactional_id": transactional_id,
-        "transaction_state": STATUS_NAMES[known.status],
-        "transaction_timeout": known.timeout_ms,
-        "transaction_start_time": _NEVER if known.start_ms < 0 else known.start_ms,
-        "producer_id": known.producer_id,
-        "producer_epoch": known.producer_epoch,
+        "transaction_state": STATUS_NAMES[transaction.status],
+        "transaction_timeout": transaction.timeout_ms,
+        "transaction_start_time": _NEVER if transaction.start_ms < 0 else transaction.start_ms,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
         "topics": [
             {"topic": topic, "partitions": [partition for _, partition in partitions]}
             for topic, partitions in groupby(sorted(waiting), key=lambda found: found[0])

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: of whom the broker has credentials, which is no one (KIP-554).
+"""Handles DescribeUserScramCredentials, which finds no credentials (KIP-554).
 
 Behaviour: without a list of users no results; RESOURCE_NOT_FOUND for each user that is named,
 DUPLICATE_RESOURCE for one that is named twice.

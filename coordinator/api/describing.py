@@ -1,6 +1,6 @@
-"""What is told of a resource's settings: the layers of each, and which value holds.
+"""Describes the settings of resources: their layered values, and which one is effective.
 
-DescribeConfigs tells all of it, CreateTopics what a topic's configuration has become.
+DescribeConfigs returns all of it, CreateTopics the resulting configuration of a topic.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from coordinator.log.topics import check_name
 from coordinator.settings import Kind
 
 _UNKNOWN_KIND = 0
-# A subscription to the metrics of clients, and what it is if nothing was set for it. Telemetry is
-# not served, so none ever is.
+# The settings of a subscription to metrics of clients, with their defaults. Telemetry is not
+# served, so none is ever set.
 _CLIENT_METRICS = {
     "interval.ms": (Kind.INT, "300000"),
     "match": (Kind.LIST, ""),
@@ -30,7 +30,7 @@ _CLIENT_METRICS = {
 
 
 class Described(NamedTuple):
-    """One setting as clients are told of it."""
+    """Holds one setting as DescribeConfigs returns it."""
 
     name: str
     value: str
@@ -41,7 +41,10 @@ class Described(NamedTuple):
 
 
 def describe(kind: int, name: str, context: Context) -> list[Described]:
-    """All settings of a resource, sorted by name. Refused for one that can't be described."""
+    """Return all settings of a resource, given by type and name.
+
+    Raises: Refused for a resource that can't be described.
+    """
     find = _BY_KIND.get(kind)
     if find is None:
         raise Refused(Code.INVALID_REQUEST, _MALFORMED)
@@ -49,18 +52,18 @@ def describe(kind: int, name: str, context: Context) -> list[Described]:
 
 
 def describe_topic(configs: Mapping[str, str], dynamic: DynamicConfigs) -> list[Described]:
-    """The settings of a topic that has this configuration."""
-    found = []
+    """Return all settings of a topic that has this configuration."""
+    described = []
     for name, config in TOPIC_CONFIGS.items():
-        layers = []
+        synonyms = []
         if name in configs:
-            layers.append(Layer(name, configs[name], Source.TOPIC))
+            synonyms.append(Layer(name, configs[name], Source.TOPIC))
         if config.broker_field:
-            layers += dynamic.layers(config.broker_field)
+            synonyms += dynamic.layers(config.broker_field)
         elif config.from_broker:
-            layers.append(Layer(config.from_broker, config.default, Source.DEFAULT))
-        found.append(_described(name, config.kind, layers, config.default))
-    return found
+            synonyms.append(Layer(config.from_broker, config.default, Source.DEFAULT))
+        described.append(_described(name, config.kind, synonyms, config.default))
+    return described
 
 
 def _topic(name: str, context: Context) -> list[Described]:
@@ -72,7 +75,7 @@ def _topic(name: str, context: Context) -> list[Described]:
 
 
 def _broker(name: str, context: Context) -> list[Described]:
-    """Of this broker all settings, of all brokers (no name) what was set for all."""
+    """Return all settings of this broker; without a name, those that were set for all brokers."""
     dynamic = context.broker.dynamic
     if not name:
         return [
@@ -86,7 +89,7 @@ def _broker(name: str, context: Context) -> list[Described]:
             for key, value in sorted(dynamic.of(ResourceType.BROKER, "").items())
         ]
     _check_broker_id(name, context, "expected {} or empty string,")
-    found = [
+    described = [
         _described(
             field.replace("_", "."), setting.kind, dynamic.layers(field), setting.default
         )._replace(read_only=field not in DYNAMIC)
@@ -94,8 +97,8 @@ def _broker(name: str, context: Context) -> list[Described]:
         if field not in INTERNAL
     ]
     directory = Layer("log.dirs", str(context.broker.config.data_dir), Source.STATIC_BROKER)
-    found.append(_described("log.dirs", Kind.LIST, [directory], "")._replace(read_only=True))
-    return sorted(found)
+    described.append(_described("log.dirs", Kind.LIST, [directory], "")._replace(read_only=True))
+    return sorted(described)
 
 
 def _kind_of(broker_setting: str) -> Kind:
@@ -118,16 +121,16 @@ def _group(name: str, context: Context) -> list[Described]:
         raise Refused(Code.INVALID_REQUEST, "Group name must not be empty")
     dynamic = context.broker.dynamic
     configs = dynamic.of(ResourceType.GROUP, name)
-    found = []
+    described = []
     for key, config in GROUP_CONFIGS.items():
-        layers = [Layer(config.from_broker, config.default, Source.DEFAULT)]
+        synonyms = [Layer(config.from_broker, config.default, Source.DEFAULT)]
         field = config.from_broker.replace(".", "_")
         if field in SETTINGS:
-            layers = dynamic.layers(field)
+            synonyms = dynamic.layers(field)
         if key in configs:
-            layers.insert(0, Layer(key, configs[key], Source.GROUP))
-        found.append(_described(key, config.kind, layers, config.default))
-    return sorted(found)
+            synonyms.insert(0, Layer(key, configs[key], Source.GROUP))
+        described.append(_described(key, config.kind, synonyms, config.default))
+    return sorted(described)
 
 
 def _client_metrics(name: str, context: Context) -> list[Described]:
@@ -150,8 +153,8 @@ def _check_broker_id(name: str, context: Context, expected: str) -> None:
 
 
 def _described(name: str, kind: int, layers: list[Layer], default: str) -> Described:
-    holds = layers[0] if layers else Layer(name, default, Source.DEFAULT)
-    return Described(name, holds.value, holds.source, kind, layers)
+    effective = layers[0] if layers else Layer(name, default, Source.DEFAULT)
+    return Described(name, effective.value, effective.source, kind, layers)
 
 
 _MALFORMED = (
@@ -168,7 +171,7 @@ _BY_KIND: Mapping[int, Callable[[str, Context], list[Described]]] = {
 
 
 def as_fields(described: Described) -> dict[str, Any]:
-    """The fields that CreateTopics and DescribeConfigs have in common."""
+    """Return the response fields that CreateTopics and DescribeConfigs have in common."""
     return {
         "name": described.name,
         "value": described.value,

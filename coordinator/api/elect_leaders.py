@@ -1,9 +1,9 @@
-"""ElectLeaders: have partitions led by the preferred replica, or by any (KIP-183, KIP-460).
+"""Handles ElectLeaders, which never needs an election: there is one replica (KIP-183, KIP-460).
 
 Behaviour: every partition is led by its only replica: ELECTION_NOT_NEEDED for each that is named.
-Without a list every topic is answered with no partition, for none needed an election.
+Without a list every topic is returned without partitions, as none needed an election.
 Versions: 1 the type of election (0 preferred, 1 unclean), 2 flexible.
-Simplifications: none; the time-out is not looked at.
+Simplifications: none; the time-out is ignored.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ def handle(request: Any, context: Context) -> Any:
         return context.reply(replica_election_results=results)
     return context.reply(
         replica_election_results=[
-            _result(asked, [_outcome(asked.topic, index, context) for index in asked.partitions])
-            for asked in request.topic_partitions
+            _result(
+                requested,
+                [_outcome(requested.topic, index, context) for index in requested.partitions],
+            )
+            for requested in request.topic_partitions
         ]
     )
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code at the top, where the version has one, and for every partition that was named."""
+    """Return a response with `code` for every partition, and at the top if the version allows."""
     return _refuse(request, context, Refused(code))
 
 
 def _refuse(request: Any, context: Context, refused: Refused) -> Any:
     results = [
-        _result(asked, [refused] * len(asked.partitions))
-        for asked in request.topic_partitions or ()
+        _result(requested, [refused] * len(requested.partitions))
+        for requested in request.topic_partitions or ()
     ]
     return context.reply(error_code=refused.code, replica_election_results=results)
 

@@ -1,4 +1,4 @@
-"""EndTxn.
+"""Handles EndTxn, which commits or aborts a transaction.
 
 Behaviour: commits or aborts. Answered when the outcome is in the log and, unless a log can't be
 written to just then, when all markers are written and offsets are visible.

@@ -1,7 +1,9 @@
-"""ExpireDelegationToken: let a token end. There are none (see CreateDelegationToken):
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+"""Handles ExpireDelegationToken, which is not allowed without authentication.
 
-Behaviour: as said.
+There are no tokens (see CreateDelegationToken). The code is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+as with Kafka.
+
+Behaviour: as above.
 Versions: 2 flexible.
 Simplifications: none.
 """

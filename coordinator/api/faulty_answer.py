@@ -1,4 +1,4 @@
-"""What a fault does to an answer that is there, or on its way (see `faults`)."""
+"""Delays or loses an answer, or closes the connection, as an injected fault says (see `faults`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator.wire.outgoing import Answer
 
 
 async def never() -> Answer:
-    """Until the client hangs up."""
+    """Wait until the client closes the connection, which cancels this."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("nobody answers this")
 
@@ -20,17 +20,20 @@ async def never() -> Answer:
 async def faulty(
     answer: Answer | Awaitable[Answer], fault: RequestFault, scheduler: Scheduler
 ) -> Answer:
-    """The answer to a request that took effect, as the client gets it."""
-    given = answer if answer is None or isinstance(answer, bytes | list) else await answer
+    """Wait for the answer to a request that took effect, then delay or lose it as the fault says.
+
+    Raises: Disconnect for `cut-after`.
+    """
+    received = answer if answer is None or isinstance(answer, bytes | list) else await answer
     match fault.action:
         case "delay":
-            waited = asyncio.get_running_loop().create_future()
-            timer = scheduler.call_later(fault.delay_ms, lambda: waited.set_result(None))
+            delay_over = asyncio.get_running_loop().create_future()
+            timer = scheduler.call_later(fault.delay_ms, lambda: delay_over.set_result(None))
             try:
-                await waited
+                await delay_over
             finally:
                 timer.cancel()
-            return given
+            return received
         case "cut-after":
             raise Disconnect("a fault cuts the connection after the request")
         case _:

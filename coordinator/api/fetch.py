@@ -1,8 +1,8 @@
-"""Fetch: batches from the offsets that a consumer asks for, waiting for them if need be.
+"""Handles Fetch, which reads batches from offsets and waits for more of them if need be.
 
 Behaviour: partitions are read in the order of the request, or of the session, until `max_bytes` is
-used up, each up to its own limit; the first batch of the first partition that has data is given
-whole whatever the limits. With less than `min_bytes` to be had and no error, the answer waits for
+used up, each up to its own limit; the first batch of the first partition that has data is returned
+whole whatever the limits. With less than `min_bytes` available and no error, the answer waits for
 appends (or for the last stable offset) up to `max_wait`. A topic or partition that doesn't exist
 is answered with the others and ends no wait, as in Kafka. read_committed reads below the last
 stable offset and gets the aborted transactions of what it reads.
@@ -10,8 +10,8 @@ Versions: 4 isolation (KIP-98), 5 log start, 7 sessions (KIP-227), 9 leader epoc
 12 flexible and truncation by the last fetched epoch (KIP-595), 13 topic ids (KIP-516), 15-18
 replicas' fields.
 Simplifications: leader epochs are 0 for ever. No preferred replica, no quota, no followers.
-Trace: here -> fetching/request (what to read) -> log/partition -> here -> fetching/request (what to
-tell) -> wire/outgoing.
+Trace: here -> fetching/fetch_context (what to read) -> log/partition -> here ->
+fetching/fetch_context (what to send) -> wire/send_buffer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TOPIC_IDS_SINCE = 13
 
 
 class _Limits(NamedTuple):
-    """What a request says of all its partitions."""
+    """Holds the limits and the isolation level that apply to all partitions of a request."""
 
     committed: bool
     min_bytes: int
@@ -46,7 +46,7 @@ class _Limits(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """What can be answered now."""
+    """Holds what a request can be answered with now, and whether that is enough."""
 
     results: list[Result]
     is_enough: bool
@@ -76,29 +76,29 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code at the top; before version 7, which has no place there, for every partition."""
+    """Return a response with `code` at the top; before version 7, for every partition."""
     if context.version >= 7:
         return context.reply(error_code=code, responses=())
-    results = [_failed(one, code) for one in _wanted(request, context).values()]
+    results = [_failed(partition, code) for partition in _wanted(request, context).values()]
     return context.reply(responses=_by_topic(results, context.version))
 
 
 def _wanted(request: Any, context: Context) -> dict[Key, Wanted]:
-    """The partitions in the order of the request; of one that comes twice the latter."""
+    """Return the requested partitions in order; of one that comes twice, the latter."""
     by_id = context.version >= _TOPIC_IDS_SINCE
-    found: dict[Key, Wanted] = {}
-    for asked in request.topics:
-        topic = asked.topic_id if by_id else asked.topic
-        for one in asked.partitions:
-            found[topic, one.partition] = Wanted(
+    partitions: dict[Key, Wanted] = {}
+    for requested in request.topics:
+        topic = requested.topic_id if by_id else requested.topic
+        for partition in requested.partitions:
+            partitions[topic, partition.partition] = Wanted(
                 topic,
-                one.partition,
-                one.fetch_offset,
-                one.partition_max_bytes,
-                getattr(one, "current_leader_epoch", -1),
-                getattr(one, "last_fetched_epoch", -1),
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                getattr(partition, "current_leader_epoch", -1),
+                getattr(partition, "last_fetched_epoch", -1),
             )
-    return found
+    return partitions
 
 
 def _forgotten(request: Any, context: Context) -> Iterator[Key]:
@@ -119,7 +119,7 @@ def _reply(context: Context, fetch: Fetch, results: list[Result]) -> Any:
 
 
 def _by_topic(results: list[Result], version: int) -> list[dict[str, Any]]:
-    """The order stays: a topic comes again when another one's partitions stand between."""
+    """Group results by topic in their order: a topic comes again if others are in between."""
     field = "topic_id" if version >= _TOPIC_IDS_SINCE else "topic"
     responses: list[dict[str, Any]] = []
     last: object = None
@@ -132,7 +132,10 @@ def _by_topic(results: list[Result], version: int) -> list[dict[str, Any]]:
 
 
 class _LongPoll:
-    """A fetch that waits: tried again after each append to its partitions, until time is up."""
+    """Waits with a fetch: reads again after each append to its partitions, until time is up.
+
+    Kafka's counterpart is DelayedFetch.
+    """
 
     def __init__(
         self,
@@ -152,12 +155,12 @@ class _LongPoll:
         self._timer = context.broker.scheduler.call_later(max_wait_ms, self._expire)
         for partition in partitions:
             partition.watchers.add(self._wake)
-        # However it ends, by an answer or by the client going away.
+        # Called however it ends, by an answer or by the client closing the connection.
         self.answer.add_done_callback(self._forget)
 
     def _wake(self) -> None:
-        # Not at once: the producer is answered first, and the other partitions of its request
-        # are appended to.
+        # Not at once: first the producer is answered, and the other partitions of its request are
+        # written.
         if not self._is_woken:
             self._is_woken = True
             self._loop.call_soon(self._retry)
@@ -174,7 +177,7 @@ class _LongPoll:
     def _try(self, is_enough: Callable[[_Attempt], bool]) -> None:
         try:
             attempt = _attempt(self._fetch, self._limits, self._context.broker.topics)
-            # A partition that was there when the wait began has gone if fewer are found now.
+            # If fewer partitions are found than when the wait began, one has been deleted.
             if is_enough(attempt) or len(attempt.partitions) < len(self._partitions):
                 self.answer.set_result(_reply(self._context, self._fetch, attempt.results))
         except Exception as error:
@@ -187,26 +190,33 @@ class _LongPoll:
 
 
 def _attempt(fetch: Fetch, limits: _Limits, topics: Topics) -> _Attempt:
-    """Find what is there now; nothing is read yet but where batches begin."""
+    """Read all partitions of a fetch as far as is possible now.
+
+    Only the positions of batches are read; their bytes are read when they are sent.
+    """
     results: list[Result] = []
-    unknown: list[Result] = []  # told last, as Kafka does it
+    unknown: list[Result] = []  # these come last, as in Kafka
     partitions: list[Partition] = []
     budget = limits.max_bytes
     available = 0
     failed = False
-    for one in fetch.wanted:
-        partition = _partition(one, topics)
+    for fetch_partition in fetch.wanted:
+        partition = _partition(fetch_partition, topics)
         if isinstance(partition, Code):
-            unknown.append(_failed(one, partition))
+            unknown.append(_failed(fetch_partition, partition))
             continue
         partitions.append(partition)
         try:
             # Until something was found, the first batch counts whatever the limits.
             result, more = _find(
-                one, partition, limits.committed, budget, at_least_one=budget == limits.max_bytes
+                fetch_partition,
+                partition,
+                limits.committed,
+                budget,
+                at_least_one=budget == limits.max_bytes,
             )
         except Refused as refused:
-            result, more = _failed(one, refused.code), 0
+            result, more = _failed(fetch_partition, refused.code), 0
         failed = failed or result[1].failed
         available += more
         budget -= len(result[2]["records"])
@@ -223,7 +233,7 @@ def _partition(one: Wanted, topics: Topics) -> Partition | Code:
         elif one.name is None:
             return Code.UNKNOWN_TOPIC_ID
         elif topics.get(one.name) is not None:
-            # Deleted and made again while the session went on.
+            # The topic was deleted and created again during the session.
             return Code.INCONSISTENT_TOPIC_ID
     else:
         topic = topics.get(one.topic)
@@ -233,8 +243,11 @@ def _partition(one: Wanted, topics: Topics) -> Partition | Code:
 def _find(
     one: Wanted, partition: Partition, committed: bool, budget: int, *, at_least_one: bool
 ) -> tuple[Result, int]:
-    """The answer for a partition, and the bytes that count towards `min_bytes`. Refused."""
-    check_leader_epoch(max(one.leader_epoch, UNKNOWN_EPOCH))  # here any negative one is unknown
+    """Return the result for a partition and its bytes that count towards `min_bytes`.
+
+    Raises: Refused.
+    """
+    check_leader_epoch(max(one.leader_epoch, UNKNOWN_EPOCH))  # here any negative epoch is unknown
     if one.last_fetched_epoch >= 0:
         partition.check_open()
         end = end_offset_of_epoch(partition, one.last_fetched_epoch)
@@ -257,17 +270,17 @@ def _find(
         "records": fetched.records,
     }
     news = News(size > 0, False, partition.end_offset, partition.start_offset)
-    # As in Kafka, what lies in a segment that is full already isn't waited upon.
+    # As in Kafka, a fetch that reads an older segment than the active one doesn't wait.
     more = _ENOUGH if fetched.is_older_segment else max(size, min(fetched.available, one.max_bytes))
     return (one, news, answer), more
 
 
-# More than any `min_bytes`.
+# More than any `min_bytes` can be.
 _ENOUGH = 2**31
 
 
 def _diverging(one: Wanted, partition: Partition, end_offset: int) -> Result:
-    """The log of that epoch ended before what the client has: it is to truncate."""
+    """Build the result that tells a client to truncate: its epoch ended at `end_offset`."""
     answer = {
         "partition_index": one.partition,
         "high_watermark": partition.end_offset,

@@ -1,11 +1,10 @@
-"""FindCoordinator.
+"""Handles FindCoordinator, which returns this broker for every key.
 
 Behaviour: this broker coordinates every group (key type 0), every transactional id (1), and every
 partition that a share group reads (2), whose key is `group:topic id:partition`.
 Versions: v1 key types; v3 flexible; v4 several keys in a request (KIP-699); v5
 TRANSACTION_ABORTABLE, never the answer here; v6 share groups (KIP-932), before that refused.
-Simplifications: one broker. What coordinates share groups is not built: the APIs to ask it with are
-not advertised.
+Simplifications: one broker. Share groups are not supported: their APIs are not advertised.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ def handle(request: Any, context: Context) -> Any:
         return context.reply(coordinators=coordinators)
     if key_type == SHARE:
         return context.reply(**_nobody(Code.INVALID_REQUEST, _MALFORMED))
-    found = _find(key_type, request.key, context)
-    return context.reply(**found | {"error_message": Code.NONE.name})
+    coordinator = _find(key_type, request.key, context)
+    return context.reply(**coordinator | {"error_message": Code.NONE.name})
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every key."""
+    """Return a response with `code` for every key."""
     return _reply_for_all(request, context, _nobody(code, None))
 
 
@@ -59,7 +58,10 @@ def _find(key_type: int, key: str, context: Context) -> dict[str, Any]:
 
 
 def _check_share_key(key: str, version: int) -> None:
-    """Source: org.apache.kafka.server.share.SharePartitionKey."""
+    """Raise Refused(INVALID_REQUEST) unless the key is `group:topic id:partition`.
+
+    Source: org.apache.kafka.server.share.SharePartitionKey.
+    """
     if version < 6:
         raise Refused(Code.INVALID_REQUEST, "share groups are asked for from version 6 on")
     group, topic, partition = ["", "", *key.rsplit(":", 2)][-3:]
@@ -73,7 +75,10 @@ def _check_share_key(key: str, version: int) -> None:
 
 
 def _reply_for_all(request: Any, context: Context, found: dict[str, Any]) -> Any:
-    """The same for every key; before version 4 there is only one."""
+    """Return a response with the same coordinator fields for every key.
+
+    Before version 4 there is only one key.
+    """
     if context.version < 4:
         return context.reply(**found)
     return context.reply(coordinators=[{"key": key, **found} for key in request.coordinator_keys])

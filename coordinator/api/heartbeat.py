@@ -1,7 +1,7 @@
-"""Heartbeat.
+"""Handles Heartbeat, which keeps the session of a member of the classic protocol alive.
 
-Behaviour: a member that speaks the classic protocol is alive, whatever its group's kind;
-REBALANCE_IN_PROGRESS (27) tells it to join again.
+Behaviour: restarts the session timeout of a member, whatever its group's kind;
+REBALANCE_IN_PROGRESS tells it to join again.
 Versions: v3 static members (FENCED_INSTANCE_ID); v4 flexible.
 Simplifications: none.
 """
@@ -32,6 +32,6 @@ def handle(request: Any, context: Context) -> Any:
     return _told(context.response_type, code)
 
 
-@cache  # a few codes in a few versions
+@cache  # there are only a few codes in a few versions
 def _told(response_type: type, code: Code) -> Written:
     return write(build(response_type, {"error_code": code}))

@@ -1,12 +1,12 @@
-"""IncrementalAlterConfigs: set, unset, extend or shorten single settings of resources (KIP-339).
+"""Handles IncrementalAlterConfigs, which alters single settings of resources (KIP-339).
 
 Behaviour: SET and DELETE a setting; APPEND items to a list, those that it has not yet, and SUBTRACT
-items from one. A list that isn't set begins as the value that holds. A resource's operations are
-done together or not at all, and each resource is answered for itself: topics, this broker, all
-brokers, groups, and loggers, which can only be SET and DELETEd. `validate_only` changes nothing.
+items from one. A list that isn't set starts from its effective value. The operations on a resource
+are all done or none, and each resource has a result of its own: topics, this broker, all brokers,
+groups, and loggers, which can only be SET and DELETEd. `validate_only` changes nothing.
 Versions: 1 flexible.
-Simplifications: see `altering`. Kafka takes settings of the broker that it doesn't know; here they
-are refused, and so is an operation that is none, which Kafka answers with UNKNOWN_SERVER_ERROR.
+Simplifications: see `config_alteration`. Kafka accepts broker settings that it doesn't know; here
+they are refused, and so is an unknown operation, which Kafka answers with UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ VERSIONS = range(2)
 
 
 class Operation(IntEnum):
-    """Source: org.apache.kafka.clients.admin.AlterConfigOp."""
+    """Enumerates the operations on a setting.
+
+    Source: org.apache.kafka.clients.admin.AlterConfigOp.
+    """
 
     SET = 0
     DELETE = 1
@@ -43,21 +46,21 @@ class Operation(IntEnum):
 
 
 def handle(request: Any, context: Context) -> Any:
-    def alter(resource: Any) -> None:
+    def alter_resource(resource: Any) -> None:
         _check_operations(resource)
         if resource.resource_type == ResourceType.BROKER_LOGGER:
             _alter_levels(resource, context, validate_only=request.validate_only)
             return
-        found = alterable(resource.resource_type, resource.resource_name, context)
-        configs = found.check(_altered(found, resource.configs))
+        alterable_resource = alterable(resource.resource_type, resource.resource_name, context)
+        configs = alterable_resource.check(_altered(alterable_resource, resource.configs))
         if not request.validate_only:
-            found.put(configs)
+            alterable_resource.put(configs)
 
-    return context.reply(responses=answers(request.resources, alter))
+    return context.reply(responses=answers(request.resources, alter_resource))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every resource."""
+    """Return a response with `code` for every resource."""
     return context.reply(responses=[answer(each, Refused(code)) for each in request.resources])
 
 
@@ -74,7 +77,7 @@ def _check_operations(resource: Any) -> None:
 
 
 def _altered(resource: Alterable, operations: Any) -> Configs:
-    """The configuration that the operations make of the present one."""
+    """Return the resource's configuration as the operations change it."""
     configs = dict(resource.configs)
     for each in operations:
         match each.config_operation:

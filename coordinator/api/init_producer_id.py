@@ -1,8 +1,8 @@
-"""InitProducerId.
+"""Handles InitProducerId, which allocates a producer id and epoch.
 
-Behaviour: a producer id and epoch; for a transactional id its next owner's, after the transaction
-of the owner before is aborted and all its markers are written. A producer names both its id and its
-epoch, or neither; else 42.
+Behaviour: returns a producer id and epoch; for a transactional id with a higher epoch, which fences
+the producer before, after its transaction is aborted and all markers are written. A producer sends
+both its id and its epoch, or neither; else INVALID_REQUEST.
 Versions: v2 flexible; v3 KIP-360 (the producer says what it has); v4 PRODUCER_FENCED instead of
 INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE, which is never the answer here.
 Simplifications: no two-phase commit (v6).

@@ -1,8 +1,8 @@
-"""JoinGroup.
+"""Handles JoinGroup, with which a member joins the next generation of its group.
 
-Behaviour: a member of a classic group joins its next generation; answered when all have, with
-everybody's metadata for the leader. In a consumer group (KIP-848) it is answered at once with the
-epoch that it has got to, and nobody leads (see `groups.migration.join`).
+Behaviour: the response is sent when all members of a classic group have joined, to the leader with
+the metadata of all. In a consumer group (KIP-848) it is sent at once with the member's epoch, and
+there is no leader (see `groups.migration.join`).
 Versions: v1 rebalance time-out; v4 MEMBER_ID_REQUIRED (KIP-394); v5 static members (KIP-345); v6
 flexible; v7 protocol type; v8 a reason (logged by Kafka, not here); v9 skip_assignment (KIP-814).
 Simplifications: none.
@@ -63,7 +63,10 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """Who is refused for what it says hears its member id. A shard that isn't there tells none."""
+    """Return a response with `code`, and the member id if the request's content was refused.
+
+    If the group's shard isn't available, the response has no member id, as with Kafka.
+    """
     member_id = request.member_id if code in _SAYS_MEMBER_ID else ""
     return _reply(context, JoinAnswer(code=coordinator_code(code), member_id=member_id))
 

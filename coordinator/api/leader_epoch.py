@@ -1,7 +1,7 @@
-"""Leader epochs, where there is one leader for ever: the epoch is 0 from the first batch on.
+"""Checks leader epochs: the one leader has epoch 0 from the first batch on.
 
-What a client knows of the leader is checked as in Kafka (KIP-320), so that a client that comes from
-another cluster, or has mixed up its metadata, notices.
+The epoch that a client knows is checked as in Kafka (KIP-320), so that a client that comes from
+another cluster, or has stale metadata, gets an error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ UNKNOWN_EPOCH = -1
 
 
 def check_leader_epoch(current: int) -> None:
-    """Refused: FENCED_LEADER_EPOCH for an older epoch than ours, UNKNOWN_LEADER_EPOCH for a newer
-    one. -1: the client doesn't say."""
+    """Raise Refused if the leader epoch that a client knows isn't the present one.
+
+    FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one; -1 stands for a
+    client that sends none.
+    """
     if current in (UNKNOWN_EPOCH, LEADER_EPOCH):
         return
     code = Code.UNKNOWN_LEADER_EPOCH if current > LEADER_EPOCH else Code.FENCED_LEADER_EPOCH
@@ -23,5 +26,5 @@ def check_leader_epoch(current: int) -> None:
 
 
 def end_offset_of_epoch(partition: Partition, epoch: int) -> int | None:
-    """Where the batches of that epoch end; None for an epoch that hasn't been."""
+    """Return the offset at which the batches of an epoch end, or None for another than 0."""
     return partition.end_offset if epoch == LEADER_EPOCH else None

@@ -1,7 +1,7 @@
-"""LeaveGroup.
+"""Handles LeaveGroup, with which members leave their group at once.
 
 Behaviour: members leave at once, which starts a rebalance; static ones may be named by their
-instance id alone (an empty member id). Members of a consumer group (KIP-848) can be taken out, too.
+instance id alone (an empty member id). Members of a consumer group (KIP-848) can be removed, too.
 Versions: v3 several members in a request, with a code each (KIP-345); v4 flexible; v5 a reason.
 Simplifications: none.
 """

@@ -1,7 +1,7 @@
-"""ListConfigResources: the names of what has a configuration (KIP-1142).
+"""Handles ListConfigResources, which lists resources that have a configuration (KIP-1142).
 
-Behaviour: of the types that are asked for, of all types if none are: all topics, this broker, its
-loggers, and the groups for which something is set. A type that there isn't gets
+Behaviour: lists resources of the requested types, of all types if none is given: all topics, this
+broker, its loggers, and the groups for which something is set. An unknown type gets
 UNSUPPORTED_VERSION.
 Versions: 0 (ListClientMetricsResources, KIP-714) client metrics only, 1 all types.
 Simplifications: there are no subscriptions to metrics of clients.

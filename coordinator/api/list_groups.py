@@ -1,10 +1,10 @@
-"""ListGroups.
+"""Handles ListGroups, which lists the groups of all protocols.
 
-Behaviour: all groups, of either protocol, also those that only have offsets. None while a shard is
-being loaded: COORDINATOR_LOAD_IN_PROGRESS (14).
+Behaviour: lists all groups, of either protocol, also those that only have offsets. While a shard is
+being loaded the request gets COORDINATOR_LOAD_IN_PROGRESS.
 Versions: v3 flexible; v4 a filter by state, and the state; v5 a filter by type, and the type. Names
-in filters are compared without regard to case, those of states without the space around them, too;
-one that there isn't matches nothing.
+in filters are compared without regard to case, those of states also without surrounding blanks; an
+unknown name matches nothing.
 Simplifications: none.
 """
 

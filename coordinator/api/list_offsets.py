@@ -1,8 +1,8 @@
-"""ListOffsets: the offset at a time, or at an end of the log.
+"""Handles ListOffsets, which finds offsets by timestamp, or the ends of the log.
 
-Behaviour: a timestamp asks for the first record that isn't earlier, -3 for the first record with
-the largest timestamp; what is found at or above the end for that isolation doesn't count, and
-nothing found is offset -1. -1 is the end (the last stable offset for read_committed), -2 the start.
+Behaviour: a timestamp finds the first record that isn't earlier, -3 the first record with the
+largest timestamp; a record at or above the end for that isolation doesn't count, and offset -1
+means that none was found. -1 is the end (the last stable offset for read_committed), -2 the start.
 A partition that is named twice in a request is refused.
 Versions: 1-11; 2 isolation (KIP-98), 4 leader epochs (KIP-320), 7 the largest timestamp (KIP-734),
 8, 9 and 11 the bounds of tiered storage (-4, -5, -6), 10 the time-out.
@@ -33,25 +33,25 @@ _SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6
 
 
 def handle(request: Any, context: Context) -> Any:
-    times = Counter(
+    times_named = Counter(
         (topic.name, p.partition_index) for topic in request.topics for p in topic.partitions
     )
     committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
 
-    def answer(topic: str, asked: Any) -> dict[str, Any]:
-        if times[topic, asked.partition_index] > 1:
-            return _failed(asked, Code.INVALID_REQUEST)
+    def answer_partition(topic: str, requested: Any) -> dict[str, Any]:
+        if times_named[topic, requested.partition_index] > 1:
+            return _failed(requested, Code.INVALID_REQUEST)
         try:
-            return _look_up(topic, asked, committed, context)
+            return _look_up(topic, requested, committed, context)
         except Refused as refused:
-            return _failed(asked, refused.code)
+            return _failed(requested, refused.code)
 
-    return _reply(request, context, answer)
+    return _reply(request, context, answer_partition)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
-    return _reply(request, context, lambda topic, asked: _failed(asked, code))
+    """Return a response with `code` for every partition."""
+    return _reply(request, context, lambda topic, requested: _failed(requested, code))
 
 
 def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
@@ -64,8 +64,11 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
 
 
 def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[str, Any]:
-    """Refused: UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and see
-    `check_leader_epoch`."""
+    """Find the offset that a partition of the request asks for and return its result.
+
+    Raises: Refused, UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or as
+    `check_leader_epoch`.
+    """
     if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
         raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp}")
     partition = context.broker.topics.partition(topic, asked.partition_index)
@@ -86,7 +89,10 @@ def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[
 
 
 def _find(partition: Partition, timestamp_ms: int, committed: bool) -> tuple[int, int] | None:
-    """(offset, timestamp); the ends of the log have no timestamp."""
+    """Return the offset and timestamp for a timestamp or a special value of one, None if none fits.
+
+    The ends of the log have timestamp -1.
+    """
     end = partition.last_stable_offset if committed else partition.end_offset
     match timestamp_ms:
         case -1:

@@ -1,6 +1,6 @@
-"""ListPartitionReassignments: partitions on their way to other brokers, of which there is none.
+"""Handles ListPartitionReassignments, which finds none: there is no other broker.
 
-Behaviour: nothing is ever on its way, whatever is asked for (KIP-455).
+Behaviour: no partition is ever being reassigned, whatever is requested (KIP-455).
 Versions: 0.
 Simplifications: none.
 """

@@ -1,7 +1,7 @@
-"""ListTransactions.
+"""Handles ListTransactions, which lists the transactional ids that pass all filters.
 
-Behaviour: every transactional id that the broker coordinates and all filters let through, with the
-names of states that don't exist. 14 while a shard is being loaded.
+Behaviour: lists every transactional id that passes all filters, and the state names in the filters
+that don't exist. COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.
 Versions: v1 how long a transaction has been open (KIP-994); v2 a pattern of ids, in RE2's syntax,
 that has to match all of an id (KIP-1152); INVALID_REGULAR_EXPRESSION for one that RE2 can't read.
 Simplifications: none.
@@ -29,16 +29,16 @@ def handle(request: Any, context: Context) -> Any:
         duration_ms=getattr(request, "duration_filter", -1),
         matches=_matcher(pattern) if pattern else None,
     )
-    found = context.broker.coordinators.transactions.list_transactions(filters)
+    transactions = context.broker.coordinators.transactions.list_transactions(filters)
     return context.reply(
         unknown_state_filters=filters.unknown_state_names,
         transaction_states=[
             {
-                "transactional_id": known.transactional_id,
-                "producer_id": known.producer_id,
-                "transaction_state": STATUS_NAMES[known.status],
+                "transactional_id": transaction.transactional_id,
+                "producer_id": transaction.producer_id,
+                "transaction_state": STATUS_NAMES[transaction.status],
             }
-            for known in found
+            for transaction in transactions
         ],
     )
 
@@ -48,7 +48,7 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    import re2  # only who asks for a pattern pays for it
+    import re2  # imported only for requests with a pattern
 
     options = re2.Options()
     options.log_errors = False

@@ -1,6 +1,6 @@
-"""The broker's loggers as Kafka's tools see them: a name and a level each, `root` the topmost.
+"""Presents the broker's loggers as Kafka's tools see them: names with levels, `root` first.
 
-Levels are changed in the process and are forgotten when it ends, as with Kafka.
+Levels are changed in the process and lost when it ends, as with Kafka.
 """
 
 from __future__ import annotations
@@ -21,20 +21,26 @@ _LEVELS = {
 
 
 def logger_names() -> list[str]:
-    """`root` and the broker's own loggers that exist."""
+    """Return `root` and the names of the broker's own loggers that exist."""
     own = [name for name in logging.root.manager.loggerDict if name.startswith("coordinator")]
     return [_ROOT, *sorted(own)]
 
 
 def level_of(logger: logging.Logger) -> str:
-    """The level that holds, by Kafka's name: the most severe one that lets no more through."""
+    """Return Kafka's name of a logger's effective level.
+
+    Of the levels that Kafka has, the least severe one that lets no more through.
+    """
     level = logger.getEffectiveLevel()
     names = sorted(_LEVELS, key=_LEVELS.__getitem__)
     return next((name for name in names if _LEVELS[name] >= level), "FATAL")
 
 
 def check_level(name: str, level: str | None) -> None:
-    """Refused for a logger that isn't there, and for a level that isn't one. None: its parent's."""
+    """Raise Refused for a logger that doesn't exist, or a level that can't be set.
+
+    Level None stands for the level of the logger's parent.
+    """
     if name not in logger_names():
         raise Refused(Code.INVALID_CONFIG, f"Logger {name} does not exist!")
     if level is None and name == _ROOT:
@@ -49,5 +55,5 @@ def check_level(name: str, level: str | None) -> None:
 
 
 def set_level(name: str, level: str | None) -> None:
-    """The level of a logger from now on; None: that of its parent."""
+    """Set the level of a logger; None lets it take its parent's."""
     logging.getLogger(name).setLevel(logging.NOTSET if level is None else _LEVELS[level])

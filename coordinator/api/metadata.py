@@ -1,11 +1,11 @@
-"""Metadata: the broker, the topics, and who leads their partitions, which is always this broker.
+"""Handles Metadata, which returns the broker and topics, all led by this broker.
 
-Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that isn't there
-is made with the broker's defaults if the request and `auto.create.topics.enable` allow it, and is
-there in the same answer; otherwise UNKNOWN_TOPIC_OR_PARTITION. A name that no topic can have gets
-INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID and no name, as in Kafka (Java's consumer of
-a regular expression can't bear that: see `docs/broker.md`). One request makes 100 topics at the
-most; the others get LEADER_NOT_AVAILABLE, with which clients ask again.
+Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that doesn't
+exist is created with the broker's defaults if the request and `auto.create.topics.enable` allow it,
+and is part of the same response; otherwise UNKNOWN_TOPIC_OR_PARTITION. A name that no topic can
+have gets INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID and no name, as in Kafka (Java's
+consumer of a regular expression fails on that: see `docs/broker.md`). One request creates at most
+100 topics; the others get LEADER_NOT_AVAILABLE, after which clients ask again.
 Versions: 1 null for all, 4 auto-creation on request (KIP-204), 7 leader epochs, 8 authorised
 operations (KIP-430), 9 flexible, 10 topic ids (KIP-516), 12 look-up by id (before that an id is
 INVALID_REQUEST for all), 13 top-level error.
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 API_KEY = 3
 VERSIONS = range(14)
 
-# Bits of what an ACL could allow: all of it.
+# All operations that an ACL could allow, a bit each.
 TOPIC_OPERATIONS = 3_576
 CLUSTER_OPERATIONS = 8_096
 _NOT_ASKED_FOR = -(2**31)
 _FIRST_WITH_IDS = 12
-# Topics that one request makes, so that nobody waits for long. Clients ask again for the others.
+# Limit on the topics that one request creates, so that other clients don't wait for long.
 _CREATED_MAX = 100
-# No request for metadata makes these.
+# Topics that Metadata never creates.
 UNMADE = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
@@ -43,24 +43,24 @@ def handle(request: Any, context: Context) -> Any:
     if context.version < _FIRST_WITH_IDS and any(map(_names_an_id, request.topics or ())):
         raise Refused(Code.INVALID_REQUEST, f"version {context.version} takes no topic ids")
     if request.topics is None or (context.version == 0 and not request.topics):
-        answers = [_described(topic, request, context) for topic in topics]
+        results = [_described(topic, request, context) for topic in topics]
     else:
-        answers = _answers(request, context)
-    return _reply(context, request, answers)
+        results = _answers(request, context)
+    return _reply(context, request, results)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every topic that was named, and at the top from version 13 on."""
+    """Return a response with `code` for every named topic, and at the top from version 13 on."""
     unnamed = "" if context.version < _FIRST_WITH_IDS else None
-    answers = [
-        _failed(unnamed if asked.name is None else asked.name, None, code)
-        for asked in request.topics or ()
+    results = [
+        _failed(unnamed if topic.name is None else topic.name, None, code)
+        for topic in request.topics or ()
     ]
-    return _reply(context, request, answers, code)
+    return _reply(context, request, results, code)
 
 
 def _names_an_id(asked: Any) -> bool:
-    """Versions 10 and 11 have the field, but it must not be used."""
+    """Whether a topic of the request is named by id, which versions 10 and 11 must not do."""
     return asked.name is None or getattr(asked, "topic_id", None) is not None
 
 
@@ -80,8 +80,11 @@ def _reply(
 
 
 def _answers(request: Any, context: Context) -> list[dict[str, Any]]:
-    """One for each topic that is named, however often. A request that has ids is one for ids."""
-    given = (getattr(asked, "topic_id", None) for asked in request.topics)
+    """Return a result for each topic that is named, once however often it is named.
+
+    A request that has ids is one for ids only.
+    """
+    given = (getattr(requested, "topic_id", None) for requested in request.topics)
     ids = dict.fromkeys(topic_id for topic_id in given if topic_id is not None)
     if ids:
         return [_answer_by_id(topic_id, request, context) for topic_id in ids]
@@ -89,7 +92,7 @@ def _answers(request: Any, context: Context) -> list[dict[str, Any]]:
     before = len(topics)
     return [
         _answer(name, request, context, may_create=len(topics) < before + _CREATED_MAX)
-        for name in dict.fromkeys(asked.name for asked in request.topics)
+        for name in dict.fromkeys(requested.name for requested in request.topics)
     ]
 
 
@@ -115,7 +118,10 @@ def _answer(
 
 
 def _created(name: str, request: Any, context: Context, may_create: bool) -> Topic:
-    """Make the topic if that is allowed; Refused. `may_create`: not too many were made before."""
+    """Create a topic if the request and the broker allow it.
+
+    `may_create` is false once the request has created as many as it may. Raises: Refused.
+    """
     config = context.broker.config
     check_name(name)
     allowed = getattr(request, "allow_auto_topic_creation", True)
@@ -126,7 +132,7 @@ def _created(name: str, request: Any, context: Context, may_create: bool) -> Top
     try:
         return context.broker.topics.create(name, config.num_partitions)
     except Refused as refused:
-        # Kafka has a topic made behind the request's back, and never says why it wasn't.
+        # Kafka creates topics asynchronously, and never tells the client why one wasn't.
         log.warning("topic %s was not made: %s", name, refused)
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name) from refused
 
@@ -152,7 +158,10 @@ def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
 
 
 def _operations(request: Any) -> int:
-    """Also of a topic that doesn't exist: somebody may make it."""
+    """Return the operations on a topic that are authorized, if the request wants them.
+
+    They are returned for a topic that doesn't exist, too: the client may create it.
+    """
     wanted = getattr(request, "include_topic_authorized_operations", False)
     return TOPIC_OPERATIONS if wanted else _NOT_ASKED_FOR
 

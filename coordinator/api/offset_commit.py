@@ -1,13 +1,13 @@
-"""OffsetCommit.
+"""Handles OffsetCommit, which commits offsets of a group.
 
 Behaviour: commits offsets of a group, by a member of its generation, or by anyone while it has no
 members; of a consumer group, by a member at its epoch (see `groups.consumer.validate`). A commit
-keeps the session of a classic member alive. A request that names no partition that there is doesn't
-reach the group, so that nobody checks who it comes from.
+keeps the session of a classic member alive. A request without an existing partition doesn't reach
+the group, so that its member isn't checked.
 Versions: v2-4 a retention time, after which these offsets expire; v6 leader epoch; v7 static
-members; v8 flexible; v9 member epochs (KIP-848), and GROUP_ID_NOT_FOUND (69) where
-ILLEGAL_GENERATION was told before; v10 topic ids instead of names.
-An empty group id is as good as any other, for old clients' sake.
+members; v8 flexible; v9 member epochs (KIP-848), and GROUP_ID_NOT_FOUND where
+ILLEGAL_GENERATION was the code before; v10 topic ids instead of names.
+An empty group id is valid, for old clients' sake.
 Simplifications: none.
 """
 
@@ -27,17 +27,17 @@ API_KEY = 8
 VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
-KEPT_PARTITIONS_MAX = 100  # of an answer that is kept
+KEPT_PARTITIONS_MAX = 100  # of a response that is cached
 
 
 def handle(request: Any, context: Context) -> Any:
     topics = context.broker.topics
     if context.version >= 10:
-        asked = Asked(
+        requested = Asked(
             request.topics, lambda topic: topics.by_id(topic.topic_id), Code.UNKNOWN_TOPIC_ID
         )
     else:
-        asked = Asked(
+        requested = Asked(
             request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
         )
     committer = Committer(
@@ -48,16 +48,16 @@ def handle(request: Any, context: Context) -> Any:
     )
     unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
 
-    def commit(offsets: list[CommitOffset]) -> list[Code]:
+    def commit_offsets(offsets: list[CommitOffset]) -> list[Code]:
         retention_ms = _retention_ms(request, context.version)
         command = CommitOffsets(request.group_id, offsets, retention_ms=retention_ms)
         groups = context.broker.coordinators.groups
         return groups.offsets.commit(command, committer, unknown_group=unknown_group)
 
-    codes = asked.codes(commit)
-    if len(codes) <= KEPT_PARTITIONS_MAX and asked.all_there and not any(codes):
-        return _all_committed(context.response_type, asked.shape)
-    return context.reply(topics=asked.answer(codes))
+    codes = requested.codes(commit_offsets)
+    if len(codes) <= KEPT_PARTITIONS_MAX and requested.all_there and not any(codes):
+        return _all_committed(context.response_type, requested.shape)
+    return context.reply(topics=requested.answer(codes))
 
 
 @lru_cache(1_024)  # a member commits for the same partitions again and again

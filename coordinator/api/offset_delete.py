@@ -1,9 +1,9 @@
-"""OffsetDelete: forget offsets of a group, for partitions that it doesn't read any more (KIP-496).
+"""Handles OffsetDelete, which deletes offsets of a group for unused partitions (KIP-496).
 
-Behaviour: partitions are judged one by one: UNKNOWN_TOPIC_OR_PARTITION for one that isn't there,
-GROUP_SUBSCRIBED_TO_TOPIC for one that a member may be reading, none for one without an offset. An
-offset that an open transaction holds goes too. At the top, with no partitions in the answer:
-GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP for a group with members that are no consumers;
+Behaviour: each partition has a code of its own: UNKNOWN_TOPIC_OR_PARTITION for one that doesn't
+exist, GROUP_SUBSCRIBED_TO_TOPIC for one that a member may be reading, NONE for one without an
+offset. Pending offsets of open transactions are deleted too. At the top, with no partitions in the
+response: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP for a group with members that are no consumers;
 INVALID_GROUP_ID for an empty group id.
 Versions: v0 only.
 Simplifications: none.
@@ -27,17 +27,17 @@ def handle(request: Any, context: Context) -> Any:
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     topics = context.broker.topics
-    asked = [
+    requested = [
         (topic.name, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
     ]
-    there = [partition for partition in asked if topics.partition(*partition) is not None]
+    existing = [partition for partition in requested if topics.partition(*partition) is not None]
     groups = context.broker.coordinators.groups
     return answer_in_slices(
-        groups.offsets.delete_in_slices(request.group_id, there),
+        groups.offsets.delete_in_slices(request.group_id, existing),
         groups.sliced,
-        lambda deleted: _reply(request, context, dict(zip(there, deleted, strict=True))),
+        lambda deleted: _reply(request, context, dict(zip(existing, deleted, strict=True))),
     )
 
 

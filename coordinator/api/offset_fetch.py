@@ -1,7 +1,7 @@
-"""OffsetFetch.
+"""Handles OffsetFetch, which returns committed offsets of groups.
 
-Behaviour: the committed offsets of groups; -1 where there is none. With require_stable a partition
-that an open transaction holds an offset for gets 88 instead.
+Behaviour: returns the committed offsets of groups; -1 where there is none. With require_stable a
+partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT instead.
 Versions: v2 all partitions (null topics) and a top-level code; v5 leader epoch; v6 flexible; v7
 require_stable (KIP-447); v8 several groups; v9 member and epoch (KIP-848); v10 topic ids.
 Member and epoch are checked for a consumer group, as by Kafka; a classic one lets anybody read.
@@ -35,7 +35,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]:
-    """One group's part of the answer: what is wrong with one says nothing about the others."""
+    """Return one group's result; an error of one group doesn't affect the others."""
     code = Code.NONE
     topics: Sequence[dict[str, Any]] = ()
     try:
@@ -53,8 +53,10 @@ def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every group; below version 8 at the top, and before there was one (below 2)
-    for every partition."""
+    """Return a response with `code` for every group.
+
+    Below version 8 it is at the top, below version 2, which has no place there, at every partition.
+    """
     if context.version >= 8:
         groups = [
             {"group_id": group.group_id, "topics": (), "error_code": code}
@@ -105,13 +107,17 @@ def _name(topic: Any, context: Context) -> str | None:
 
 
 def _by_topic(fetched: Iterable[FetchedOffset], context: Context) -> list[dict[str, Any]]:
-    """By topic id, a topic that is gone can't be named, and is left out."""
-    answers = []
+    """Group all offsets of a group by topic.
+
+    From version 10 on topics are returned by id, so that a deleted one, which has none, is left
+    out.
+    """
+    results = []
     for name, found in groupby(fetched, key=lambda offset: offset.topic):
         topic = context.broker.topics.get(name)
         if context.version < 10 or topic is not None:
-            answers.append(_topic(name, None if topic is None else topic.id, found))
-    return answers
+            results.append(_topic(name, None if topic is None else topic.id, found))
+    return results
 
 
 def _topic(name: str, topic_id: UUID | None, fetched: Iterable[FetchedOffset]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""OffsetForLeaderEpoch: where the batches of a leader's epoch end, for a consumer whose leader has
-changed and who may have read what is no longer in the log.
+"""Handles OffsetForLeaderEpoch, which returns the end offset of a leader epoch.
 
-Behaviour: there is one leader and epoch 0. It ends where the log ends; of later epochs nothing is
-known (-1, -1); an earlier one ended where epoch 0 begins.
+A consumer whose leader has changed asks for it, as it may have read what is no longer in the log.
+
+Behaviour: there is one leader, with epoch 0. It ends where the log ends; later epochs are unknown
+(-1, -1); an earlier one ended where epoch 0 begins.
 Versions: 2-4; 2 checks the current leader's epoch (KIP-320), 3 the replica's id, 4 flexible.
 Source: KIP-101, KIP-320; org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 """
@@ -26,12 +27,12 @@ VERSIONS = range(2, 5)
 
 
 def handle(request: Any, context: Context) -> Any:
-    return _reply(request, context, lambda topic, asked: _look_up(topic, asked, context))
+    return _reply(request, context, lambda topic, requested: _look_up(topic, requested, context))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition."""
-    return _reply(request, context, lambda topic, asked: {"error_code": code})
+    """Return a response with `code` for every partition."""
+    return _reply(request, context, lambda topic, requested: {"error_code": code})
 
 
 def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
@@ -40,8 +41,8 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
             {
                 "topic": topic.topic,
                 "partitions": [
-                    {"partition": one.partition, **answer(topic.topic, one)}
-                    for one in topic.partitions
+                    {"partition": partition.partition, **answer(topic.topic, partition)}
+                    for partition in topic.partitions
                 ],
             }
             for topic in request.topics

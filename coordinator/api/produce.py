@@ -1,9 +1,9 @@
-"""Produce: append one batch to each partition that the request names.
+"""Handles Produce, which appends one batch to each partition of the request.
 
-Behaviour: each partition is answered for itself. A batch is checked (`log/produced`), then its
-producer (`log/producers`); the first batch of a transaction on a partition needs the partition to
-be registered with the transaction coordinator. The batch is in the file before the answer goes out.
-acks 1 and -1 are the same with one replica; acks 0 gets no answer, and an error closes the
+Behaviour: each partition has a result of its own. A batch is checked (`log/batch_validation`), then
+its producer (`log/producers`); the first batch of a transaction on a partition needs the partition
+to be registered with the transaction coordinator. The batch is in the file before the answer goes
+out. acks 1 and -1 are the same with one replica; acks 0 gets no answer, and an error closes the
 connection, as Kafka does it.
 Versions: 3-13; 0-2 are advertised and not served, as in Kafka: old librdkafka looks for them.
 7 zstd (KIP-110), 8 error messages (KIP-467), 9 flexible, 11 TRANSACTION_ABORTABLE (KIP-890),
@@ -30,9 +30,9 @@ VERSIONS = range(3, 14)
 ADVERTISED = range(14)
 
 _ZSTD = 4
-# With these a producer isn't told where the log starts, as it is with what else an append refuses.
+# Refusals without the log start offset, which the response has for other refusals of an append.
 _WITHOUT_START = (Code.MESSAGE_TOO_LARGE, Code.CORRUPT_MESSAGE, Code.KAFKA_STORAGE_ERROR)
-# What a coordinator may answer while it moves or loads; the producer is to try again.
+# Codes of a coordinator that moves or loads; the producer is to try again.
 _RETRIABLE = frozenset(
     {
         Code.NETWORK_EXCEPTION,
@@ -51,10 +51,12 @@ def handle(request: Any, context: Context) -> Any:
     topics = context.broker.topics
     by_id = context.version >= 13
     responses = []
-    for name, asked in _by_topic(request, by_id).items():
+    for name, partitions in _by_topic(request, by_id).items():
         topic = topics.by_id(name) if by_id else topics.get(name)
-        answers = [_produce(one, topic, request, context) for one in asked.values()]
-        responses.append(_named(name, by_id, answers))
+        results = [
+            _produce(requested, topic, request, context) for requested in partitions.values()
+        ]
+        responses.append(_named(name, by_id, results))
     if request.acks == 0:
         _disconnect_if_failed(responses)
         return None
@@ -62,34 +64,37 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition. With acks 0 there is no answer to say it in."""
+    """Return a response with `code` for every partition.
+
+    Raises: Disconnect with acks 0, as there is no response then.
+    """
     if request.acks == 0:
         raise Disconnect(f"Produce with acks 0: {code.name}")
     by_id = context.version >= 13
     return context.reply(
         responses=[
-            _named(name, by_id, [_failed(index, Refused(code)) for index in asked])
-            for name, asked in _by_topic(request, by_id).items()
+            _named(name, by_id, [_failed(index, Refused(code)) for index in partitions])
+            for name, partitions in _by_topic(request, by_id).items()
         ]
     )
 
 
 def _by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
-    """What is asked, by topic name or id and partition; of one that comes twice the latter."""
-    found: dict[Any, dict[int, Any]] = {}
-    for asked in request.topic_data:
-        partitions = found.setdefault(asked.topic_id if by_id else asked.name, {})
-        for one in asked.partition_data:
-            partitions[one.index] = one
-    return found
+    """Group the request by topic name or id and partition; of one that comes twice, the latter."""
+    topics: dict[Any, dict[int, Any]] = {}
+    for topic in request.topic_data:
+        partitions = topics.setdefault(topic.topic_id if by_id else topic.name, {})
+        for partition in topic.partition_data:
+            partitions[partition.index] = partition
+    return topics
 
 
 def _has_transactional(request: Any) -> bool:
     return any(
-        is_transactional(one.records)
-        for asked in request.topic_data
-        for one in asked.partition_data
-        if one.records
+        is_transactional(partition.records)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+        if partition.records
     )
 
 
@@ -128,6 +133,7 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
 
 
 def _with_times(refused: Refused, batch: Batch, partition: Partition, context: Context) -> Refused:
+    """Add to the refusal which timestamps are accepted now."""
     now_ms, settings = context.broker.clock.now_ms(), partition.settings
     return rejected_times(
         batch,
@@ -140,13 +146,13 @@ def _with_times(refused: Refused, batch: Batch, partition: Partition, context: C
 def _verify(
     batch: Batch, partition: Partition, transactional_id: str | None, context: Context
 ) -> None:
-    """Refused unless this batch's transaction knows the partition, or is told of it (v12)."""
+    """Raise Refused unless the batch's transaction has the partition, or adds it (version 12)."""
     producers = partition.producers
     if producers.has_open(batch.producer_id, batch.producer_epoch):
         return
-    known = producers.get(batch.producer_id)
-    if known is not None and batch.producer_epoch < known.epoch:
-        return  # the log refuses it, and its transaction has no say
+    producer = producers.get(batch.producer_id)
+    if producer is not None and batch.producer_epoch < producer.epoch:
+        return  # the log refuses it, whatever the transaction's state
     producers.expect(batch)
     code = context.broker.coordinators.check_transactional_append(
         transactional_id,
@@ -159,8 +165,10 @@ def _verify(
         code = Code.NOT_ENOUGH_REPLICAS
     elif code == Code.INVALID_TXN_STATE and context.version >= 11:
         code = Code.TRANSACTION_ABORTABLE
-    elif code == Code.NONE and known is None and batch.base_sequence > 0 and context.version >= 12:
-        # Every transaction of v2 has an epoch of its own, so its sequences begin with 0.
+    elif (
+        code == Code.NONE and producer is None and batch.base_sequence > 0 and context.version >= 12
+    ):
+        # Every transaction of transactions v2 has its own epoch, so its sequences begin with 0.
         code = Code.OUT_OF_ORDER_SEQUENCE_NUMBER
     if code != Code.NONE:
         raise Refused(code, f"{partition.topic}-{partition.index} is not in the transaction")

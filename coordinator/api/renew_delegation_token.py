@@ -1,7 +1,9 @@
-"""RenewDelegationToken: let a token live longer. There are none (see CreateDelegationToken):
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as with Kafka.
+"""Handles RenewDelegationToken, which is not allowed without authentication.
 
-Behaviour: as said.
+There are no tokens (see CreateDelegationToken). The code is DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+as with Kafka.
+
+Behaviour: as above.
 Versions: 2 flexible.
 Simplifications: none.
 """

@@ -1,9 +1,9 @@
-"""From a frame to the API file that answers it, and from its answer to a frame.
+"""Routes frames to the API files that handle them, and encodes their responses as frames.
 
-The list below is all that the broker speaks: ApiVersions tells clients exactly this. What an API
-file raises as `Refused` becomes its code in the answer. Any other exception is logged and answered
-with UNKNOWN_SERVER_ERROR, but a broken invariant stops the broker before the log is harmed, and
-nothing is answered from then on.
+The broker serves exactly the APIs in the list below, and ApiVersions advertises them. A `Refused`
+that an API file raises becomes its code in the response. Any other exception is logged and answered
+with UNKNOWN_SERVER_ERROR, except that a BrokenInvariant stops the broker before the log is harmed,
+and nothing is answered from then on.
 Trace: wire/connection -> here -> api/<name>.
 """
 
@@ -165,12 +165,12 @@ APIS: tuple[ModuleType, ...] = (
 )
 
 
-# Members send them all the time, and most of them say what the one before has said.
+# Members send these all the time, mostly with the same content, so that decoded ones are cached.
 REPEATED = frozenset({heartbeat, consumer_group_heartbeat})
 
 
 def advertised() -> list[dict[str, int]]:
-    """ApiVersions' list: each API with its first and last version."""
+    """Return ApiVersions' list: each API with its first and last version."""
     ranges = [(api.API_KEY, getattr(api, "ADVERTISED", api.VERSIONS)) for api in APIS]
     return [
         {"api_key": key, "min_version": versions[0], "max_version": versions[-1]}
@@ -180,7 +180,7 @@ def advertised() -> list[dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One version of one API: how it is read and who answers it."""
+    """Holds how to decode and answer one version of one API."""
 
     schema: Schema
     read: Callable[[bytes, int], Any]
@@ -189,7 +189,7 @@ class Route:
 
 
 class Router:
-    """Answers frames for one broker, with these APIs."""
+    """Answers the frames of one broker's clients, for the APIs that it is given."""
 
     def __init__(self, broker: Broker, apis: Iterable[ModuleType] = APIS) -> None:
         self._broker = broker
@@ -198,7 +198,10 @@ class Router:
         self._routes: dict[tuple[int, int], Route] = {}
 
     def dispatch(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
-        """The answer, if it is there at once, or what to wait for. MalformedRequest, Disconnect."""
+        """Answer a frame; return the answer, or an awaitable if it comes later.
+
+        Raises: MalformedRequest, Disconnect.
+        """
         if self._broker.failure is not None:
             raise Disconnect("the broker stops")
         header = read_header(frame)
@@ -211,7 +214,7 @@ class Router:
     def _answer(
         self, header: RequestHeader, frame: bytes, client_host: str, fault: Code = Code.NONE
     ) -> Answer | Awaitable[Answer]:
-        """`fault`: the code to refuse the request with, whatever it is."""
+        """Answer a request; refuse it with `fault_code` if that isn't NONE."""
         route = self._route(header)
         if route is None:
             return self._unsupported_version(header, client_host)
@@ -233,7 +236,7 @@ class Router:
     def _struck(
         self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
     ) -> Answer | Awaitable[Answer]:
-        """A request that a fault has met."""
+        """Answer a request, or don't, as a fault that strikes it says."""
         match fault.action:
             case "error":
                 return self._answer(header, frame, client_host, fault.code)
@@ -260,7 +263,10 @@ class Router:
         return None if response is None else _encoded(header, response)
 
     def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
-        """The answer to a request whose handler raised."""
+        """Return the response to a request whose handler raised.
+
+        Raises: Disconnect if there can be none.
+        """
         name = type(request).__name__
         if isinstance(error, Disconnect):
             raise error
@@ -278,7 +284,10 @@ class Router:
             raise Disconnect(f"{name}: {code.name}, which its answer can't say") from second
 
     def _route(self, header: RequestHeader) -> Route | None:
-        """None for a version of ApiVersions that we don't have; MalformedRequest for others."""
+        """Return the route of a request, or None for an unknown version of ApiVersions.
+
+        Raises: MalformedRequest for any other API or version that isn't served.
+        """
         key = (header.api_key, header.version)
         route = self._routes.get(key)
         if route is not None:
@@ -297,7 +306,10 @@ class Router:
         return route
 
     def _unsupported_version(self, header: RequestHeader, client_host: str) -> Answer:
-        """Newer clients ask in their newest version first: the answer to that is version 0's."""
+        """Encode UNSUPPORTED_VERSION in version 0 of ApiVersions.
+
+        Newer clients first send their newest version, and understand the answer in version 0.
+        """
         schema = schema_of(api_versions.API_KEY, 0)
         assert schema is not None
         context = Context(self._broker, 0, header.client_id, client_host, schema.response)
@@ -306,7 +318,10 @@ class Router:
 
 
 def _encoded(header: RequestHeader, response: Any) -> Answer:
-    """The answer's frame. Disconnect if the client's version has no way to say it."""
+    """Encode a response as a frame.
+
+    Raises: Disconnect if the client's version can't express it.
+    """
     try:
         return encode(header.correlation_id, response)
     except Exception as error:
@@ -316,7 +331,7 @@ def _encoded(header: RequestHeader, response: Any) -> Answer:
 
 
 def _refuse(request: Any, context: Context, code: Code) -> Any:
-    """For answers that need no more than a code. The others say for themselves how to refuse."""
+    """Return a response with `code` at the top, for API files that have no `refuse`."""
     return context.reply(error_code=code)
 
 

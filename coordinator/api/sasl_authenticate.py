@@ -1,4 +1,4 @@
-"""SaslAuthenticate: a step of a client's authentication, on a listener that asks for none.
+"""Handles SaslAuthenticate, which is refused: the listener requires no authentication.
 
 Behaviour: ILLEGAL_SASL_STATE, as on a PLAINTEXT listener of Kafka
 (KafkaApis.handleSaslAuthenticateRequest).

@@ -1,4 +1,4 @@
-"""SaslHandshake: which mechanism a client authenticates with, on a listener that asks for none.
+"""Handles SaslHandshake, which is refused: the listener requires no authentication.
 
 Behaviour: the connection is past that already, so ILLEGAL_SASL_STATE, as on a PLAINTEXT listener of
 Kafka (KafkaApis.handleSaslHandshakeRequest).

@@ -1,7 +1,7 @@
-"""SyncGroup.
+"""Handles SyncGroup, with which the leader sends assignments and members get theirs.
 
-Behaviour: the leader brings the assignments, and every member gets its own once they are persisted.
-In a consumer group (KIP-848) the broker assigns, and what is brought is passed over.
+Behaviour: the leader sends the assignments, and every member gets its own once they are persisted.
+In a consumer group (KIP-848) the broker assigns, and the leader's assignments are ignored.
 Versions: v3 static members; v4 flexible; v5 protocol type and name, which must be there and match.
 Simplifications: none.
 """

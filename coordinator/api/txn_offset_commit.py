@@ -1,8 +1,8 @@
-"""TxnOffsetCommit.
+"""Handles TxnOffsetCommit, which adds a group's offsets to a producer's transaction.
 
-Behaviour: stages offsets in a producer's transaction; they count once it commits. The producer must
-have registered the group (AddOffsetsToTxn) and the member must be one of the group's generation. A
-request that names no partition that there is reaches neither the group nor the transaction.
+Behaviour: the offsets are pending until the producer's transaction commits. The producer must have
+registered the group (AddOffsetsToTxn) and the member must be one of the group's generation. A
+request without an existing partition reaches neither the group nor the transaction.
 Versions: below v2 COORDINATOR_NOT_AVAILABLE where newer clients are told that the group is being
 loaded, which may crash an old one (KAFKA-7296); v3 flexible, with the member (KIP-447); v4
 TRANSACTION_ABORTABLE for a group that isn't registered, before that INVALID_TXN_STATE; v5 registers
@@ -28,11 +28,11 @@ VERSIONS = range(6)
 
 def handle(request: Any, context: Context) -> Any:
     topics = context.broker.topics
-    asked = Asked(
+    requested = Asked(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
 
-    def stage(offsets: list[CommitOffset]) -> list[Code]:
+    def stage_offsets(offsets: list[CommitOffset]) -> list[Code]:
         try:
             return _stage(request, context, offsets)
         except Refused as error:
@@ -40,7 +40,7 @@ def handle(request: Any, context: Context) -> Any:
                 raise Refused(Code.COORDINATOR_NOT_AVAILABLE, error.message) from error
             raise
 
-    return context.reply(topics=asked.answer(asked.codes(stage)))
+    return context.reply(topics=requested.answer(requested.codes(stage_offsets)))
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
@@ -76,7 +76,7 @@ def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[
 
 
 def _verification_code(code: Code, version: int) -> Code:
-    """As Kafka answers when its check against the transaction fails."""
+    """Translate a failed check against the transaction to the code that Kafka answers."""
     match code:
         case Code.PRODUCER_FENCED:
             return Code.INVALID_PRODUCER_EPOCH

@@ -1,9 +1,9 @@
-"""UnregisterBroker: forget a broker that is gone for good (KIP-500).
+"""Handles UnregisterBroker, which never unregisters one: this broker is the only one (KIP-500).
 
-Behaviour: BROKER_ID_NOT_REGISTERED for any but this one, which can't go while it answers:
-INVALID_REQUEST.
+Behaviour: BROKER_ID_NOT_REGISTERED for any other broker; INVALID_REQUEST for this one, which can't
+be unregistered while it runs.
 Versions: 0.
-Simplifications: Kafka forgets a broker that runs, and registers it again when it asks.
+Simplifications: Kafka unregisters a running broker, which then registers again.
 """
 
 from __future__ import annotations

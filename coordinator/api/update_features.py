@@ -1,8 +1,9 @@
-"""UpdateFeatures: finalise other levels of features, on which clients rely (KIP-584).
+"""Handles UpdateFeatures, which finalises other levels of features (KIP-584).
 
-Behaviour: all updates of a request are done or none: the first that can't be is told at the top,
-with INVALID_UPDATE_VERSION. A lower level must be asked for as a downgrade. The new levels are on
-disk, with their epoch, and in force when the answer is sent. `validate_only` changes nothing.
+Behaviour: all updates of a request are done or none: the first that can't be done is reported at
+the top, with INVALID_UPDATE_VERSION. A lower level must be requested as a downgrade. The new levels
+are on disk, with their epoch, and in force when the answer is sent. `validate_only` changes
+nothing.
 Versions: 0 can't lower a level, whatever its flag says, as with Kafka since KRaft; 1 kinds of
 upgrade and validation (KIP-778), 2 no result for each feature.
 Simplifications: there are the features of `coordinator.features`; `metadata.version` stays where it
@@ -57,7 +58,10 @@ def _refuse(context: Context, refused: Refused) -> Any:
 
 
 def _check(update: Any, context: Context) -> None:
-    """Refused(INVALID_UPDATE_VERSION). Source: FeatureControlManager."""
+    """Raise Refused(INVALID_UPDATE_VERSION) for a level that a feature can't be set to.
+
+    Source: FeatureControlManager.
+    """
     name, level = update.feature, update.max_version_level
     now = context.broker.features.finalised.get(name, 0)
     kind = getattr(update, "upgrade_type", _UPGRADE)

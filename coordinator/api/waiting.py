@@ -1,4 +1,4 @@
-"""An answer that may come at once or later: from a plain callback to what the router awaits."""
+"""Turns a callback that comes at once or later into a response, or an awaitable for one."""
 
 from __future__ import annotations
 
@@ -17,47 +17,49 @@ A = TypeVar("A")
 
 
 def answer_of(start: Callable[[Callable[[A], None]], None], reply: Callable[[A], Any]) -> Any:
-    """Call `start` with a callback; what the callback is given becomes the reply.
+    """Call `start` with a callback and build the response from what the callback is given.
 
-    The reply itself if the callback was called before `start` returned, else a coroutine for it.
-    A callback after the connection has gone is ignored, unless it brings an exception: see
-    `_report`.
+    Returns the response if the callback was called before `start` returned, else a coroutine for
+    it. A callback after the connection was closed is ignored, unless it brings an exception: see
+    `_report_late_error`.
     """
-    given: list[A] = []
+    received: list[A] = []
     future: asyncio.Future[A] | None = None
 
-    def callback(answer: A) -> None:
+    def accept_answer(answer: A) -> None:
         if future is None:
-            given.append(answer)
+            received.append(answer)
         elif not future.done():
             future.set_result(answer)
         elif isinstance(answer, Exception):
             _report(answer)
 
-    start(callback)
-    if given:
-        return reply(given[0])
+    start(accept_answer)
+    if received:
+        return reply(received[0])
     future = asyncio.get_running_loop().create_future()
     return _reply_later(future, reply)
 
 
 def answer_in_slices(work: Sliced[A], sliced: SlicedWork, reply: Callable[[A], Any]) -> Any:
-    """Run the work in slices; what it returns becomes the reply, what it raises is raised.
+    """Run work in slices; build the response from what it returns, raise what it raises.
 
-    As `answer_of`, but that the work goes on to its end if the connection has gone.
+    The work goes on to its end if the connection is closed meanwhile.
     """
 
-    def reply_or_raise(outcome: A | Exception) -> Any:
+    def build_or_raise(outcome: A | Exception) -> Any:
         if isinstance(outcome, Exception):
             raise outcome
         return reply(outcome)
 
-    return answer_of(partial(sliced.run, work), reply_or_raise)
+    return answer_of(partial(sliced.run, work), build_or_raise)
 
 
 def _report(error: Exception) -> None:
-    """Report an exception for which no client waits any more: log it, or raise BrokenInvariant, so
-    that whoever called back stops the broker."""
+    """Log an exception that no client waits for any more, or raise a BrokenInvariant.
+
+    Raising it lets the scheduler that made the call stop the broker.
+    """
     if isinstance(error, BrokenInvariant):
         raise error
     logger.error("a request failed after its client had gone", exc_info=error)

@@ -1,7 +1,7 @@
-"""WriteTxnMarkers.
+"""Handles WriteTxnMarkers, which ends transactions of any producer id in partitions.
 
-Behaviour: writes markers for any producer id, which is how an admin ends a transaction that its
-coordinator has forgotten. Our own coordinator doesn't need it: it writes its markers itself.
+Behaviour: writes markers for any producer id, with which an admin ends a transaction that its
+coordinator no longer knows. Our own coordinator doesn't use it: it writes its markers directly.
 A partition of `__consumer_offsets` has its pending offsets committed or dropped before the answer.
 Versions: v1 flexible; v2 the transaction's version, which from 2 on makes the check of the epoch
 strict (`log/producers`).
@@ -23,7 +23,7 @@ VERSIONS = range(1, 3)
 
 
 def handle(request: Any, context: Context) -> Any:
-    def write(marker: Any, partition: TopicPartition) -> Code:
+    def write_marker(marker: Any, partition: TopicPartition) -> Code:
         ended = TransactionEnded(
             marker.producer_id,
             marker.producer_epoch,
@@ -33,11 +33,11 @@ def handle(request: Any, context: Context) -> Any:
         )
         return _write(partition, ended, context)
 
-    return _reply(request, context, write)
+    return _reply(request, context, write_marker)
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """The code for every partition of every marker."""
+    """Return a response with `code` for every partition of every marker."""
     return _reply(request, context, lambda marker, partition: code)
 
 
@@ -50,7 +50,7 @@ def _write(partition: TopicPartition, ended: TransactionEnded, context: Context)
 
 
 def _reply(request: Any, context: Context, code_of: Callable[[Any, TopicPartition], Code]) -> Any:
-    """`code_of` is asked for every partition of every marker, in the order of the request."""
+    """Build the response, calling `code_of` for every partition of every marker, in order."""
     return context.reply(
         markers=[
             {

@@ -1,1 +1,1 @@
-"""Fetch sessions (KIP-227): the partitions that a client reads, kept between its requests."""
+"""Keeps fetch sessions (KIP-227): the partitions that a client reads, between its requests."""

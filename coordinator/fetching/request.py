@@ -48,7 +48,7 @@ class FetchAnswer:
 class Fetch(Protocol):
     """Represents one fetch request: the partitions to read, in order, and how to answer it.
 
-    Kafka's FetchContext.
+    Kafka's counterpart is FetchContext.
     """
 
     wanted: Iterable[Wanted]
@@ -68,7 +68,7 @@ def open_fetch(
 ) -> Fetch:
     """Return the context of a fetch request, ending or updating its session.
 
-    Kafka's FetchManager.newContext. Raises: Refused, FETCH_SESSION_ID_NOT_FOUND,
+    Kafka's counterpart is FetchManager.newContext. Raises: Refused, FETCH_SESSION_ID_NOT_FOUND,
     INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
     """
     if epoch in (FULL_EPOCH, NO_SESSION_EPOCH):

@@ -1,4 +1,4 @@
-"""One fetch session: the partitions that a client reads, and the last answer about each.
+"""Keeps one fetch session: the partitions that a client reads, and the last answer about each.
 
 A client names its partitions once, and from then on only changes; the answers have only partitions
 that changed. Partitions are kept in the order in which they are read: one that had records goes to
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-FULL_EPOCH = 0  # a whole request that begins a session
-NO_SESSION_EPOCH = -1  # a whole request outside of one, which ends it
+FULL_EPOCH = 0  # a full request that begins a session
+NO_SESSION_EPOCH = -1  # a full request outside a session, which ends one
 NO_SESSION = 0
 _EPOCH_MAX = 2**31 - 1
 
@@ -26,14 +26,14 @@ Key = tuple[str | UUID, int]
 class Wanted:
     """Holds a requested partition, the offset to read from, and what the client last knew of it.
 
-    Kafka's CachedPartition.
+    Kafka's counterpart is CachedPartition.
     """
 
     topic: str | UUID
     partition: int
     offset: int
     max_bytes: int
-    leader_epoch: int = -1  # -1: the client doesn't say
+    leader_epoch: int = -1  # -1: the client sends none
     last_fetched_epoch: int = -1
     # The last answer in the session
     name: str | None = None  # of a topic given by id, once that is found

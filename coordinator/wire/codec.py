@@ -44,7 +44,7 @@ Make = Callable[[Any], Any]
 
 
 class MalformedRequest(Exception):
-    """Raised for bytes that are no request that this broker can read."""
+    """Signals bytes that are no request that this broker can read."""
 
 
 class RequestHeader(NamedTuple):
@@ -109,10 +109,10 @@ def remembering(schema: Schema) -> Callable[[bytes, int], Any]:
     def read_once(body: bytes) -> Any:
         return read_body(schema, body, 0)
 
-    def read_cached(frame: bytes, at: int) -> Any:
+    def read_cached(frame: bytes, position: int) -> Any:
         if len(frame) > REMEMBERED_BYTES_MAX:
-            return read_body(schema, frame, at)
-        return read_once(frame[at:])
+            return read_body(schema, frame, position)
+        return read_once(frame[position:])
 
     return read_cached
 

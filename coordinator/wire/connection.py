@@ -1,4 +1,4 @@
-"""One client's connection: reads frames and writes answers in the order of the requests.
+"""Serves one client's connection: reads frames, writes answers in the order of the requests.
 
 A request is answered before the next one is handled, as in Kafka. If the handler returns the answer
 itself, it is written at once and no task is created; if the answer comes later (a long poll, a
@@ -37,7 +37,7 @@ Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
 
 class Disconnect(Exception):
-    """Raised to close the connection, where no answer can say that something is wrong."""
+    """Demands to close the connection, where no answer can say that something is wrong."""
 
 
 class Connection(asyncio.Protocol):

@@ -1,4 +1,4 @@
-"""The open connections, with Kafka's limits on their number, in all and from one address.
+"""Keeps the number of open connections within limits, in all and from one address.
 
 A connection above a limit is closed at once. (Kafka does so for max.connections.per.ip; with
 max.connections it leaves the client waiting until another connection is closed.)
@@ -29,7 +29,7 @@ class Open(Protocol):
 class Connections:
     """Holds the open connections and refuses those above the limits.
 
-    Kafka's ConnectionQuotas.
+    Kafka's counterpart is ConnectionQuotas.
     """
 
     def __init__(self, connections_max: int, per_host_max: int) -> None:

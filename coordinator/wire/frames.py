@@ -14,7 +14,7 @@ _SMALL_PIECE_BYTES = 4_096
 
 
 class MalformedFrame(Exception):
-    """Raised for bytes that are no Kafka frame."""
+    """Signals bytes that are no Kafka frame."""
 
 
 class FrameReader:

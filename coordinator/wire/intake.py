@@ -26,7 +26,7 @@ class Reader(Protocol):
 class Intake:
     """Counts the bytes that connections hold, in the order in which they began to hold some.
 
-    Kafka's MemoryPool.
+    Kafka's counterpart is MemoryPool.
     """
 
     def __init__(self, bytes_max: int) -> None:

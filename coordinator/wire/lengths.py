@@ -101,20 +101,20 @@ def _field(field: Field[Any], flexible: bool, over_tags: OverTags) -> Walk | int
 def _never_null(count_of: CountOf, name: str) -> CountOf:
     """Wrap a count so that it raises ValueError for null, which kio would accept."""
 
-    def count_or_refuse(frame: bytes, at: int) -> tuple[int, int]:
-        count, at = count_of(frame, at)
+    def read_non_null_count(frame: bytes, position: int) -> tuple[int, int]:
+        count, position = count_of(frame, position)
         if count < 0:
             raise ValueError(f"{name} is null")
-        return count, at
+        return count, position
 
-    return count_or_refuse
+    return read_non_null_count
 
 
 def _unless_absent(one: Walk) -> Walk:
     """Create the walk over a struct that may be None, which a negative byte before it says."""
 
-    def walk_if_present(frame: bytes, at: int, budget: Budget) -> int:
-        return at + 1 if frame[at] >= 0x80 else one(frame, at + 1, budget)
+    def walk_if_present(frame: bytes, position: int, budget: Budget) -> int:
+        return position + 1 if frame[position] >= 0x80 else one(frame, position + 1, budget)
 
     return walk_if_present
 
@@ -129,10 +129,10 @@ def _primitive(field: Field[Any], flexible: bool) -> Walk | int:
 
 
 def _one_after_another(steps: list[Walk]) -> Walk:
-    def walk_struct(frame: bytes, at: int, budget: Budget) -> int:
+    def walk_struct(frame: bytes, position: int, budget: Budget) -> int:
         for step in steps:
-            at = step(frame, at, budget)
-        return at
+            position = step(frame, position, budget)
+        return position
 
     return walk_struct
 
@@ -170,21 +170,21 @@ def _compact_count(frame: bytes, at: int) -> tuple[int, int]:
 
 
 def _all_of(count_of: CountOf, one: Walk) -> Walk:
-    def walk_array(frame: bytes, at: int, budget: Budget) -> int:
-        count, at = count_of(frame, at)
-        _spend(count, frame, at, budget)
+    def walk_array(frame: bytes, position: int, budget: Budget) -> int:
+        count, position = count_of(frame, position)
+        _spend(count, frame, position, budget)
         for _ in range(count):
-            at = one(frame, at, budget)
-        return at
+            position = one(frame, position, budget)
+        return position
 
     return walk_array
 
 
 def _all_of_fixed_size(count_of: CountOf, size: int) -> Walk:
-    def walk_array(frame: bytes, at: int, budget: Budget) -> int:
-        count, at = count_of(frame, at)
-        _spend(count, frame, at, budget)
-        return at + max(count, 0) * size
+    def walk_array(frame: bytes, position: int, budget: Budget) -> int:
+        count, position = count_of(frame, position)
+        _spend(count, frame, position, budget)
+        return position + max(count, 0) * size
 
     return walk_array
 

@@ -1,4 +1,4 @@
-"""Answers that are being sent: bytes, and slices of files that are read piece by piece.
+"""Buffers answers that are being sent: bytes, and slices of files that are read piece by piece.
 
 However long an answer is, only the piece that is sent next is in memory: the following one is read
 when the transport has room again. Between a file and the socket the bytes are copied once.
@@ -19,7 +19,7 @@ CHUNK_BYTES = 262_144
 class Slice(Protocol):
     """Represents `len()` bytes of records that are read when they are sent; see `log/slice`.
 
-    Kafka's TransferableRecords.
+    Kafka's counterpart is TransferableRecords.
     """
 
     def __len__(self) -> int: ...

@@ -1,4 +1,4 @@
-"""The listening socket for Kafka clients; `metrics` opens one for Prometheus if it is asked to."""
+"""Listens for Kafka clients; `metrics` opens another socket for Prometheus if it is asked to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SWEEPS = 10  # checks for idle connections within the time that they may be idl
 
 
 class CannotListen(Exception):
-    """Raised if the address can't be used; the message says why and what to do."""
+    """Signals an address that can't be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

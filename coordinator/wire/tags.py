@@ -24,7 +24,7 @@ _VARINT_BYTES_MAX = 5
 
 
 class UnknownTag(Exception):
-    """Raised for a well-formed request with a tagged field that kio can't read."""
+    """Signals a well-formed request with a tagged field that kio can't read."""
 
 
 class Cut(NamedTuple):
@@ -50,11 +50,11 @@ def past_tags(frame: bytes, at: int) -> int:
 def refusing(known: frozenset[int]) -> Walk:
     """Create a walk over tagged fields that raises UnknownTag for one that is not known."""
 
-    def walk_known_tags(frame: bytes, at: int, budget: Budget) -> int:
-        if frame[at] == 0:  # hardly any client sends tagged fields
-            return at + 1
-        found, end = _tagged(frame, at)
-        for tag, _, _ in found:
+    def walk_known_tags(frame: bytes, position: int, budget: Budget) -> int:
+        if frame[position] == 0:  # hardly any client sends tagged fields
+            return position + 1
+        tags, end = _tagged(frame, position)
+        for tag, _, _ in tags:
             if tag not in known:
                 raise UnknownTag(f"tag {tag}")
         return end
@@ -66,12 +66,12 @@ def cutting(cuts: list[Cut]) -> OverTags:
     """Create walks over tagged fields that append the removal of unknown ones to `replacements`."""
 
     def create_tag_walk(known: frozenset[int]) -> Walk:
-        def walk_and_collect(frame: bytes, at: int, budget: Budget) -> int:
-            found, end = _tagged(frame, at)
-            kept = [frame[start:stop] for tag, start, stop in found if tag in known]
-            if len(kept) < len(found):
+        def walk_and_collect(frame: bytes, position: int, budget: Budget) -> int:
+            tags, end = _tagged(frame, position)
+            kept = [frame[start:stop] for tag, start, stop in tags if tag in known]
+            if len(kept) < len(tags):
                 # A struct has fewer than 128 tags, so their count is one byte.
-                cuts.append(Cut(at, end, bytes([len(kept)]) + b"".join(kept)))
+                cuts.append(Cut(position, end, bytes([len(kept)]) + b"".join(kept)))
             return end
 
         return walk_and_collect
