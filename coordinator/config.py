@@ -22,7 +22,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class WrongSetting(ValueError):
-    """Signals a setting that doesn't exist, or for a value that it can't have."""
+    """Signals a setting that doesn't exist, or an invalid value for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class BrokerConfig:
     ) -> BrokerConfig:
         """Create a configuration from dotted setting names over values given by field name.
 
-        Raises: WrongSetting for an unknown name or a value that can't be.
+        Raises: WrongSetting for an unknown name or an invalid value.
         """
         values: dict[str, Any] = dict(given)
         for name, value in _in_milliseconds(settings).items():

@@ -151,7 +151,7 @@ class DynamicConfigs:
     def restore_features(self, features: Features) -> None:
         """Set the feature levels and their epoch to those on disk.
 
-        Raises: UnusableDataDirectory for levels that can't be.
+        Raises: UnusableDataDirectory for invalid levels.
         """
         kept = dict(self.of(ResourceType.FEATURES, ""))
         try:

@@ -50,7 +50,7 @@ DISK_ACTIONS = frozenset({"fail-append", "fail-flush", "full"})
 
 
 class WrongFault(ValueError):
-    """Signals a fault whose fields can't be; the message names the wrong one."""
+    """Signals an invalid fault; the message names the wrong field."""
 
 
 def _squeezed(name: str) -> str:

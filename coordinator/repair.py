@@ -152,7 +152,7 @@ def _begins_with_batch(data: bytes, at: int = 0) -> bool:
 
 
 def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: Disk) -> int:
-    """Return the offset after damage at a file's end: `first_offset` if nothing tells it.
+    """Return the offset after damage at a file's end: `first_offset` if it is unknown.
 
     Raises: NotRepaired if producer ids would be allocated twice.
     """

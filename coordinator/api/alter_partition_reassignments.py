@@ -4,7 +4,7 @@ Behaviour: this broker alone is where every partition is already: NONE, and noth
 other list of brokers gets INVALID_REPLICA_ASSIGNMENT, taking back a reassignment (no list)
 NO_REASSIGNMENT_IN_PROGRESS.
 Versions: 1 whether the replication factor may change (KIP-860); it never does.
-Simplifications: the time-out is not looked at.
+Simplifications: the time-out is ignored.
 """
 
 from __future__ import annotations

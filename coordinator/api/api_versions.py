@@ -44,7 +44,7 @@ def handle(request: Any, context: Context) -> Any:
 
 
 def refuse(request: Any, context: Context, code: Code) -> Any:
-    """Return a response with `code`, for an unsupported version with the supported ones."""
+    """Return a response with `code`; UNSUPPORTED_VERSION comes with the supported versions."""
     own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
     keys = [own] if code == Code.UNSUPPORTED_VERSION else []
     return context.reply(error_code=code, api_keys=keys)

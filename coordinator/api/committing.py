@@ -1,4 +1,4 @@
-"""Converts the offsets of OffsetCommit and TxnOffsetCommit, and the codes that answer them."""
+"""Converts requests to commit offsets to commands, and their codes to responses."""
 
 from __future__ import annotations
 

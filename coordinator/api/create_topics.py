@@ -122,7 +122,7 @@ def _done(
 def _partitions(asked: Any, context: Context) -> int:
     """Return the number of partitions that a topic shall have.
 
-    Raises: Refused for numbers that can't be, or can't be with one broker.
+    Raises: Refused for invalid numbers, and for ones that need more brokers.
     """
     config = context.broker.config
     if asked.assignments:

@@ -2,7 +2,7 @@
 
 Behaviour: describes the requested groups, each with its state and members. A group of the consumer
 protocol (KIP-848) isn't a classic group, and not found here: see ConsumerGroupDescribe.
-Versions: v3 authorized operations, if asked for; v4 instance ids; v5 flexible; v6
+Versions: v3 authorized operations, if requested; v4 instance ids; v5 flexible; v6
 GROUP_ID_NOT_FOUND for a group that doesn't exist, before that an entry in state Dead.
 Simplifications: without an authoriser every operation is allowed.
 """

@@ -89,7 +89,7 @@ def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[
 
 
 def _find(partition: Partition, timestamp_ms: int, committed: bool) -> tuple[int, int] | None:
-    """Return the offset and timestamp for a timestamp or a special value of one, None if none fits.
+    """Return the offset and timestamp found for a timestamp or special value, or None.
 
     The ends of the log have timestamp -1.
     """

@@ -146,7 +146,7 @@ def _with_times(refused: Refused, batch: Batch, partition: Partition, context: C
 def _verify(
     batch: Batch, partition: Partition, transactional_id: str | None, context: Context
 ) -> None:
-    """Raise Refused unless the batch's transaction has the partition, or adds it (version 12)."""
+    """Raise Refused unless the batch's transaction has the partition or can add it (version 12)."""
     producers = partition.producers
     if producers.has_open(batch.producer_id, batch.producer_epoch):
         return

@@ -236,7 +236,7 @@ class Router:
     def _struck(
         self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
     ) -> Answer | Awaitable[Answer]:
-        """Answer a request, or don't, as a fault that strikes it says."""
+        """Answer, delay, lose or refuse a request as the fault that strikes it says."""
         match fault.action:
             case "error":
                 return self._answer(header, frame, client_host, fault.code)
@@ -263,7 +263,7 @@ class Router:
         return None if response is None else _encoded(header, response)
 
     def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
-        """Return the response to a request whose handler raised.
+        """Return the error response to a request whose handler raised `error`.
 
         Raises: Disconnect if there can be none.
         """

@@ -80,7 +80,7 @@ class Session:
         self.evictable_size = -1  # see `session_cache`
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
-        """Add, change and remove partitions as a request says; what was answered stays known."""
+        """Add, update and forget partitions as a request says, keeping their last answers."""
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is None:
@@ -114,7 +114,7 @@ class Session:
 
 
 def remember(one: Wanted, news: News) -> None:
-    """Store in a partition what the client is told of it.
+    """Store in a partition the high watermark and start offset that its client is sent.
 
     After an error it counts as knowing nothing, so that the next answer is sent in any case.
     """

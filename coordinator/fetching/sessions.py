@@ -46,7 +46,7 @@ class Sessions:
         return session
 
     def touch(self, session: Session, now_ms: int) -> None:
-        """Mark a session as used now, and sort it by the number of partitions that it has now."""
+        """Mark a session as used now, and note its number of partitions for evictions."""
         del self._sessions[session.id]
         self._sessions[session.id] = session
         session.last_used_ms = now_ms

@@ -269,7 +269,7 @@ def _make_duration(value: Any) -> timedelta:
 
 @lru_cache(256)
 def _duration(ms: int) -> timedelta:
-    """Return milliseconds as a timedelta; the few intervals that members are told are cached."""
+    """Convert milliseconds to a timedelta through a cache, as few intervals occur in responses."""
     return timedelta(milliseconds=ms)
 
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 # Limit on requests that wait behind another one. Kafka reads none before that one is answered.
 QUEUE_BYTES_MAX = 1_048_576
-# Small answers are collected until there are so many, or until one is large.
+# Small answers are collected until there are this many, or until one is large.
 _READY_MAX = 16
 _LARGE_BYTES = 16_384
 # Gets a frame and the client's host; returns the answer, or an awaitable if it comes later.
@@ -37,7 +37,7 @@ Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
 
 class Disconnect(Exception):
-    """Demands to close the connection, where no answer can say that something is wrong."""
+    """Asks to close the connection, where no response can say that something is wrong."""
 
 
 class Connection(asyncio.Protocol):

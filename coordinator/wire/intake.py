@@ -19,7 +19,7 @@ class Reader(Protocol):
     """Represents a connection whose reading can be paused and resumed."""
 
     def resume(self) -> None:
-        """Read from the client again; called only after it was refused."""
+        """Resume reading from the client, which was paused before."""
         ...
 
 

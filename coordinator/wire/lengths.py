@@ -50,9 +50,9 @@ _FIXED_BYTES = {
 def walk_of(entity_type: Any, over_tags: OverTags = refusing) -> Walk:
     """Create the walk that skips over a struct of this entity type.
 
-    The walk raises ValueError for an array that can't be, or that exceeds the budget, or an error
-    at the frame's end; and what the walk over its tags raises. Tagged fields are skipped by their
-    sizes: in requests none of them holds an array.
+    The walk raises ValueError for an array that is longer than the frame or exceeds the budget, an
+    error at the frame's end, and what the walk over its tags raises. Tagged fields are skipped by
+    their sizes: in requests none of them holds an array.
     """
     flexible: bool = entity_type.__flexible__
     steps: list[Walk] = []
@@ -111,7 +111,7 @@ def _never_null(count_of: CountOf, name: str) -> CountOf:
 
 
 def _unless_absent(one: Walk) -> Walk:
-    """Create the walk over a struct that may be None, which a negative byte before it says."""
+    """Create the walk over a struct that may be None, as the byte in front of it says."""
 
     def walk_if_present(frame: bytes, position: int, budget: Budget) -> int:
         return position + 1 if frame[position] >= 0x80 else one(frame, position + 1, budget)

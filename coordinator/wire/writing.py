@@ -122,7 +122,7 @@ def _one_after_another(steps: list[Write]) -> Write:
 
 
 def _unless_tagged(steps: list[Write], tagged: list[Field[Any]], by_kio: Write) -> Write:
-    """Create a writer that leaves entities with a tagged field to kio."""
+    """Create a writer that lets kio write entities that have a tagged field."""
     defaults = [(attrgetter(field.name), field.default) for field in tagged]
 
     def write_entity(pieces: Pieces, entity: Any) -> None:
