@@ -1,7 +1,7 @@
-"""What a decision returns: the records to append, and the answer once they are in the log.
+"""Define what a decision returns: the records to append, and the answer once they are in the log.
 
-A decision is a pure function of state, command and time. It never writes state; `Shard.execute`
-appends its records and applies them, and only then is its response given out.
+A decision is a pure function of state, command and time. It never writes state;
+`Shard.execute_decision` appends its records and applies them, and only then gives out its response.
 """
 
 from __future__ import annotations
@@ -17,14 +17,20 @@ A = TypeVar("A", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Under whose transaction records are written: they count once its marker says commit."""
+    """Identify the transactional producer that records are written for.
+
+    They count once the marker of its transaction says commit.
+    """
 
     producer_id: int
     producer_epoch: int
 
 
 class Decision(NamedTuple, Generic[R, A]):
-    """Records to append as one batch (none is fine), and the response to give afterwards."""
+    """Carry the records to append as one batch (none is fine) and the response to give afterwards.
+
+    Kafka's counterpart is CoordinatorResult.
+    """
 
     records: Sequence[R]
     response: A
@@ -32,7 +38,7 @@ class Decision(NamedTuple, Generic[R, A]):
 
 
 class Origin(NamedTuple):
-    """Where in the log an applied record stands: its offset, and its producer id (-1: none).
+    """Tell where an applied record stands in the log: its offset and its producer id (-1: none).
 
     `replaying`: it comes from a log that is being loaded, which may have been compacted.
     """
@@ -42,14 +48,14 @@ class Origin(NamedTuple):
     replaying: bool = False
 
 
-# As `Origin(...)`, which is a function of Python's and takes three times as long: one is made for
-# each record.
+# Does the same as `LogRecordOrigin(...)` in a third of the time, as it skips the constructor that
+# Python generates: one is made for each record.
 origin_of: Callable[[tuple[int, int, bool]], Origin] = partial(tuple.__new__, Origin)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnded:
-    """A marker: the transaction of this producer id is over, for the log that it stands in.
+    """Represent a marker: the transaction of this producer id has ended in the log it stands in.
 
     `transaction_version`: from 2 on the epoch is one that the transaction's data did not have. The
     log doesn't say: there the marker stands already.

@@ -1,4 +1,4 @@
-"""Where a shard is in its life, and what it answers there.
+"""Define the states of a shard, their transitions, and the code that each answers requests with.
 
     state      follows                   a request gets
     LOADING    RESIGNED (elect)          COORDINATOR_LOAD_IN_PROGRESS: soon, here
@@ -19,6 +19,8 @@ from coordinator.errors import Code
 
 
 class Life(Enum):
+    """List the states of a shard; Kafka's counterpart is CoordinatorRuntime.CoordinatorState."""
+
     LOADING = auto()
     ACTIVE = auto()
     FAILED = auto()

@@ -1,7 +1,7 @@
-"""Shards are loaded in slices: what is quick before the broker listens, the rest while it answers.
+"""Load shards in slices: briefly before the broker listens, the rest between requests.
 
-Until its last slice a shard refuses with 14, and every other one is served. A slice is a few
-milliseconds of the loop's time.
+Until its last slice is replayed a shard refuses with COORDINATOR_LOAD_IN_PROGRESS; every other one
+is served. A slice takes a few milliseconds of the event loop.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 
 from coordinator.clock import Clock, Scheduler, Timer
 
-# Replays one slice of a shard; True when that was the last one.
+# Replays one slice of a shard's log; returns True when that was the last one.
 LoadSlice = Callable[[], bool]
 
 QUICK_MS = 150
 
 
 class Loader:
-    """Runs slices, at first at a stretch and then one at a time between other work."""
+    """Runs slices of shards' loading, first without a pause, then between other work."""
 
     def __init__(self, clock: Clock, scheduler: Scheduler) -> None:
         self._clock = clock
@@ -28,11 +28,15 @@ class Loader:
 
     @property
     def is_done(self) -> bool:
+        """Whether no shard is left to load."""
         return not self._left
 
     def load(self, shards: Iterable[LoadSlice]) -> None:
-        """Load these, for at most `QUICK_MS` before this returns. First one slice of each: most
-        shards have no more, and one that has much keeps nobody waiting."""
+        """Load shards for at most `QUICK_MS`, then schedule what is left for later turns.
+
+        One slice of each shard comes first: most shards have no more, and one that has much keeps
+        nobody waiting.
+        """
         self._left.extend(shards)
         deadline_ms = self._clock.monotonic_ms() + QUICK_MS
         while self._left and self._clock.monotonic_ms() < deadline_ms:
@@ -41,6 +45,7 @@ class Loader:
             self._scheduled = self._scheduler.call_later(0, self._go_on)
 
     def close(self) -> None:
+        """Stop loading: drop the slices that are left and cancel the scheduled one."""
         self._left.clear()
         if self._scheduled is not None:
             self._scheduled.cancel()

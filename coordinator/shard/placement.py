@@ -1,7 +1,7 @@
-"""Which shard a group or a transactional id belongs to: Kafka's own rule.
+"""Map a group or a transactional id to its partition of the internal topic, by Kafka's rule.
 
-Java's `String.hashCode` over UTF-16 code units, its absolute value (0 for the one int that has
-none), modulo the number of partitions.
+That is Java's `String.hashCode` over UTF-16 code units, its absolute value (0 for the one int that
+has none), modulo the number of partitions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode, without a sign."""
+    """Return Java's `String.hashCode` of a text as an unsigned 32-bit integer."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for unit in struct.unpack(f">{len(encoded) // 2}H", encoded):
@@ -19,9 +19,12 @@ def java_hash(text: str) -> int:
     return code
 
 
-@lru_cache(maxsize=4_096)  # every request asks, most of them for the same few names
+@lru_cache(maxsize=4_096)  # Every request asks, mostly for the same few names.
 def shard_of(name: str, partitions: int) -> int:
-    """The partition of the internal topic with `partitions` partitions that `name` lives in."""
+    """Return the partition of the internal topic that a group or transactional id lives in.
+
+    Kafka's counterpart is `partitionFor` of its group and transaction coordinators.
+    """
     code = java_hash(name)
     if code >= 0x80000000:
         code = 0 if code == 0x80000000 else 0x100000000 - code

@@ -1,4 +1,4 @@
-"""The bytes of Kafka's schemas: the few primitives that coordinator records are made of.
+"""Write and read the primitive fields of Kafka's message schemas, for coordinator records.
 
 A key or value starts with an int16 (the record's type or its version), then fields in order. In a
 flexible version lengths are unsigned varints of length + 1 and each struct ends with its tagged
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Writer:
-    """Appends fields; `flexible` chooses the encoding of lengths."""
+    """Appends fields to a buffer of bytes; `flexible` chooses the encoding of lengths."""
 
     def __init__(self, version: int, *, flexible: bool = False) -> None:
         self._buffer = bytearray(struct.pack(">h", version))
@@ -22,19 +22,20 @@ class Writer:
 
     @classmethod
     def of_field(cls) -> Writer:
-        """For the bytes of one tagged field: flexible, and without a version before them."""
+        """Create a writer for the bytes of one tagged field: flexible, without a version."""
         writer = cls(0, flexible=True)
         writer._buffer.clear()
         return writer
 
     @classmethod
     def bare(cls) -> Writer:
-        """For bytes that have no version before them: the user data of an assignor."""
+        """Create a writer for bytes without a version, such as an assignor's user data."""
         writer = cls(0)
         writer._buffer.clear()
         return writer
 
     def done(self) -> bytes:
+        """Return all bytes that have been written."""
         return bytes(self._buffer)
 
     def int8(self, value: int) -> None:
@@ -50,7 +51,7 @@ class Writer:
         self._buffer += struct.pack(">q", value)
 
     def fixed(self, layout: str, *values: int) -> None:
-        """Several fields of fixed size at once, as in `struct`."""
+        """Append several numbers of fixed size; `layout` is a format of Python's `struct`."""
         self._buffer += struct.pack(layout, *values)
 
     def uvarint(self, value: int) -> None:
@@ -60,16 +61,18 @@ class Writer:
         self._buffer.append(value)
 
     def string(self, value: str | None) -> None:
+        """Append a string with its length before it; None is written as null."""
         encoded = None if value is None else value.encode()
         self._length(">h", encoded)
         self._buffer += encoded or b""
 
     def blob(self, value: bytes | None) -> None:
+        """Append bytes with their length before them; None is written as null."""
         self._length(">i", value)
         self._buffer += value or b""
 
     def fixed_bytes(self, value: bytes) -> None:
-        """Bytes of a size that the schema gives, like those of a topic id."""
+        """Append bytes without a length, whose size the schema gives, such as a topic id."""
         self._buffer += value
 
     def strings(self, values: Sequence[str]) -> None:
@@ -82,14 +85,14 @@ class Writer:
         self._buffer += struct.pack(f">{len(values)}i", *values)
 
     def array(self, count: int | None) -> None:
-        """The length of an array; its elements follow. None: a null array."""
+        """Append the length of an array whose elements follow; None is a null array."""
         if self._flexible:
             self.uvarint(0 if count is None else count + 1)
         else:
             self.int32(-1 if count is None else count)
 
     def tags(self, tagged: dict[int, bytes] | None = None) -> None:
-        """The tagged fields that end a struct: nothing at all in a version that isn't flexible."""
+        """Append the tagged fields that end a struct, if the version is flexible."""
         if not self._flexible:
             return
         self.uvarint(len(tagged or {}))
@@ -106,7 +109,7 @@ class Writer:
 
 
 class UnknownVersion(Exception):
-    """The value is of a version that only a newer broker knows. It is no damage."""
+    """Raised for a value of a version that only a newer broker knows; it is not damage."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"value version {version}")
@@ -114,7 +117,10 @@ class UnknownVersion(Exception):
 
 
 class Reader:
-    """Reads what Writer wrote. Raises ValueError at an early end or a null that can't be."""
+    """Reads what a `FieldWriter` wrote.
+
+    Raises ValueError at an early end, or at a null where the schema has none.
+    """
 
     def __init__(self, data: bytes | None) -> None:
         if data is None:
@@ -125,7 +131,7 @@ class Reader:
 
     @classmethod
     def of_field(cls, data: bytes) -> Reader:
-        """Of the bytes of one tagged field."""
+        """Create a reader of the bytes of one tagged field."""
         reader = cls(data)
         reader.flexible = True
         return reader
@@ -152,11 +158,11 @@ class Reader:
         return value
 
     def uint8(self) -> int:
-        at = self._at
-        if at >= len(self._data):
+        position = self._at
+        if position >= len(self._data):
             raise self._ends_early()
-        self._at = at + 1
-        return self._data[at]
+        self._at = position + 1
+        return self._data[position]
 
     def nullable_string(self) -> str | None:
         length = self.uvarint() - 1 if self.flexible else self.int16()
@@ -179,7 +185,7 @@ class Reader:
         return value
 
     def fixed_bytes(self, size: int) -> bytes:
-        """Bytes of a size that the schema gives, like those of a topic id."""
+        """Read bytes whose size the schema gives, such as those of a topic id."""
         return self._take(size)
 
     def strings(self) -> tuple[str, ...]:
@@ -190,32 +196,36 @@ class Reader:
         return struct.unpack(f">{count}i", self._take(4 * count))
 
     def array(self) -> int:
-        """The number of elements that follow; a null array counts as empty."""
+        """Read the number of elements of an array that follow; a null array counts as empty."""
         return max(0, self.uvarint() - 1 if self.flexible else self.int32())
 
     def tags(self) -> dict[int, bytes]:
+        """Read the tagged fields that end a struct, as bytes by tag.
+
+        There are none in a version that isn't flexible.
+        """
         if not self.flexible:
             return {}
         return {self.uvarint(): self._take(self.uvarint()) for _ in range(self.uvarint())}
 
     def fixed(self, layout: str) -> tuple[Any, ...]:
-        """Several fields of fixed size at once, as in `struct`."""
+        """Read several numbers of fixed size at once; `layout` is a format of Python's `struct`."""
         return struct.unpack(layout, self._take(struct.calcsize(layout)))
 
     def _take(self, count: int) -> bytes:
-        at = self._at
-        self._at = end = at + count
+        start = self._at
+        self._at = end = start + count
         if end > len(self._data):
-            self._at = at
+            self._at = start
             raise self._ends_early()
-        return self._data[at:end]
+        return self._data[start:end]
 
     def _unpack(self, layout: str, size: int) -> int:
-        at = self._at
-        if at + size > len(self._data):
+        start = self._at
+        if start + size > len(self._data):
             raise self._ends_early()
-        self._at = at + size
-        value: int = struct.unpack_from(layout, self._data, at)[0]
+        self._at = start + size
+        value: int = struct.unpack_from(layout, self._data, start)[0]
         return value
 
     def _ends_early(self) -> ValueError:
@@ -223,9 +233,9 @@ class Reader:
 
 
 def value_reader(value: bytes, *, newest: int, first_flexible: int) -> tuple[Reader, int]:
-    """A reader past the version prefix of a value, and that version.
+    """Read the version before a record's value; return a reader of its fields and the version.
 
-    Raises UnknownVersion for any but 0 to `newest`.
+    Raises `UnknownRecordVersion` for any version but 0 to `newest_version`.
     """
     reader = Reader(value)
     version = reader.int16()

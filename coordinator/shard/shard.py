@@ -1,18 +1,21 @@
-"""One partition of an internal topic as a replicated state machine.
+"""Run one partition of an internal topic as a replicated state machine.
 
 Decide, append, apply, answer: a decision's records are appended to the log first, then `apply`
-makes them true, then the answer goes out. Loading is replaying the same log through the same
+changes the state by them, then the answer goes out. Loading replays the same log through the same
 `apply`: data of transactions with its producer id, and markers, in the order of the log.
 
 - A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
-- A shard that is being loaded, or has resigned, refuses (see `life`).
-- A record of a newer broker, or of a kind that this one lacks, is kept and reported: see `unknown`.
+- A shard that is being loaded, or has resigned, refuses (see `coordinator_state`).
+- A record of a newer broker, or of a kind that this one lacks, is kept and reported: see
+  `unknown_records`.
 - A log that can't be replayed whole, because a batch or a record of it is damaged, fails this shard
   alone: it refuses with NOT_COORDINATOR, and nothing is written to its log or compacted in it until
   a person has repaired it. Every other shard goes on, as in Kafka.
 - An exception of `apply` after an append is a broken invariant: the log and the state have parted.
   The shard raises `BrokenInvariant` for that and for every later call, so that no further record is
   appended on top of a state that is not the log's.
+
+Kafka's counterpart is CoordinatorRuntime with its CoordinatorShard.
 """
 
 from __future__ import annotations
@@ -42,15 +45,15 @@ BATCH_OVERHEAD = 61
 
 
 class BrokenInvariant(Exception):
-    """State and log disagree. Not an answer for a client: the broker has to stop."""
+    """Raised when state and log disagree: no answer for a client, the broker has to stop."""
 
 
 class UnreadableRecord(Exception):
-    """A record of the log can't be decoded or applied while the log is replayed."""
+    """Raised when a record of the log can't be decoded or applied while the log is replayed."""
 
 
 class Log(Protocol):
-    """What a shard needs of a partition."""
+    """Describes what a shard needs of the partition log that it writes to and replays."""
 
     @property
     def start_offset(self) -> int: ...
@@ -75,19 +78,25 @@ class Log(Protocol):
 
 
 class Codec(Protocol[R]):
-    """Records to and from the bytes that Kafka writes. A value of None is a tombstone."""
+    """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
 
     def encode(self, record: R) -> tuple[bytes | None, bytes | None]: ...
     def decode(self, key: bytes | None, value: bytes | None) -> R | None:
-        """None: a type of record that this broker doesn't know. UnknownVersion: a value of it.
-        ValueError, IndexError: damage."""
+        """Decode a record from its key and value; return None if the type is unknown.
+
+        Raises `UnknownRecordVersion` for a value of an unknown version, ValueError or IndexError
+        for damage.
+        """
         ...
 
 
 @dataclass(slots=True)
 class ShardCounters:
-    """What a shard has done. The clock counts whole milliseconds: of a short append its share of
-    one, so that sums are right though single values are not."""
+    """Counts what a shard has loaded and appended, and the time that it took.
+
+    The clock counts whole milliseconds: of a short append its share of one, so that sums are right
+    though single values are not.
+    """
 
     loaded: int = 0  # records and markers, when the log was replayed
     unknown: int = 0  # of a type or version that this broker lacks; they are kept
@@ -98,6 +107,7 @@ class ShardCounters:
     append_ms_max: int = 0
 
     def count_append(self, records: int, took_ms: int) -> None:
+        """Add one append of so many records to the counters."""
         self.appended += records
         self.appends += 1
         self.append_ms += took_ms
@@ -124,17 +134,17 @@ class Shard(Generic[R]):
         self._broken: str | None = None
         self._load_offset = log.start_offset
         self.life = Life.ACTIVE if log.start_offset >= log.end_offset else Life.LOADING
-        self.coordinator_epoch = 0  # one up with each election
+        self.coordinator_epoch = 0  # One higher after each election.
         self.counters = ShardCounters()
         self.unknown = UnknownRecords(name)
         if log.damage is not None:
             self.fail(log.damage)
 
     def execute(self, decision: Decision[R, A]) -> A:
-        """Make a decision durable, make it true, then hand out its answer.
+        """Append a decision's records, apply them to the state, then return its response.
 
         Raises Refused if the append failed (nothing has changed) or the shard isn't active,
-        BrokenInvariant if the state can't be trusted any more.
+        `BrokenInvariant` if the state can't be trusted any more.
         """
         self._refuse_if_broken()
         self.check_active()
@@ -144,25 +154,27 @@ class Shard(Generic[R]):
         return decision.response
 
     def append_all(self, records: Sequence[R]) -> None:
-        """Records that are each true for themselves, such as many tombstones: in as many batches as
-        it takes. Raises as `execute` does; the batches before a failed one have been applied then.
+        """Append and apply independent records, such as tombstones, in as many batches as needed.
+
+        Each record must be true without the others. Raises as `execute_decision` does; the batches
+        before a failed one have been applied then.
         """
         self._refuse_if_broken()
         self.check_active()
         encoded: list[tuple[bytes | None, bytes | None]] = []
         batch_bytes = self._log.batch_bytes_max
-        size, done = BATCH_OVERHEAD, 0
+        batch_size, appended_count = BATCH_OVERHEAD, 0
         for record in records:
             key, value = self._codec.encode(record)
             record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD
-            if encoded and size + record_size > batch_bytes:
-                self._append(records[done : done + len(encoded)], encoded, None)
-                done += len(encoded)
-                encoded, size = [], BATCH_OVERHEAD
+            if encoded and batch_size + record_size > batch_bytes:
+                self._append(records[appended_count : appended_count + len(encoded)], encoded, None)
+                appended_count += len(encoded)
+                encoded, batch_size = [], BATCH_OVERHEAD
             encoded.append((key, value))
-            size += record_size
+            batch_size += record_size
         if encoded:
-            self._append(records[done:], encoded, None)
+            self._append(records[appended_count:], encoded, None)
 
     def _append(
         self,
@@ -170,7 +182,7 @@ class Shard(Generic[R]):
         encoded: Sequence[tuple[bytes | None, bytes | None]],
         producer: Producer | None,
     ) -> None:
-        """One batch, and then its records are true."""
+        """Append records as one batch, then apply them."""
         producer_id = -1 if producer is None else producer.producer_id
         batch = encode_batch(
             encoded,
@@ -185,7 +197,10 @@ class Shard(Generic[R]):
         self._make_true(records, base_offset, producer_id)
 
     def end_transaction(self, ended: TransactionEnded) -> None:
-        """Append a marker and apply it: what was pending is committed or gone when this returns."""
+        """Append a transaction marker and apply it.
+
+        What was pending in the transaction is committed or dropped when this returns.
+        """
         self._refuse_if_broken()
         self.check_active()
         begin_ms = self._clock.monotonic_ms()
@@ -202,26 +217,31 @@ class Shard(Generic[R]):
     # Life
 
     def check_active(self) -> None:
-        """Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while the shard is being loaded,
-        NOT_COORDINATOR if it has failed or resigned."""
+        """Raise Refused unless the shard is active.
+
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, NOT_COORDINATOR if it
+        has failed or resigned.
+        """
         if self.life is not Life.ACTIVE:
             raise Refused(REFUSALS[self.life], f"{self.name} is {self.life.name}")
 
     def load(self) -> int:
-        """Replay the whole log through apply. Returns the number of records and markers applied."""
+        """Replay the whole log; return the number of records and markers applied."""
         while not self.load_slice(READ_BYTES):
             pass
         return self.counters.loaded
 
     def load_slice(self, max_bytes: int = SLICE_BYTES) -> bool:
-        """Replay the next so many bytes of the log. True if nothing is left to replay: the shard is
-        active then, or has failed, or has resigned while its next slice was waiting."""
+        """Replay at most `max_bytes` more of the log; return True if nothing is left to replay.
+
+        The shard is active then, or has failed, or has resigned while its next slice was waiting.
+        """
         if self.life is not Life.LOADING:
             return True
         begin_ms = self._clock.monotonic_ms()
         try:
             self._replay_slice(max_bytes)
-        except Exception as error:  # whatever it is: the state is not the log's
+        except Exception as error:  # Whatever it is, the state is not what the log says.
             self.fail(f"{self._log.damage_with(self._load_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
@@ -232,8 +252,10 @@ class Shard(Generic[R]):
         return True
 
     def _replay_slice(self, max_bytes: int) -> None:
-        """Replay so many bytes, or whatever is left. Raises what is wrong with the batch that has
-        `_load_offset`, or comes next after it."""
+        """Replay at most `max_bytes` of the log, or what is left of it.
+
+        Raises whatever is wrong with the batch that has `_load_offset`, or comes next after it.
+        """
         offset = self._load_offset
         if offset >= self._log.end_offset:
             return
@@ -243,11 +265,11 @@ class Shard(Generic[R]):
             self._load_offset = batch.last_offset + 1
         if data and self._load_offset <= offset:
             raise UnreadableRecord(f"nothing readable at offset {offset}, before the log's end")
-        if not data:  # what was there has been compacted away
+        if not data:  # Compaction has removed what stood here.
             self._load_offset = self._log.end_offset
 
     def fail(self, damage: str) -> None:
-        """Serve nothing of this shard any more: its log can't be replayed whole."""
+        """Stop serving this shard and protect its log, which can't be replayed whole."""
         self.life = Life.FAILED
         self.unknown.forget()
         self._log.protect(damage)
@@ -259,15 +281,15 @@ class Shard(Generic[R]):
 
     @property
     def records_left(self) -> int:
-        """Offsets of the log that are still to be replayed."""
+        """Return the number of offsets of the log that are still to be replayed."""
         return self._log.end_offset - self._load_offset if self.life is Life.LOADING else 0
 
     def resign(self) -> None:
-        """Serve no more. Whoever owns the state forgets it."""
+        """Stop serving requests; the owner of the state clears it."""
         self._live(Life.RESIGNED)
 
     def elect(self) -> None:
-        """Begin again after `resign`: the log is to be loaded anew, into a state that is empty."""
+        """Begin to load the log anew after a resignation; the caller has cleared the state."""
         self._live(Life.LOADING)
         self.coordinator_epoch += 1
         self._load_offset = self._log.start_offset
@@ -282,23 +304,27 @@ class Shard(Generic[R]):
         self.life = life
 
     def _replay(self, batch: Batch) -> None:
+        """Apply the records of one batch, or its transaction marker."""
         if batch.is_control:
-            if batch.record_count == 0:  # a compaction left no more of the transaction
+            if batch.record_count == 0:  # Compaction has removed the marker itself.
                 return
             committed, coordinator_epoch = batch.marker()
-            ended = TransactionEnded(
+            marker = TransactionEnded(
                 batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
             )
-            self._replayed(ended, batch.base_offset, batch.producer_id)
+            self._replayed(marker, batch.base_offset, batch.producer_id)
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
-        for found in batch.records():
-            record = self._decode(found.offset, found.key, found.value)
+        for encoded in batch.records():
+            record = self._decode(encoded.offset, encoded.key, encoded.value)
             if record is not None:
-                self._replayed(record, found.offset, producer_id)
+                self._replayed(record, encoded.offset, producer_id)
 
     def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
-        """None: nothing to apply. Of a value of an unknown version, the tombstone of its key."""
+        """Decode a record; return None if there is nothing to apply.
+
+        A value of an unknown version counts as the tombstone of its key.
+        """
         version: int | None = None
         try:
             try:
@@ -320,7 +346,10 @@ class Shard(Generic[R]):
     def _make_true(
         self, records: Sequence[R | TransactionEnded], offset: int, producer_id: int
     ) -> None:
-        """What has been appended, the first of it at this offset."""
+        """Apply records that have been appended, the first of them at `base_offset`.
+
+        Raises `BrokenInvariant` if `apply` raises.
+        """
         apply = self._apply
         for record in records:
             try:

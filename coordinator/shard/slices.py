@@ -1,4 +1,4 @@
-"""Long work on the broker's loop, a slice at a time: what waits is served in between.
+"""Run long work on the broker's event loop in short slices, so that requests are served in between.
 
 The work is a generator that yields wherever others may have their turn, after about a millisecond
 at most. All works together have `SLICE_MS` in a turn of the loop, and go on in a later one, each in
@@ -18,12 +18,12 @@ A = TypeVar("A")
 Sliced: TypeAlias = Generator[None, None, A]
 
 SLICE_MS = 2
-# Where time stands still (a simulation), a slice ends after so many steps.
+# In a simulation time stands still during a slice, so a slice also ends after so many steps.
 _STEPS_A_SLICE = 8
 
 
 class SlicedWork:
-    """Runs sliced work; several at once take turns."""
+    """Runs generators slice by slice on the event loop; several at once take turns."""
 
     def __init__(self, clock: Clock, scheduler: Scheduler) -> None:
         self._clock = clock
@@ -33,14 +33,17 @@ class SlicedWork:
         self._is_in_slice = False
 
     def run(self, work: Sliced[A], done: Callable[[A | Exception], None]) -> None:
-        """Run the work, and call `done` with what it returned or raised. It begins at once, and may
-        have ended before this returns, unless others are waiting for their turn."""
+        """Run the work in slices, and call `on_done` with what it returned or raised.
+
+        It begins at once, and may have ended before this returns, unless others are waiting for
+        their turn.
+        """
         self._queue.append((work, done))
         if self._timer is None and not self._is_in_slice:
             self._run_slice()
 
     def close(self) -> None:
-        """Stop all work where it is. No `done` is called any more."""
+        """Stop all work where it is; no `on_done` is called any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -49,22 +52,24 @@ class SlicedWork:
             work.close()
 
     def _run_slice(self) -> None:
-        """Run the first work of the queue until the slice is over, and then put it last; if it ends
-        before that, go on with the next."""
+        """Run queued works in turn for one slice; schedule the next slice if any work is left.
+
+        The work that the slice ends in is put last.
+        """
         self._timer = None
         self._is_in_slice = True
-        until_ms = self._clock.monotonic_ms() + SLICE_MS
+        deadline_ms = self._clock.monotonic_ms() + SLICE_MS
         steps = _STEPS_A_SLICE
         try:
-            while self._queue and steps and self._clock.monotonic_ms() < until_ms:
-                steps = self._run_first(steps, until_ms)
-        finally:  # `done` may raise
+            while self._queue and steps and self._clock.monotonic_ms() < deadline_ms:
+                steps = self._run_first(steps, deadline_ms)
+        finally:  # A callback may raise.
             self._is_in_slice = False
             if self._queue:
                 self._timer = self._scheduler.call_later(0, self._run_slice)
 
     def _run_first(self, steps: int, until_ms: int) -> int:
-        """Run the first work of the queue for at most so many steps; how many are left."""
+        """Run the first queued work for at most `max_steps`; return how many steps are left."""
         work, done = self._queue.popleft()
         outcome: Any
         try:
@@ -85,7 +90,7 @@ class SlicedWork:
 
 
 def run_at_a_stretch(work: Sliced[A]) -> A:
-    """Run the work to its end without a pause, and give what it returned."""
+    """Run the work to its end without a pause and return its result."""
     while True:
         try:
             next(work)

@@ -1,7 +1,8 @@
-"""Timers as data: a key and its deadline, with one call scheduled for the earliest.
+"""Keep many timers as keys with deadlines, with one scheduled call for the earliest.
 
 Setting a timer again moves it. Heartbeats move theirs further out all the time, so a later deadline
-costs one dictionary write: the heap keeps the old entry, which is re-filed when it comes up.
+costs one dictionary write: the heap keeps the old entry, which is pushed again when it comes up.
+Kafka's counterpart is CoordinatorTimer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ K = TypeVar("K")
 
 
 class Timers(Generic[K]):
-    """Deadlines in monotonic milliseconds; `fire` is called with each key whose time has come."""
+    """Holds a deadline for each key and calls `on_expiry` with each key whose time has come."""
 
     def __init__(self, clock: Clock, scheduler: Scheduler, fire: Callable[[K], None]) -> None:
         self._clock = clock
@@ -30,20 +31,20 @@ class Timers(Generic[K]):
         self._scheduled_ms = 0.0
 
     def set(self, key: K, delay_ms: float) -> None:
-        """Fire `key` after `delay_ms`, instead of whenever it was to fire before."""
+        """Let `key` expire after `delay_ms`, instead of whenever it was to expire before."""
         deadline_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
         self._deadlines[key] = deadline_ms
-        filed_ms = self._filed.get(key)
-        if filed_ms is None or deadline_ms < filed_ms:
+        heap_deadline_ms = self._filed.get(key)
+        if heap_deadline_ms is None or deadline_ms < heap_deadline_ms:
             self._file(key, deadline_ms)
             self._schedule()
 
     def cancel(self, key: K) -> None:
-        """Never mind. A key that isn't set is fine."""
+        """Cancel the timer of a key; nothing happens if none is set."""
         self._deadlines.pop(key, None)
 
     def close(self) -> None:
-        """Call everything off."""
+        """Cancel all timers."""
         self._deadlines.clear()
         self._filed.clear()
         self._heap.clear()
@@ -76,8 +77,8 @@ class Timers(Generic[K]):
         now_ms = self._clock.monotonic_ms()
         due: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms:
-            filed_ms, _, key = heapq.heappop(self._heap)
-            if self._filed.get(key) != filed_ms:
+            heap_deadline_ms, _, key = heapq.heappop(self._heap)
+            if self._filed.get(key) != heap_deadline_ms:
                 continue
             del self._filed[key]
             deadline_ms = self._deadlines.get(key)
@@ -89,12 +90,12 @@ class Timers(Generic[K]):
                 due.append(key)
         try:
             for key in due:
-                # An earlier one of this round may have cancelled this key, or set it anew.
+                # The callback of an earlier key may have cancelled this one, or set it anew.
                 if self._deadlines.get(key, now_ms + 1) <= now_ms:
                     del self._deadlines[key]
                     self._fire(key)
         finally:
             for key in due:
                 if key in self._deadlines and key not in self._filed:
-                    self._file(key, self._deadlines[key])  # an exception cut this round short
+                    self._file(key, self._deadlines[key])  # An exception ended this round early.
             self._schedule()

@@ -1,4 +1,4 @@
-"""Records of a log that this broker can't read: of a type, or a version of a value, that it lacks.
+"""Track records of a log that this broker can't read: of an unknown type, or value version.
 
 They are no damage: a newer broker has written them, or real Kafka for a kind of group that this one
 doesn't have. They stay in the log as they are (compaction keeps the last record of each key,
@@ -6,13 +6,13 @@ whatever it says), they are counted, and reported once the log is loaded. Then, 
 stands in the log:
 
 - A value of an unknown version: what older records have said of its key is no longer so. Whoever
-  it belongs to, a group or a transactional id, is refused with COORDINATOR_NOT_AVAILABLE (15): to
+  it belongs to, a group or a transactional id, is refused with COORDINATOR_NOT_AVAILABLE: to
   answer from half of what the log says would give wrong offsets, or fence nobody, and to write
   would put a record in the place of one that has not been understood.
 - A record of an unknown type: it says that its group is of another kind, and takes the name.
 
 Kafka 4.3 passes over an unknown type, in `__transaction_state` an unknown version, too; in
-`__consumer_offsets` that makes the whole partition refuse with NOT_COORDINATOR (16).
+`__consumer_offsets` that makes the whole partition refuse with NOT_COORDINATOR.
 Source: CoordinatorLoaderImpl.java, TransactionStateManager.scala.
 """
 
@@ -30,8 +30,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord:
-    """`version` None: the type is unknown, else the version is. `name`: the group or transactional
-    id that the key begins with, as all of Kafka's do; "" if it has none."""
+    """Represents a record that can't be read: its type, value version, owner and offset.
+
+    `version` None: the type is unknown, else the version is. `name`: the group or transactional id
+    that the key begins with, as all of Kafka's do; "" if it has none.
+    """
 
     kind: int
     version: int | None
@@ -45,48 +48,52 @@ class UnknownRecord:
 
 
 class UnknownRecords:
-    """Those of one log that count still: the last record of each key."""
+    """Keeps the unreadable records of one log that still count: the last record of each key."""
 
     def __init__(self, shard_name: str) -> None:
         self._shard_name = shard_name
         self._by_key: dict[bytes, UnknownRecord] = {}
-        self._names: Counter[tuple[str, bool]] = Counter()  # True: a known type
+        self._names: Counter[tuple[str, bool]] = Counter()  # (name, whether the type is known)
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def add(self, key: bytes, version: int | None, offset: int) -> None:
-        """This record is the last of its key, and can't be read."""
+        """Note that the record at an offset is the last one of its key and can't be read."""
         self.supersede(key)
         reader = Reader(key)
-        kind = reader.int16()
+        record_type = reader.int16()
         try:
             name = reader.string()
         except ValueError:
             name = ""
-        self._by_key[key] = UnknownRecord(kind, version, name, offset)
+        self._by_key[key] = UnknownRecord(record_type, version, name, offset)
         self._names[name, version is not None] += 1
 
     def supersede(self, key: bytes) -> None:
-        """The last record of this key is another one, which can be read; or a tombstone."""
+        """Remove the record of a key, as a later record of that key can be read."""
         found = self._by_key.pop(key, None)
         if found is not None:
             self._names[found.name, found.version is not None] -= 1
 
     def forget(self) -> None:
+        """Remove all records, as the log is to be loaded anew or belongs to another broker."""
         self._by_key.clear()
         self._names.clear()
 
     def has(self, name: str) -> bool:
-        """The log says something of this group or transactional id that can't be read."""
+        """Whether the log has records of this group or transactional id that can't be read."""
         return self._names[name, True] > 0 or self._names[name, False] > 0
 
     def is_of_unknown_kind(self, name: str) -> bool:
-        """The log has records of an unknown type for this name."""
+        """Whether the log has records of an unknown type for this name."""
         return self._names[name, False] > 0
 
     def check_readable(self, name: str) -> None:
-        """Refuses with 15 if what the log says of this name can't be read whole."""
+        """Raise Refused if a value of this group or transactional id is of an unknown version.
+
+        Raises Refused: COORDINATOR_NOT_AVAILABLE.
+        """
         if self._names and self._names[name, True] > 0:
             raise Refused(
                 Code.COORDINATOR_NOT_AVAILABLE,
@@ -94,13 +101,13 @@ class UnknownRecords:
             )
 
     def report(self) -> None:
-        """One warning for each type and version, with the first offset of those that count."""
-        found: dict[str, list[UnknownRecord]] = {}
+        """Log a warning for each unknown type and version, with the first offset of each."""
+        records_by_kind: dict[str, list[UnknownRecord]] = {}
         for each in self._by_key.values():
-            found.setdefault(str(each), []).append(each)
-        for what, records in found.items():
+            records_by_kind.setdefault(str(each), []).append(each)
+        for kind, records in records_by_kind.items():
             logger.warning(
                 "%s: records of %s: %d, the first at offset %d. They are kept, but can't be read: a"
                 " newer broker wrote them, or they are of a kind of group that this one lacks",
-                *(self._shard_name, what, len(records), min(each.offset for each in records)),
+                *(self._shard_name, kind, len(records), min(each.offset for each in records)),
             )
