@@ -1,1 +1,1 @@
-"""Committed offsets, and those that wait for the end of a transaction."""
+"""Hold committed offsets, and those that wait for the end of a transaction."""

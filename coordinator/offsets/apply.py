@@ -1,4 +1,4 @@
-"""Applies offset records and markers: the one place that changes an OffsetState."""
+"""Apply offset records and markers: the one place that changes an OffsetState."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ from coordinator.shard.decision import Origin, TransactionEnded
 
 
 def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin) -> None:
+    """Change the offset state as a record or a transaction marker says.
+
+    An offset with a producer id is pending until that producer's marker is applied.
+    """
     match record:
         case OffsetCommitted():
-            kept = committed_offset((record, origin.offset))
+            committed_offset_entry = committed_offset((record, origin.offset))
             group_id = record.group_id
             state.groups.add(group_id)
             if origin.producer_id >= 0:
-                _hold(state, origin.producer_id, record.key, kept)
+                _hold(state, origin.producer_id, record.key, committed_offset_entry)
             else:
-                _commit(state, group_id, (record.topic, record.partition), kept)
+                _commit(state, group_id, (record.topic, record.partition), committed_offset_entry)
         case OffsetForgotten():
             _forget(state, record)
         case TransactionEnded(producer_id, _, committed):
-            for key, kept in state.pending.pop(producer_id, {}).items():
+            for key, committed_offset_entry in state.pending.pop(producer_id, {}).items():
                 _let_go(state, producer_id, key)
                 if committed:
-                    _commit(state, key[0], key[1:], kept)
+                    _commit(state, key[0], key[1:], committed_offset_entry)
 
 
 def _commit(
     state: OffsetState, group_id: str, partition: tuple[str, int], kept: CommittedOffset
 ) -> None:
-    """Let an offset count, unless a newer record has said otherwise since it was staged."""
+    """Make an offset the committed one, unless a newer record has replaced it meanwhile."""
     group = state.committed.get(group_id)
     if group is None:
         group = state.committed[group_id] = {}
-    before = group.get(partition)
-    if before is None or before.record_offset < kept.record_offset:
+    previous = group.get(partition)
+    if previous is None or previous.record_offset < kept.record_offset:
         group[partition] = kept
 
 
@@ -52,7 +56,10 @@ def _hold(state: OffsetState, producer_id: int, key: OffsetKey, kept: CommittedO
 
 
 def _let_go(state: OffsetState, producer_id: int, key: OffsetKey) -> None:
-    """The producer holds no offset for this partition any more: of `pending` it is gone already."""
+    """Remove a producer from those that have a pending offset for a partition.
+
+    The caller removes the offset itself.
+    """
     group_id, topic, partition = key
     group = state.holders[group_id]
     producers = group[topic, partition]

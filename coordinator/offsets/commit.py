@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit, once the group has let the member through.
+"""Decide OffsetCommit and TxnOffsetCommit, once the group has accepted the member.
 
 The decision is the same for both: in a transaction it carries the producer, and what it appends is
 pending until the marker.
@@ -18,6 +18,8 @@ from coordinator.shard.decision import Decision, Producer
 
 
 class CommitOffset(NamedTuple):
+    """Represents the offset of one partition in a request to commit."""
+
     topic: str
     partition: int
     offset: int
@@ -33,8 +35,11 @@ commit_offset: Callable[[tuple[str, int, int, int, str, UUID | None]], CommitOff
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """`producer` is set in a transaction. `retention_ms`: how long the client wants its offsets
-    to be kept, None for as long as the broker keeps others."""
+    """Asks to commit offsets of a group, in the transaction of `producer` if that is set.
+
+    `retention_ms`: how long the client wants its offsets to be kept, None for as long as the broker
+    keeps others.
+    """
 
     group_id: str
     offsets: Sequence[CommitOffset]
@@ -44,8 +49,10 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
-    """Who commits: generation -1 and empty ids for one that is no member. `knows_epochs`: the
-    version of its request has member epochs (KIP-848) for generations."""
+    """Identifies the member that commits: generation -1 and empty ids for one that is no member.
+
+    `knows_epochs`: the version of its request has member epochs (KIP-848) for generations.
+    """
 
     generation: int = -1
     member_id: str = ""
@@ -54,17 +61,19 @@ class Committer:
 
     @property
     def claims_membership(self) -> bool:
+        """Whether the request names a generation, a member id or an instance id."""
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
 def commit_offsets(
     command: CommitOffsets, metadata_max_bytes: int, now_ms: int
 ) -> Decision[OffsetCommitted, list[Code]]:
-    """One code an offset, in their order: 12 if its metadata is too long, which keeps it out.
+    """Return the decision that commits offsets, with one code for each in their order.
 
-    What is written in a transaction has no topic id, as in Kafka, where the request names none.
+    OFFSET_METADATA_TOO_LARGE leaves an offset out. What is written in a transaction has no topic
+    id, as in Kafka, where the request names none.
     """
-    expire_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
+    expires_at_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
     group_id, transactional = command.group_id, command.producer is not None
@@ -84,7 +93,7 @@ def commit_offsets(
                     metadata,
                     now_ms,
                     None if transactional else topic_id,
-                    expire_ms,
+                    expires_at_ms,
                 )
             )
         )
@@ -92,8 +101,11 @@ def commit_offsets(
 
 
 def fits(metadata: str, most: int) -> bool:
-    """Whether `offset.metadata.max.bytes` lets it be. Kafka compares that with the length of Java's
-    string, which is counted in UTF-16: 1 for most characters, 2 for those beyond U+FFFF."""
+    """Whether `offset.metadata.max.bytes` allows this metadata.
+
+    Kafka compares that with the length of Java's string, which is counted in UTF-16 code units: 1
+    for most characters, 2 for those beyond U+FFFF.
+    """
     if len(metadata) <= most // 2:
         return True
     return len(metadata) <= most and len(metadata.encode("utf-16-le", "surrogatepass")) <= 2 * most

@@ -1,5 +1,7 @@
-"""What has been done to offsets since the broker started. Topics and groups that are deleted take
-their offsets along uncounted, as in Kafka."""
+"""Count what has been done to offsets since the broker started.
+
+Topics and groups that are deleted take their offsets along uncounted, as in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class OffsetCounters:
-    """Partitions: committed, in a transaction or not; expired; deleted by OffsetDelete."""
+    """Counts partitions whose offset was committed, has expired, or was deleted by OffsetDelete.
+
+    Commits count in a transaction or not.
+    """
 
     commits: int = 0
     expirations: int = 0

@@ -1,9 +1,9 @@
-"""Which offsets have been kept for long enough: a pure function of the group, offsets and time.
+"""Decide which offsets have been kept long enough: a pure function of group, offsets and time.
 
 An offset that its client wanted to be kept for so long (OffsetCommit v2 to v4) expires by that. Any
 other expires once `offsets.retention.minutes` have passed since its group became empty, or, where
-that time isn't known or the group lives, since its commit; never one of a topic that the group is
-subscribed to, nor one that an open transaction is about to replace.
+that time isn't known or the group has members, since its commit; never one of a topic that the
+group is subscribed to, nor one that an open transaction is about to replace.
 Source: org.apache.kafka.coordinator.group.OffsetMetadataManager, OffsetExpirationConditionImpl.
 """
 
@@ -23,23 +23,26 @@ def expire_offsets(
     retention_ms: int,
     now_ms: int,
 ) -> list[OffsetForgotten]:
-    """Tombstones for those of the partitions whose offset has expired. What has none is fine."""
+    """Return tombstones for those of a group's partitions whose offset has expired.
+
+    Partitions without an offset are passed over.
+    """
     if not holding.expires:
         return []
     group = state.committed.get(group_id, {})
-    held = state.holders.get(group_id, {})
+    pending_producers = state.holders.get(group_id, {})
     subscribed: dict[str, bool] = {}
     expired = []
     for topic, partition in partitions:
-        kept = group.get((topic, partition))
-        if kept is None:
+        committed_offset = group.get((topic, partition))
+        if committed_offset is None:
             continue
-        if kept.expire_ms != NEVER:
-            is_due = now_ms >= kept.expire_ms
+        if committed_offset.expire_ms != NEVER:
+            is_due = now_ms >= committed_offset.expire_ms
         else:
-            since_ms = kept.commit_ms if holding.since_ms is None else holding.since_ms
+            since_ms = committed_offset.commit_ms if holding.since_ms is None else holding.since_ms
             is_due = now_ms - since_ms >= retention_ms
-        if not is_due or (topic, partition) in held:
+        if not is_due or (topic, partition) in pending_producers:
             continue
         if topic not in subscribed:
             subscribed[topic] = holding.is_subscribed(topic)
@@ -49,5 +52,8 @@ def expire_offsets(
 
 
 def leaves_nothing(state: OffsetState, group_id: str, expired: int) -> bool:
-    """Once so many committed offsets have gone the group has none, and none is pending."""
+    """Whether a group has no offset left once `expired_count` committed ones have gone.
+
+    Pending offsets count too.
+    """
     return group_id not in state.holders and len(state.committed.get(group_id, ())) == expired

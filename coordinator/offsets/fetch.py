@@ -1,4 +1,4 @@
-"""OffsetFetch: what is committed, or 88 while an open transaction holds an offset."""
+"""Answer OffsetFetch from what is committed, or UNSTABLE_OFFSET_COMMIT during a transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from coordinator.offsets.state import NO_OFFSET, OffsetState
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """Offset -1: nothing is committed, or `code` says why it can't be told."""
+    """Represents the answer for one partition of an OffsetFetch.
+
+    Offset -1: nothing is committed, or `code` says why it can't be told.
+    """
 
     topic: str
     partition: int
@@ -29,21 +32,33 @@ def fetch_offsets(
     *,
     require_stable: bool,
 ) -> list[FetchedOffset]:
-    """The offsets asked for, in their order. A topic id must be that of the committed offset."""
+    """Return the committed offsets of these partitions, in their order.
+
+    With `require_stable` a partition with a pending offset gets UNSTABLE_OFFSET_COMMIT. A topic id
+    must be that of the committed offset.
+    """
     group = state.committed.get(group_id, {})
-    held = state.holders.get(group_id, ()) if require_stable else ()
+    pending_producers = state.holders.get(group_id, ()) if require_stable else ()
     fetched = []
     for topic, partition, topic_id in partitions:
-        if held and (topic, partition) in held:
+        if pending_producers and (topic, partition) in pending_producers:
             code = Code.UNSTABLE_OFFSET_COMMIT
             fetched.append(FetchedOffset(topic, partition, code=code))
             continue
-        kept = group.get((topic, partition))
-        if kept is None or (topic_id and kept.topic_id and kept.topic_id != topic_id):
+        committed_offset = group.get((topic, partition))
+        if committed_offset is None or (
+            topic_id and committed_offset.topic_id and committed_offset.topic_id != topic_id
+        ):
             fetched.append(FetchedOffset(topic, partition))
             continue
         fetched.append(
-            FetchedOffset(topic, partition, kept.offset, kept.leader_epoch, kept.metadata)
+            FetchedOffset(
+                topic,
+                partition,
+                committed_offset.offset,
+                committed_offset.leader_epoch,
+                committed_offset.metadata,
+            )
         )
     return fetched
 
@@ -51,6 +66,6 @@ def fetch_offsets(
 def fetch_all_offsets(
     state: OffsetState, group_id: str, *, require_stable: bool
 ) -> list[FetchedOffset]:
-    """Every committed offset of a group, by topic and partition."""
-    wanted = [(*partition, None) for partition in sorted(state.committed.get(group_id, {}))]
-    return fetch_offsets(state, group_id, wanted, require_stable=require_stable)
+    """Return every committed offset of a group, by topic and partition."""
+    partitions = [(*partition, None) for partition in sorted(state.committed.get(group_id, {}))]
+    return fetch_offsets(state, group_id, partitions, require_stable=require_stable)

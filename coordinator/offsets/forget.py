@@ -1,4 +1,4 @@
-"""Offsets that go: by OffsetDelete, with their group, with their topic. Pending ones go too.
+"""Delete offsets by OffsetDelete, with their group or with their topic, pending ones included.
 
 All of them may be tens of thousands, so a caller takes some at a time (see `shard.slices`).
 """
@@ -17,14 +17,17 @@ from coordinator.shard.decision import Decision
 def delete_offsets(
     state: OffsetState, group_id: str, holding: Holding, partitions: Sequence[tuple[str, int]]
 ) -> Decision[OffsetForgotten, list[Code]]:
-    """One code a partition, in their order: 86 for a topic that the group is subscribed to; a
-    partition without an offset is fine. Refuses with 68 for a group with members that is not one
-    of consumers: what they read nobody can tell.
+    """Return the decision that deletes a group's offsets, with one code for each partition.
+
+    GROUP_SUBSCRIBED_TO_TOPIC leaves a partition out; one without an offset is fine.
+
+    Raises Refused: NON_EMPTY_GROUP for a group with members that is not one of consumers, as the
+    broker can't tell what they read.
     """
     if not holding.lets_delete:
         raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
     group = state.committed.get(group_id, {})
-    held = state.holders.get(group_id, {})
+    pending_producers = state.holders.get(group_id, {})
     subscribed = {
         topic for topic in {each[0] for each in partitions} if holding.is_subscribed(topic)
     }
@@ -35,35 +38,40 @@ def delete_offsets(
             codes.append(Code.GROUP_SUBSCRIBED_TO_TOPIC)
             continue
         codes.append(Code.NONE)
-        if (topic, partition) in group or (topic, partition) in held:
+        if (topic, partition) in group or (topic, partition) in pending_producers:
             records.append(OffsetForgotten(group_id, topic, partition))
     return Decision(records, codes)
 
 
 def forget_group(state: OffsetState, group_id: str) -> list[OffsetForgotten]:
-    """A tombstone for every partition that the group has an offset of, committed or pending."""
-    found = state.committed.get(group_id, {}).keys() | state.holders.get(group_id, {}).keys()
-    return [OffsetForgotten(group_id, *partition) for partition in sorted(found)]
+    """Return a tombstone for every partition that the group has an offset of.
+
+    Committed and pending offsets count.
+    """
+    partitions = state.committed.get(group_id, {}).keys() | state.holders.get(group_id, {}).keys()
+    return [OffsetForgotten(group_id, *partition) for partition in sorted(partitions)]
 
 
 def forget_some(state: OffsetState, group_id: str, count: int) -> list[OffsetForgotten]:
-    """Give tombstones for at most so many partitions that the group has an offset of: fewer only if
-    there are no more."""
+    """Return tombstones for at most `max_count` partitions that the group has an offset of.
+
+    They are fewer only if there are no more.
+    """
     committed = state.committed.get(group_id, {})
-    found = list(islice(committed, count))
-    held = state.holders.get(group_id, {})
-    pending = (partition for partition in held if partition not in committed)
-    found += islice(pending, count - len(found))
-    return [OffsetForgotten(group_id, *partition) for partition in found]
+    partitions = list(islice(committed, count))
+    pending_producers = state.holders.get(group_id, {})
+    pending = (partition for partition in pending_producers if partition not in committed)
+    partitions += islice(pending, count - len(partitions))
+    return [OffsetForgotten(group_id, *partition) for partition in partitions]
 
 
 def forget_topics(
     state: OffsetState, group_id: str, topics: Collection[str]
 ) -> list[OffsetForgotten]:
-    """Give a tombstone for every partition of these topics that the group has an offset of."""
+    """Return a tombstone for every partition of these topics that the group has an offset of."""
     committed = state.committed.get(group_id, {})
-    found = [partition for partition in committed if partition[0] in topics]
+    partitions = [partition for partition in committed if partition[0] in topics]
     for partition in state.holders.get(group_id, ()):
         if partition[0] in topics and partition not in committed:
-            found.append(partition)
-    return [OffsetForgotten(group_id, *partition) for partition in found]
+            partitions.append(partition)
+    return [OffsetForgotten(group_id, *partition) for partition in partitions]

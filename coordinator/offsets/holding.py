@@ -1,6 +1,7 @@
-"""What a group of whatever kind says about its offsets: what may go, and from when on they age.
+"""Describe what a group says about its offsets: which may be deleted, and from when on they expire.
 
-Each kind of group makes a Holding of itself; the decisions about offsets look at nothing else.
+Each kind of group makes a `GroupOffsetPolicy` of itself; the decisions about offsets look at
+nothing else.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """`is_empty`: nobody is in the group, so that it may be deleted, and goes when its last offset
-    expires. `lets_delete`: OffsetDelete may name partitions, of topics that it isn't subscribed to.
-    `expires`: offsets of topics that it isn't subscribed to age, from `since_ms` on or, if that is
-    None, each from its commit.
+    """Tells which offsets of a group may be deleted or expire.
+
+    `is_empty`: nobody is in the group, so that it may be deleted, and goes when its last offset
+    expires. `allows_deletion`: OffsetDelete may name partitions, of topics that it isn't subscribed
+    to. `allows_expiry`: offsets of topics that it isn't subscribed to expire, counted from
+    `empty_since_ms` or, if that is None, each from its commit.
     """
 
     is_empty: bool
@@ -24,8 +27,8 @@ class Holding:
     is_subscribed: Callable[[str], bool] = lambda topic: False
 
 
-# A group that somebody commits offsets for, and that nobody has ever joined.
+# Of a group that somebody commits offsets for and that nobody has ever joined.
 SIMPLE = Holding(is_empty=True)
 
-# One whose records this broker can't read: who is in it, and since when, it doesn't know.
+# Of a group whose records this broker can't read, so that it doesn't know the members.
 UNREADABLE = Holding(is_empty=False, lets_delete=False, expires=False)

@@ -1,4 +1,4 @@
-"""Offset records of `__consumer_offsets` as Kafka 4.3 writes them.
+"""Encode and decode the offset records of `__consumer_offsets` as Kafka 4.3 writes them.
 
 OffsetCommitKey, and OffsetCommitValue version 4, whose tagged topic id tells an offset of a topic
 from one of its namesake that was deleted. Version 1 is the only one that can say when the offset is
@@ -32,6 +32,7 @@ _HEAD = Struct(">hqi")  # version, offset, leader epoch
 
 
 def encode_offset(record: Record) -> tuple[bytes, bytes | None]:
+    """Return the key and value of an offset record; the value is None for a tombstone."""
     key = _names(record.group_id, record.topic) + _INT32.pack(record.partition)
     if isinstance(record, OffsetForgotten):
         return key, None
@@ -39,9 +40,9 @@ def encode_offset(record: Record) -> tuple[bytes, bytes | None]:
         return key, _expiring(record)
     head = _HEAD.pack(VALUE_VERSION, record.offset, record.leader_epoch)
     topic_id = record.topic_id
-    rest = _when_and_where(record.commit_ms, None if topic_id is None else topic_id.int)
+    tail = _when_and_where(record.commit_ms, None if topic_id is None else topic_id.int)
     text = _text(record.metadata) if record.metadata else b"\x01"
-    return key, head + text + rest
+    return key, head + text + tail
 
 
 def _expiring(record: OffsetCommitted) -> bytes:
@@ -59,13 +60,13 @@ def _text(value: str) -> bytes:
     return writer.done()
 
 
-# A commit is of many partitions, and so is what lies in a row in the log: what they have in common
-# is written, and read, once.
+# A commit has many partitions, and its records follow one another in the log: what they have in
+# common is encoded, and decoded, once.
 
 
 @lru_cache(256)
 def _names(group_id: str, topic: str) -> bytes:
-    """All of a key but the partition."""
+    """Return the bytes of a key up to the partition: its type, the group id and the topic."""
     key = Writer(OFFSET_KEY)
     key.string(group_id)
     key.string(topic)
@@ -74,7 +75,10 @@ def _names(group_id: str, topic: str) -> bytes:
 
 @lru_cache(256)
 def _named(names: bytes) -> tuple[str, str]:
-    """Group and topic, from all of a key but its type and the partition."""
+    """Decode group id and topic from the bytes between a key's type and its partition.
+
+    Raises ValueError if there is more in them.
+    """
     reader = Reader(names)
     group_id, topic = reader.string(), reader.string()
     if _names(group_id, topic)[2:] != names:
@@ -84,8 +88,10 @@ def _named(names: bytes) -> tuple[str, str]:
 
 @lru_cache(256)
 def _when_and_where(commit_ms: int, topic_id: int | None) -> bytes:
-    """What stands behind the metadata of a value. The topic id as a number: as a UUID it would take
-    longer to be looked up than all the rest."""
+    """Return the bytes that follow the metadata in a value: commit time and topic id.
+
+    The topic id comes as a number: hashing a UUID for the cache takes longer than all the rest.
+    """
     value = Writer.of_field()
     value.int64(commit_ms)
     value.tags(None if topic_id is None else {TOPIC_ID_TAG: topic_id.to_bytes(16, "big")})
@@ -96,7 +102,10 @@ _topic_id = lru_cache(256)(lambda data: UUID(bytes=data))
 
 
 def decode_offset(key: bytes, value: bytes | None) -> Record:
-    """Raises UnknownVersion, and ValueError for damage."""
+    """Decode an offset record from its key and value; a value of None is a tombstone.
+
+    Raises `UnknownRecordVersion`, and ValueError for damage.
+    """
     group_id, topic = _named(key[2:-4])
     [partition] = _INT32.unpack(key[-4:])
     if value is None:
@@ -105,8 +114,8 @@ def decode_offset(key: bytes, value: bytes | None) -> Record:
     offset = reader.int64()
     leader_epoch = reader.int32() if version >= 3 else -1
     metadata = reader.string()
-    commit_ms = reader.int64()
-    expire_ms = reader.int64() if version == EXPIRING_VERSION else NEVER
+    committed_at_ms = reader.int64()
+    expires_at_ms = reader.int64() if version == EXPIRING_VERSION else NEVER
     tagged = reader.tags().get(TOPIC_ID_TAG)
     topic_id = None if tagged is None else _topic_id(tagged)
     return offset_committed(
@@ -117,8 +126,8 @@ def decode_offset(key: bytes, value: bytes | None) -> Record:
             offset,
             leader_epoch,
             metadata,
-            commit_ms,
+            committed_at_ms,
             topic_id,
-            expire_ms,
+            expires_at_ms,
         )
     )

@@ -1,4 +1,4 @@
-"""The offsets of a shard of `__consumer_offsets`.
+"""Hold the committed and the pending offsets of a shard of `__consumer_offsets`.
 
 Theory of operation. An offset that is committed outside a transaction counts at once. One that is
 committed inside is pending, by producer id, until the marker of that producer is applied: a commit
@@ -6,11 +6,11 @@ makes it count if its record is newer than the one that counts by then, an abort
 marker is appended and applied before the coordinator goes on (see `transactions.service`), so the
 pending offsets of a producer are always those of one transaction.
 
-        staged ---- marker: commit, and newer ----> committed
-           |------- marker: abort, or older ------> gone
+        pending ---- marker: commit, and newer ---> committed
+           |-------- marker: abort, or older -----> gone
 
-Records: `OffsetCommitted` (its producer id, in `Origin`, says pending or not), `OffsetForgotten`,
-and the marker, `TransactionEnded`.
+Records: `OffsetCommitted` (its producer id, in `LogRecordOrigin`, says pending or not),
+`OffsetForgotten`, and the marker, `TransactionEnded`.
 
 Somebody who commits offsets for a group that nobody has joined makes it a group by that: a simple
 one, Empty, without a protocol. It stays one when its offsets are gone, until it is deleted.
@@ -31,7 +31,10 @@ NEVER = -1
 
 
 class OffsetCommitted(NamedTuple):
-    """`expire_ms`: when it expires by its client's own wish; NEVER: it has none (see `expire`)."""
+    """Represents the record of one committed offset.
+
+    `expires_at_ms`: when it expires by its client's own wish; NEVER: it has none (see `expire`).
+    """
 
     group_id: str
     topic: str
@@ -45,17 +48,18 @@ class OffsetCommitted(NamedTuple):
 
     @property
     def key(self) -> OffsetKey:
+        """Return the group id, topic and partition."""
         return self.group_id, self.topic, self.partition
 
 
-# As `OffsetCommitted(...)`, and three times as quick: one is made for each partition of a commit.
+# Does the same as `OffsetCommitted(...)` in a third of the time: one is made for each partition.
 offset_committed: Callable[
     [tuple[str, str, int, int, int, str, int, UUID | None, int]], OffsetCommitted
 ] = partial(tuple.__new__, OffsetCommitted)
 
 
 class CommittedOffset(NamedTuple):
-    """An offset as it is kept: its record, and the place of that in the log."""
+    """Represents an offset as it is kept: its record, and the record's own offset in the log."""
 
     record: OffsetCommitted
     record_offset: int
@@ -92,12 +96,15 @@ committed_offset: Callable[[tuple[OffsetCommitted, int]], CommittedOffset] = par
 
 @dataclass(frozen=True, slots=True)
 class OffsetForgotten:
+    """Represents the tombstone of one committed offset."""
+
     group_id: str
     topic: str
     partition: int
 
     @property
     def key(self) -> OffsetKey:
+        """Return the group id, topic and partition."""
         return self.group_id, self.topic, self.partition
 
 
@@ -106,11 +113,14 @@ Record: TypeAlias = OffsetCommitted | OffsetForgotten
 
 @dataclass(slots=True)
 class OffsetState:
-    """Only apply() writes it. Groups and keys without offsets are not kept."""
+    """Holds the offsets of one shard; only `apply_record` writes it.
+
+    Groups and keys without offsets are not kept.
+    """
 
     committed: dict[str, dict[tuple[str, int], CommittedOffset]] = field(default_factory=dict)
     pending: dict[int, dict[OffsetKey, CommittedOffset]] = field(default_factory=dict)
-    # Of `pending`: which producers hold an offset, by group and partition.
+    # The producers that have a pending offset, by group and partition.
     holders: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
     # Groups that somebody has committed offsets for since they were last deleted.
     groups: set[str] = field(default_factory=set)
