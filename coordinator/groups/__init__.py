@@ -1,1 +1,1 @@
-"""The group coordinator: who is in a group, at which generation, with which assignment."""
+"""Coordinate groups: members, generations or epochs, assignments and committed offsets."""

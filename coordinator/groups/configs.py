@@ -1,4 +1,4 @@
-"""The configuration of a group: Kafka's names, defaults and limits.
+"""Define and check the configurations of a group: Kafka's names, defaults and limits.
 
 Kept by `dynamic`, by group id, whether there is such a group or not. Behind each stands a setting
 of the broker, and most may only be within two other settings of the broker. Of share and streams
@@ -24,19 +24,20 @@ _RESETS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far a number may go: the broker's setting that says so, and Kafka's default of it."""
+    """Bounds a group's number by a setting of the broker, or by Kafka's default of that setting."""
 
     default: int
     setting: str
 
     def of(self, broker: BrokerConfig) -> int:
+        """Return the limit: the broker's setting if it has one, else Kafka's default."""
         value: int = getattr(broker, self.setting.replace(".", "_"), self.default)
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig(Setting):
-    """One configuration, the broker's setting behind it, and the broker's limits."""
+    """Defines one group configuration, the broker's setting behind it, and the broker's limits."""
 
     from_broker: str = ""
     least: Limit | None = None
@@ -49,8 +50,11 @@ def _word(name: str, default: str, *choices: str) -> GroupConfig:
 
 
 def _number(name: str, default: int, low: int, least: int | None, most: int | None) -> GroupConfig:
-    """A number of at least `low`. The broker's settings are `group.<kind>.<rest of the name>`, and
-    `.min.` or `.max.` between the two for its limits."""
+    """Define a numeric group configuration of at least `min_value`.
+
+    The broker's settings are `group.<kind>.<rest of the name>`, and `.min.` or `.max.` between the
+    two for its limits.
+    """
     kind, _, rest = name.partition(".")
     rest = rest.removeprefix("num.")
     return GroupConfig(
@@ -95,35 +99,44 @@ GROUP_CONFIGS: Mapping[str, GroupConfig] = {
 
 
 def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dict[str, str]:
-    """The same, checked. Refused(INVALID_CONFIG) names what is wrong."""
-    found: dict[str, str] = {}
+    """Return a group's configurations with their values checked and normalised.
+
+    Raises Refused: INVALID_CONFIG, naming what is wrong.
+    """
+    checked_configs: dict[str, str] = {}
     for name, value in configs.items():
         config = GROUP_CONFIGS.get(name)
         if config is None:
             raise Refused(Code.INVALID_CONFIG, f"Unknown group config name: {name}")
-        found[name] = checked(name, value, config)
-        if name == _RESET and not _RESETS.fullmatch(found[name]):
+        checked_configs[name] = checked(name, value, config)
+        if name == _RESET and not _RESETS.fullmatch(checked_configs[name]):
             raise Refused(
                 Code.INVALID_CONFIG,
                 f"Invalid value {value} for configuration {name}: Invalid value `{value}` for "
                 f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
                 "format 'by_duration:<PnDTnHnMn.nS>'.",
             )
-        check_limits(name, found[name], config, broker)
+        check_limits(name, checked_configs[name], config, broker)
     for kind in ("consumer", "share", "streams"):
-        _check_session(kind, found, broker)
-    return found
+        _check_session(kind, checked_configs, broker)
+    return checked_configs
 
 
 def default_of(name: str, broker: BrokerConfig) -> str:
-    """What holds where nothing is set for the group: the broker's own, if it has such a setting."""
+    """Return the value of a configuration that isn't set for the group.
+
+    That is the broker's setting if it has such a setting, else Kafka's default.
+    """
     config = GROUP_CONFIGS[name]
     field = config.from_broker.replace(".", "_")
     return broker.text_of(field) if field in SETTINGS else config.default
 
 
 def _check_session(kind: str, configs: Mapping[str, str], broker: BrokerConfig) -> None:
-    """A member has to be heard of more often than it has to be missed."""
+    """Raise Refused unless the session timeout is longer than the heartbeat interval.
+
+    Raises Refused: INVALID_CONFIG.
+    """
     session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
     session_ms, heartbeat_ms = (
         int(configs[name] if name in configs else default_of(name, broker))
@@ -134,7 +147,10 @@ def _check_session(kind: str, configs: Mapping[str, str], broker: BrokerConfig) 
 
 
 def check_limits(name: str, value: str, config: GroupConfig, broker: BrokerConfig) -> None:
-    """Refused(INVALID_CONFIG) for a number that is beyond what the broker's settings allow."""
+    """Raise Refused if a number is outside what the broker's settings allow.
+
+    Raises Refused: INVALID_CONFIG.
+    """
     if config.least and int(value) < config.least.of(broker):
         raise Refused(
             Code.INVALID_CONFIG,

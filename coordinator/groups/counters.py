@@ -1,4 +1,4 @@
-"""What a shard's groups of one kind have done: plain integers, read when somebody asks."""
+"""Count what a shard's groups of one kind have done, for the metrics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class GroupCounters:
+    """Counts heartbeats, expired sessions and rebalances; read whenever metrics are collected."""
+
     heartbeats: int = 0
     sessions_expired: int = 0
-    rebalances: dict[str, int] = field(default_factory=dict)  # begun, by cause
+    rebalances: dict[str, int] = field(default_factory=dict)  # started ones, by cause
     completed: int = 0  # rebalances
-    rebalance_ms: int = 0  # all that those took
+    rebalance_ms: int = 0  # the duration of all completed ones together
     rebalance_ms_max: int = 0
 
     def count_begun(self, cause: str) -> None:

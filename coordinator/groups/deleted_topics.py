@@ -1,14 +1,14 @@
-"""The offsets of deleted topics are forgotten, in slices; then their names may be used again.
+"""Delete the offsets of deleted topics in slices, and free the topics' names after that.
 
 All topics that are deleted while one sweep of the groups is going on share the next. A shard that
-is being loaded forgets them when that is done. `topics.json` has the names until all shards have,
+is being loaded deletes them when that is done. `topics.json` has the names until all shards have,
 so that a broker that was killed in between begins again when it starts: else a topic made under
 such a name would have its groups go on at offsets of the old one. That holds for `kill -9`, not for
 a loss of power: the list is flushed, the tombstones are as the log's settings say.
 
 A log that refuses a tombstone (a full disk) is asked again every `RETRY_MS`, and the name is not
 free until then. A damaged shard holds no name: its offsets aren't served. `topics.json` notes for
-it what was deleted meanwhile, and it forgets that once it can be loaded, before it serves anything.
+it what was deleted meanwhile, and it deletes that once it can be loaded, before it serves anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RETRY_MS = 1_000
 
 
 class DeletedTopics:
-    """Forgets the offsets of topics, and tells who waits for it."""
+    """Deletes the offsets of deleted topics, and calls back whoever waits for it."""
 
     def __init__(
         self,
@@ -36,7 +36,10 @@ class DeletedTopics:
         scheduler: Scheduler,
         forgotten: Callable[[str], None],
     ) -> None:
-        """`forgotten` is called with each topic's name when no group has offsets of it any more."""
+        """Create the cleanup.
+
+        `on_forgotten` is called with each topic's name when no group has offsets of it any more.
+        """
         self._offsets = offsets
         self._sliced = sliced
         self._scheduler = scheduler
@@ -48,15 +51,17 @@ class DeletedTopics:
         self._waiting: list[Callable[[Exception | None], None]] = []
 
     def forget(self, names: Iterable[str]) -> None:
-        """Forget the offsets of these topics; where they are few, before this returns."""
+        """Delete the offsets of these topics; where they are few, before this returns."""
         self._names.update(names)
         if self._names and not self._is_running:
             self._is_running = True
             self._sliced.run(self._forget_all(), self._ended)
 
     def wait(self, callback: Callable[[Exception | None], None]) -> None:
-        """Call back when nothing is left to be forgotten, or with what came between; at once, if
-        nothing is."""
+        """Call back when nothing is left to delete, with None or the error that ended the work.
+
+        The call comes at once if nothing is being deleted.
+        """
         if self._is_running:
             self._waiting.append(callback)
         else:
@@ -78,7 +83,7 @@ class DeletedTopics:
         self.forget(self._offsets.take_refused_topics())
 
     def close(self) -> None:
-        """Try nothing again any more."""
+        """Cancel the next retry."""
         if self._retry is not None:
             self._retry.cancel()
 
@@ -86,16 +91,16 @@ class DeletedTopics:
         self._is_running = False
         if self._retry is None and self._offsets.has_refused_topics():
             self._retry = self._scheduler.call_later(RETRY_MS, self._forget_refused)
-        waiting, self._waiting = self._waiting, []
+        callbacks, self._waiting = self._waiting, []
         if outcome is not None:
             logger.error(
                 "offsets of deleted topics could not be forgotten: the topics' names are not free"
                 " until the broker is started again: %r",
                 outcome,
             )
-            if not waiting:
+            if not callbacks:
                 raise outcome
-        for callback in waiting:
+        for callback in callbacks:
             callback(outcome)
         if isinstance(outcome, BrokenInvariant):
-            raise outcome  # whether a client still waits or not
+            raise outcome  # The broker has to stop, whether a client still waits or not.

@@ -1,8 +1,8 @@
-"""The timer by which offsets expire, and with the last of them the group that is empty.
+"""Expire offsets by a timer, and delete an empty group with the last of its offsets.
 
-Each shard is looked through every `offsets.retention.check.interval.ms`, in slices: so many offsets
-at a time, then whoever waits, then the next. What is due is decided anew in each slice, by the
-state and the time there (see `offsets.expire`).
+Each shard is swept every `offsets.retention.check.interval.ms`, in slices: so many offsets at a
+time, then whoever waits, then the next. What is due is decided anew in each slice, by the state and
+the time there (see `offsets.expire`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from coordinator.shard.timers import Timers
 
 logger = logging.getLogger(__name__)
 
-SLICE = 250  # offsets, and groups: few enough for one go, even if all of them have expired
+SLICE = 250  # offsets and groups together: few enough even if all have expired
 NEXT_SLICE = -1
 
 
 class OffsetExpiry:
-    """Looks through the shards that are active, one slice after the other."""
+    """Sweeps active shards for expired offsets, one slice after the other."""
 
     def __init__(
         self,
@@ -43,15 +43,18 @@ class OffsetExpiry:
         self._sweeps: deque[_Sweep] = deque()
 
     def loaded(self, index: int) -> None:
-        """The shard is active."""
+        """Sweep this shard, which has become active, once every check interval."""
         self._timers.set(index, self._config.retention_check_ms)
 
     def resign(self, index: int) -> None:
-        """The shard's log is somebody else's. A look at it that is under way finds no group any
-        more, or is refused."""
+        """Stop sweeping a shard that has resigned.
+
+        A sweep of it that has begun finds no group any more, or is refused.
+        """
         self._timers.cancel(index)
 
     def close(self) -> None:
+        """Cancel all sweeps."""
         self._timers.close()
         self._sweeps.clear()
 
@@ -78,23 +81,25 @@ class OffsetExpiry:
                 self._sweeps.popleft()
 
     def _look(self, sweep: _Sweep, left: int) -> int:
-        """Look at so many offsets, and append what has expired. What is left of the number: above 0
-        if that was all of the shard."""
+        """Check at most `max_count` offsets and append tombstones of those that have expired.
+
+        Returns what is left of the number: above 0 if that was all of the shard.
+        """
         shard, now_ms = sweep.shard, self._clock.now_ms()
         records: list[Record] = []
-        gone: list[str] = []
+        deleted_group_ids: list[str] = []
         expirations = 0
         while left > 0 and sweep.turn(left):
             left -= 1 + len(sweep.partitions)
-            expired, goes = self._due(shard, sweep.group_id, sweep.partitions, now_ms)
+            expired, deletes_group = self._due(shard, sweep.group_id, sweep.partitions, now_ms)
             expirations += len(expired)
-            if goes:
-                gone.append(sweep.group_id)
+            if deletes_group:
+                deleted_group_ids.append(sweep.group_id)
                 records += tombstones(shard, sweep.group_id)
             else:
                 records += expired
         shard.log.append_all(records)
-        for group_id in gone:
+        for group_id in deleted_group_ids:
             shard.drop(group_id)
         shard.offset_counters.expirations += expirations
         return left
@@ -102,7 +107,7 @@ class OffsetExpiry:
     def _due(
         self, shard: GroupShard, group_id: str, partitions: list[tuple[str, int]], now_ms: int
     ) -> tuple[list[OffsetForgotten], bool]:
-        """Which of the partitions' offsets have expired, and whether the group goes with them."""
+        """Return which of the offsets have expired, and whether the group is to be deleted."""
         holding = holding_of(shard, group_id)
         if holding is None:  # deleted since the sweep began
             return [], False
@@ -112,17 +117,17 @@ class OffsetExpiry:
 
 
 class _Sweep:
-    """One shard, from its first group to its last: a group at a time, or a part of a large one."""
+    """Walks one shard from its first group to its last, one group or part of it at a time."""
 
     def __init__(self, shard: GroupShard) -> None:
         self.shard = shard
         self.group_id = ""
-        self.partitions: list[tuple[str, int]] = []  # that are looked at in this turn
+        self.partitions: list[tuple[str, int]] = []  # those selected by the last call
         self._groups = deque(group_ids(shard))
-        self._left: deque[tuple[str, int]] = deque()  # of the group, for later turns
+        self._left: deque[tuple[str, int]] = deque()  # of the group, for later calls
 
     def turn(self, count: int) -> bool:
-        """Go on to what comes next, at most so many partitions. False: that was all."""
+        """Select the next at most `max_count` partitions of a group; return False at the end."""
         if not self._left:
             if not self._groups:
                 return False

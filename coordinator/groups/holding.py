@@ -1,4 +1,4 @@
-"""What a group says about its offsets, whatever its kind, and how it is deleted.
+"""Find what a group of any kind says about its offsets, and build the records that delete it.
 
 A group that has been joined is of one kind; one that somebody only commits offsets for is simple.
 """
@@ -18,32 +18,34 @@ from coordinator.offsets.holding import SIMPLE, UNREADABLE, Holding
 
 
 def holding_of(shard: GroupShard, group_id: str) -> Holding | None:
-    """None: there is no such group."""
+    """Return what a group says about its offsets, or None if there is no such group."""
     if shard.log.unknown.has(group_id):
         return UNREADABLE
     group = shard.groups.get(group_id)
     if group is not None:
         return classic.holding_of(group)
-    of_consumers = shard.state.consumer.get(group_id)
-    if of_consumers is not None:
-        return consumer.holding_of(of_consumers)
+    consumer_group = shard.state.consumer.get(group_id)
+    if consumer_group is not None:
+        return consumer.holding_of(consumer_group)
     return SIMPLE if group_id in shard.state.offsets.groups else None
 
 
 def group_ids(shard: GroupShard) -> Iterator[str]:
-    """Of all the groups that there are."""
+    """Yield the ids of all groups of a shard, of every kind."""
     yield from shard.groups
     yield from shard.state.consumer
     yield from shard.state.offsets.groups - shard.groups.keys() - shard.state.consumer.keys()
 
 
 def tombstones(shard: GroupShard, group_id: str) -> list[Record]:
-    """All that the log says of a group that is empty ends with these. Its offsets come first: as
-    long as one of them stays, the group does."""
+    """Return the tombstones that delete an empty group and all its offsets.
+
+    Its offsets come first: as long as one of them stays, the group does.
+    """
     return [*forget_group(shard.state.offsets, group_id), *end_group(shard, group_id)]
 
 
 def end_group(shard: GroupShard, group_id: str) -> Sequence[Record]:
-    """Give the tombstones of an empty group itself, which has no offsets any more."""
+    """Return the tombstones of an empty group itself, which has no offsets any more."""
     group = shard.state.consumer.get(group_id)
     return [GroupForgotten(group_id)] if group is None else forget(group)

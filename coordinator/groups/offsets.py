@@ -1,6 +1,6 @@
-"""The offsets of groups: who may commit is the group's to say, what is committed the offsets'.
+"""Serve the offset requests of groups: the group validates the member, `offsets` decides the rest.
 
-A request finds: api file -> this -> a decision of `offsets` -> shard -> apply.
+Where a request goes: api file -> this -> a decision of `offsets` -> shard -> apply.
 
 Deletions may be of tens of thousands of offsets: they are made in slices, in as many batches as it
 takes, and each tombstone is true for itself. If an append in the middle fails, or the broker is
@@ -36,14 +36,14 @@ from coordinator.shard.slices import Sliced, run_at_a_stretch
 
 logger = logging.getLogger(__name__)
 
-# About a millisecond each.
+# Each step takes about a millisecond.
 TOMBSTONES_PER_STEP = 250
 LOOKED_AT_PER_STEP = 5_000
 _NAMES_LOGGED = 10
 
 
 class GroupOffsets:
-    """What the api files of offsets call. Refused carries the code of a refusal."""
+    """Commits, fetches and deletes the offsets of groups; Refused carries the code of a refusal."""
 
     def __init__(
         self,
@@ -58,27 +58,30 @@ class GroupOffsets:
         self._clock = clock
         # Called with the names of topics that were deleted while a shard was not active.
         self.forget_topics: Callable[[Collection[str]], None] = self._forget_at_a_stretch
-        # Topics that were deleted while a shard was damaged, by its index; and what makes the names
-        # durable. The broker sets both (see `deleted_topics`).
+        # Topics that were deleted while a shard was damaged, by its index, and the function that
+        # makes their names durable. The broker sets both (see `deleted_topics`).
         self.deleted_while_failed: dict[int, set[str]] = {}
         self.save_deleted_while_failed: Callable[[], None] = lambda: None
 
     def commit(
         self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
     ) -> list[Code]:
-        """One code an offset. `unknown_group`: the code for a generation of a group that isn't.
+        """Commit offsets of a group; return one code for each of them.
 
-        A simple group is one: its generation may be anything, the member is unknown.
+        `unknown_group_code`: the code for a generation of a group that doesn't exist. A simple
+        group exists: its generation may be anything, the member is unknown.
         """
         shard = self._shards.of(command.group_id)
         group = shard.groups.get(command.group_id)
         transactional = command.producer is not None
-        of_consumers = shard.state.consumer.get(command.group_id)
-        if of_consumers is not None:
-            most = self._config.metadata_max_bytes
-            fitting = (offset for offset in command.offsets if fits(offset.metadata, most))
+        consumer_group = shard.state.consumer.get(command.group_id)
+        if consumer_group is not None:
+            max_length = self._config.metadata_max_bytes
+            accepted_offsets = (
+                offset for offset in command.offsets if fits(offset.metadata, max_length)
+            )
             consumer.validate_offset_commit(
-                of_consumers, committer, fitting, transactional=transactional
+                consumer_group, committer, accepted_offsets, transactional=transactional
             )
         else:
             if command.group_id in shard.state.offsets.groups:
@@ -103,25 +106,27 @@ class GroupOffsets:
         member_id: str | None = None,
         member_epoch: int = -1,
     ) -> list[FetchedOffset]:
-        """The committed offsets of these partitions; of all that have one if None. Refuses a member
-        of a consumer group that isn't one at this epoch."""
+        """Return the committed offsets of these partitions, or of all that have one if None.
+
+        Raises Refused if the group is a consumer group and has no such member at this epoch.
+        """
         shard = self._shards.of(group_id)
-        of_consumers = shard.state.consumer.get(group_id)
-        if of_consumers is not None:
-            consumer.validate_offset_fetch(of_consumers, member_id, member_epoch)
+        consumer_group = shard.state.consumer.get(group_id)
+        if consumer_group is not None:
+            consumer.validate_offset_fetch(consumer_group, member_id, member_epoch)
         state = shard.state.offsets
         if partitions is None:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
     def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
-        """Delete offsets as `delete_in_slices` does, at a stretch."""
+        """Delete a group's offsets of these partitions at once; return one code for each."""
         return run_at_a_stretch(self.delete_in_slices(group_id, partitions))
 
     def delete_in_slices(
         self, group_id: str, partitions: Sequence[tuple[str, int]]
     ) -> Sliced[list[Code]]:
-        """Delete a group's offsets of these partitions (OffsetDelete), and give one code for each.
+        """Delete a group's offsets of these partitions in slices; return one code for each.
 
         Raises Refused: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if the group is in use by others than
         consumers. It may become so in between: those before are gone then.
@@ -140,11 +145,11 @@ class GroupOffsets:
         return codes
 
     def delete_group(self, group_id: str) -> None:
-        """Delete a group as `delete_group_in_slices` does, at a stretch."""
+        """Delete a group and all its offsets without a pause."""
         run_at_a_stretch(self.delete_group_in_slices(group_id))
 
     def delete_group_in_slices(self, group_id: str) -> Sliced[None]:
-        """Delete a group and all its offsets.
+        """Delete a group and all its offsets in slices.
 
         Raises Refused: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if it has members.
         """
@@ -171,19 +176,20 @@ class GroupOffsets:
         return holding
 
     def forget_topic(self, topic: str) -> None:
-        """Forget the offsets of a topic as `forget_topics_in_slices` does, at a stretch."""
+        """Delete the offsets of a deleted topic without a pause."""
         self._forget_at_a_stretch({topic})
 
     def _forget_at_a_stretch(self, topics: Collection[str]) -> None:
         run_at_a_stretch(self.forget_topics_in_slices(topics))
 
     def forget_topics_in_slices(self, topics: Collection[str]) -> Sliced[None]:
-        """Forget the offsets of deleted topics, in all groups. None of the topics may be made again
-        before this is done: offsets that are committed for it meanwhile might go as well.
+        """Delete the offsets of deleted topics in all groups.
 
-        A shard that is being loaded or has resigned keeps their names (see `loaded`), and so does
-        one whose log refuses a tombstone (see `take_refused_topics`). A damaged shard serves no
-        offsets: it forgets them when it loads again (see `forget_deleted_while_failed`).
+        None of the topics may be made again before this is done: offsets that are committed for it
+        meanwhile might go as well. A shard that is being loaded or has resigned keeps their names
+        (see `forget_topics_after_load`), and so does one whose log refuses a tombstone (see
+        `take_refused_topics`). A damaged shard serves no offsets: it deletes them when it loads
+        again (see `forget_deleted_while_failed`).
         """
         for index, shard in enumerate(self._shards.all):
             if shard.log.life is Life.ACTIVE:
@@ -204,14 +210,18 @@ class GroupOffsets:
                 shard.deleted_topics.update(topics)
 
     def loaded(self, shard: GroupShard) -> None:
-        """Forget what was deleted while the shard was being loaded; it is active now, or has
-        failed."""
+        """Delete the offsets of topics that were deleted while the shard was being loaded.
+
+        It is active now, or has failed.
+        """
         names, shard.deleted_topics = shard.deleted_topics, set()
         if names:
             self.forget_topics(names)
 
     def forget_deleted_while_failed(self, index: int) -> None:
-        """Forget the topics that were deleted while a shard was damaged, before it serves anything.
+        """Delete the offsets of topics that were deleted while a shard was damaged.
+
+        This comes before the shard serves anything.
 
         All its offsets of them are older than the deletion, as nothing was written to it since. If
         they can't be removed for good, the shard fails again.
@@ -233,11 +243,11 @@ class GroupOffsets:
             shard.forget()
 
     def has_still_to_forget(self, topic: str) -> bool:
-        """Tell whether a shard has still to forget a topic."""
+        """Whether a shard has still to delete the offsets of a deleted topic."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
     def take_refused_topics(self) -> set[str]:
-        """Take the names of the topics that active shards have refused to forget."""
+        """Return, and remove, the names of topics whose tombstones active shards have refused."""
         names: set[str] = set()
         for shard in self._shards.all:
             if shard.deleted_topics and shard.log.life is Life.ACTIVE:
@@ -246,13 +256,16 @@ class GroupOffsets:
         return names
 
     def has_refused_topics(self) -> bool:
-        """Tell whether an active shard has refused to forget a topic."""
+        """Whether an active shard has refused the tombstones of a deleted topic."""
         return any(
             shard.deleted_topics and shard.log.life is Life.ACTIVE for shard in self._shards.all
         )
 
     def _forget_topics(self, shard: GroupShard, topics: Collection[str]) -> Sliced[None]:
-        """Append tombstones for all offsets of these topics, in slices. Raises Refused."""
+        """Append tombstones for all offsets of these topics in a shard, in slices.
+
+        Raises Refused if the log refuses an append.
+        """
         offsets = shard.state.offsets
         pending = [each for each in offsets.holders if each not in offsets.committed]
         groups = [*offsets.committed, *pending]
@@ -269,7 +282,7 @@ class GroupOffsets:
         shard.log.append_all(records)
 
     def end_transaction(self, partition: int, ended: TransactionEnded) -> None:
-        """A marker for one partition of `__consumer_offsets`.
+        """Append a transaction marker to one partition of `__consumer_offsets` and apply it.
 
         When this returns, the pending offsets of the producer are committed or gone.
         """

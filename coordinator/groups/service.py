@@ -1,6 +1,6 @@
-"""The group coordinator of this broker: its shards, and what is asked of groups of every kind.
+"""Provide the group coordinator of this broker: its shards, and requests for groups of any kind.
 
-What is asked of one kind, or of offsets, the api files ask of the part whose it is.
+Requests for one kind of group, or for offsets, go from the api files to the part that serves them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coordinator.shard.slices import SlicedWork
 
 
 class GroupService:
-    """The parts of the group coordinator, and the life of its shards."""
+    """Assembles the parts of the group coordinator and loads, elects and resigns its shards."""
 
     def __init__(
         self,
@@ -65,29 +65,29 @@ class GroupService:
             self._shards, self.classic, self.consumer, conversions, config, topics
         )
 
-    # The life of a shard
+    # Loading, election and resignation of shards
 
     @property
     def shards(self) -> Sequence[GroupShard]:
-        """By partition of `__consumer_offsets`."""
+        """Return the shards, by partition of `__consumer_offsets`."""
         return self._shards.all
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that a group lives in."""
+        """Return the partition of `__consumer_offsets` that a group lives in."""
         return self._shards.partition_of(group_id)
 
     def load(self) -> None:
-        """Load every shard, at a stretch."""
+        """Load every shard without a pause."""
         for load_slice in self.loading():
             while not load_slice():
                 pass
 
     def loading(self) -> list[LoadSlice]:
-        """What loads the shards, slice by slice."""
+        """Return, for each shard, the function that loads its next slice."""
         return [partial(self._load_slice, index) for index in range(len(self.shards))]
 
     def resign(self, index: int) -> None:
-        """Give up a shard; whoever waits for a rebalance there is to look for the coordinator."""
+        """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
         shard = self.shards[index]
         shard.log.resign()
         self.classic.resign(shard)
@@ -96,11 +96,12 @@ class GroupService:
         shard.forget()
 
     def elect(self, index: int) -> LoadSlice:
-        """Take a shard up again; what this returns loads it, slice by slice."""
+        """Take a shard up again; return the function that loads its next slice."""
         self.shards[index].log.elect()
         return partial(self._load_slice, index)
 
     def _load_slice(self, index: int) -> bool:
+        """Load the next slice of a shard; after the last start its timers and return True."""
         shard = self.shards[index]
         if not shard.load_slice():
             return False
@@ -117,6 +118,7 @@ class GroupService:
         return True
 
     def close(self) -> None:
+        """Cancel all timers and sliced work."""
         self.classic.close()
         self.sliced.close()
         self._expiry.close()
@@ -125,18 +127,23 @@ class GroupService:
     # Groups of every kind
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """A classic group, or one that has only offsets. Refuses with 69 what isn't one."""
+        """Describe a classic group, or one that has only offsets.
+
+        Raises Refused: GROUP_ID_NOT_FOUND for anything else.
+        """
         shard = self._shards.of(group_id)
         if group_id in shard.state.consumer:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-        found = describe(shard.groups.get(group_id), group_id, shard.state.offsets)
-        if found is None:
+        described = describe(shard.groups.get(group_id), group_id, shard.state.offsets)
+        if described is None:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return found
+        return described
 
     def list_groups(self) -> list[ListedGroup]:
-        """The groups of all shards but those that have failed or resigned. Refused:
-        COORDINATOR_LOAD_IN_PROGRESS while one is being loaded."""
+        """Return the groups of all shards but those that have failed or resigned.
+
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.
+        """
         for shard in self.shards:
             if shard.log.life is Life.LOADING:
                 shard.log.check_active()

@@ -1,4 +1,4 @@
-"""The shards of `__consumer_offsets`, and what each knows: durable state, and volatile groups."""
+"""Hold the shards of `__consumer_offsets`: durable state, and volatile groups beside it."""
 
 from __future__ import annotations
 
@@ -20,34 +20,37 @@ from coordinator.shard.shard import Log, Shard
 
 
 class GroupShard:
-    """One partition of `__consumer_offsets`: durable state, and the volatile groups beside it."""
+    """Represents one partition of `__consumer_offsets`: log, durable state, volatile groups."""
 
     def __init__(self, name: str, log: Log, clock: Clock) -> None:
         self.state = GroupShardState()
         self.groups: dict[str, Group] = {}
-        self.seen: dict[str, Seen] = {}  # by consumer group
+        self.seen: dict[str, Seen] = {}  # of consumer groups, by group id
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
-        self.deleted_topics: set[str] = set()  # while it could not be written to
-        self.deleting: set[str] = set()  # groups of which a part is gone already
+        self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
+        self.deleting: set[str] = set()  # groups of which a part is deleted already
         self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
 
     @property
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
-        """By kind of group."""
+        """Return the counters by kind of group."""
         return ((CLASSIC, self.classic_counters), (CONSUMER, self.consumer_counters))
 
     def listed(self) -> Iterator[ListedGroup]:
-        """All groups, of every kind. Another thread may ask, too."""
+        """Yield all groups of every kind; another thread may call this too."""
         classic, consumer = self.groups.copy(), self.state.consumer.copy()
         yield from listed(classic, self.state.offsets.groups - classic.keys() - consumer.keys())
         for group in consumer.values():
             yield ListedGroup(group.group_id, CONSUMER, PROTOCOL_TYPE, group.phase.value)
 
     def load_slice(self) -> bool:
-        """True: all is loaded, and the groups are made of it; or the shard has failed, and nothing
-        is left of what was replayed."""
+        """Replay the next slice of the log; return True at the end.
+
+        Then the groups are made of what was replayed; or the shard has failed, and nothing is left
+        of it.
+        """
         if not self.log.load_slice():
             return False
         if self.log.life is not Life.ACTIVE:
@@ -61,44 +64,44 @@ class GroupShard:
         return True
 
     def check(self, group_id: str) -> None:
-        """Refuse unless the group can be served (see `GroupShards.of`)."""
+        """Raise Refused unless the group can be served (see `GroupShards.require_shard`)."""
         self.log.check_active()
         self.log.unknown.check_readable(group_id)
         if group_id in self.deleting:
             raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, f"{group_id} is being deleted")
 
     def drop(self, group_id: str) -> None:
-        """The log says that there is no such group any more: nothing volatile is left of it."""
+        """Drop the volatile state of a group that the log has deleted."""
         self.groups.pop(group_id, None)
         self.seen.pop(group_id, None)
 
     def forget(self) -> None:
-        """The shard has resigned, or has failed."""
+        """Drop all state, as the shard has resigned or has failed."""
         self.groups = {}
         self.seen.clear()
         self.state.forget()
 
 
 class GroupShards:
-    """Which shard a group lives in."""
+    """Finds the shard that a group lives in."""
 
     def __init__(self, logs: Sequence[Log], clock: Clock) -> None:
         self.all = [GroupShard(f"__consumer_offsets-{i}", log, clock) for i, log in enumerate(logs)]
 
     def partition_of(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` that a group lives in."""
+        """Return the partition of `__consumer_offsets` that a group lives in."""
         return shard_of(group_id, len(self.all))
 
     def owner(self, group_id: str) -> GroupShard:
-        """The shard of a group, whatever its life."""
+        """Return the shard of a group, whether it can be served or not."""
         return self.all[shard_of(group_id, len(self.all))]
 
     def of(self, group_id: str) -> GroupShard:
-        """Find the shard of a group.
+        """Return the shard of a group that can be served.
 
-        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, or the group deleted;
-        NOT_COORDINATOR once it has resigned; COORDINATOR_NOT_AVAILABLE if some of what it says of
-        the group is of a newer broker.
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while the shard is being loaded, or the group
+        deleted; NOT_COORDINATOR once it has failed or resigned; COORDINATOR_NOT_AVAILABLE if some
+        of what it says of the group is of a newer broker.
         """
         shard = self.owner(group_id)
         shard.check(group_id)

@@ -1,4 +1,4 @@
-"""What a shard of `__consumer_offsets` knows: offsets and groups, each with its own apply."""
+"""Hold the durable state of a shard of `__consumer_offsets`: its offsets and groups."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
 
 @dataclass(slots=True)
 class GroupShardState:
-    """The durable state of one shard; only apply() writes it."""
+    """Holds the durable offsets and groups of one shard; only `apply_record` writes it."""
 
     offsets: OffsetState = field(default_factory=OffsetState)
     groups: dict[str, GroupSaved] = field(default_factory=dict)
     consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """The log is somebody else's now, or is about to be loaded anew."""
+        """Drop everything, as the log belongs to another broker or is about to be loaded anew."""
         self.offsets.clear()
         self.groups.clear()
         self.consumer.clear()
 
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
+        """Change the state as a record or a transaction marker says."""
         match record:
-            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # most of them
+            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # frequent
                 offset_apply.apply(self.offsets, record, origin)
             case GroupSaved():
                 self.groups[record.group_id] = record
@@ -57,13 +58,13 @@ _OFFSETS = (OffsetCommitted, OffsetForgotten)
 
 
 class GroupCodec:
-    """Tells the records of `__consumer_offsets` apart by the type that their keys start with.
+    """Encodes and decodes records of `__consumer_offsets` by the type that their keys start with.
 
     Types that this broker has no use for are passed over, as Kafka does it after a downgrade.
     """
 
     def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
-        if isinstance(record, _OFFSETS):  # most of them
+        if isinstance(record, _OFFSETS):  # frequent
             return offset_records.encode_offset(record)
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group(record)
@@ -71,11 +72,11 @@ class GroupCodec:
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
         reader = Reader(key)
-        kind = reader.int16()
-        if key is not None and kind in offset_records.KEY_TYPES:
+        record_type = reader.int16()
+        if key is not None and record_type in offset_records.KEY_TYPES:
             return offset_records.decode_offset(key, value)
-        if kind == group_records.GROUP_KEY:
+        if record_type == group_records.GROUP_KEY:
             return group_records.decode_group(reader, value)
-        if kind in consumer_records.DECODERS:
-            return consumer_records.decode_consumer(kind, reader, value)
+        if record_type in consumer_records.DECODERS:
+            return consumer_records.decode_consumer(record_type, reader, value)
         return None

@@ -1,1 +1,1 @@
-"""Classic groups: the leader assigns, the coordinator collects and hands out."""
+"""Coordinate classic groups: the leader assigns, the coordinator collects and distributes."""

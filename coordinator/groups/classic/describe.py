@@ -1,4 +1,4 @@
-"""DescribeGroups and ListGroups: a group as others see it.
+"""Answer DescribeGroups and ListGroups for classic groups.
 
 A group that somebody only commits offsets for has no members and no protocol type; it is Empty.
 """
@@ -16,6 +16,8 @@ CLASSIC = "classic"
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
+    """Represents one group in the answer to ListGroups."""
+
     group_id: str
     kind: str
     protocol_type: str
@@ -24,6 +26,8 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
+    """Represents one member in the answer to DescribeGroups."""
+
     member_id: str
     instance_id: str | None
     client_id: str
@@ -34,6 +38,8 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
+    """Represents one group in the answer to DescribeGroups."""
+
     phase: str
     protocol_type: str
     protocol: str
@@ -41,7 +47,10 @@ class DescribedGroup:
 
 
 def describe(group: Group | None, group_id: str, offsets: OffsetState) -> DescribedGroup | None:
-    """Metadata and protocol are shown while Stable, as they mean nothing in a rebalance."""
+    """Describe a classic group, or one that has only offsets; return None if there is none.
+
+    Metadata and protocol are shown while Stable only, as they mean nothing in a rebalance.
+    """
     if group is None:
         if group_id in offsets.groups:
             return DescribedGroup(Phase.EMPTY.value, "", "", ())
@@ -62,7 +71,7 @@ def describe(group: Group | None, group_id: str, offsets: OffsetState) -> Descri
 
 
 def listed(groups: Mapping[str, Group], simple: Iterable[str]) -> Iterator[ListedGroup]:
-    """`simple`: the groups that only have offsets."""
+    """Yield the list entries of classic groups, and of those that only have offsets."""
     for group_id, group in groups.items():
         yield ListedGroup(group_id, CLASSIC, group.protocol_type or "", group.phase.value)
     for group_id in sorted(simple):

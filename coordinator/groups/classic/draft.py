@@ -1,9 +1,9 @@
-"""A draft: the copy of a group that a decision works on, and what is to follow from it.
+"""Prepare a transition of a classic group: the changed copy, records, timers and answers.
 
-Nothing of a draft is visible until the service has appended its records. Then the copy replaces the
-group, timers are set, answers are given, in that order. If the append fails, the draft is dropped.
+Nothing of it is visible until the membership has appended its records. Then the copy replaces the
+group, timers are set, answers are given, in that order. If the append fails, it is dropped.
 
-Also the moves that several decisions share: preparing a rebalance and completing its join phase.
+Also the changes that several decisions share: preparing a rebalance and completing its join phase.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ from coordinator.groups.classic.state import (
 )
 
 
-class Due(IntEnum):  # a number is quickly looked up
+class Due(IntEnum):  # integers are quick keys of dictionaries
+    """Lists the kinds of timers of a classic group."""
+
     SESSION = auto()
     JOIN = auto()
     SYNC = auto()
 
 
 class Cause(Enum):
-    """What a round begins for. Its value names it in the figures."""
+    """Lists the causes of a rebalance; the values name them in metrics."""
 
     MEMBER_JOINED = "join"
     MEMBER_CHANGED = "rejoin"  # the leader joined again, or a follower with other metadata
     MEMBER_REPLACED = "replace"  # a static member came back in a way that matters
     MEMBER_LEFT = "leave"
     SESSION_EXPIRED = "session"
-    SYNC_EXPIRED = "sync"  # members had joined, and never asked for their assignment
+    SYNC_EXPIRED = "sync"  # members had joined, and never sent a SyncGroup
     ASSIGNMENT_LOST = "append"  # the leader's assignment could not be persisted
     CONVERTED = "downgrade"  # it was a consumer group
     GROUP_TOO_LARGE = "size"  # group.max.size is less than it was when the group was saved
 
 
-TimerKey: TypeAlias = tuple[Due, str, str]  # what, group id, member id (of a session)
+TimerKey: TypeAlias = tuple[Due, str, str]  # kind, group id, member id (of a session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Kafka's settings for classic groups, in milliseconds."""
+    """Holds Kafka's settings for classic groups, in milliseconds."""
 
     initial_rebalance_delay_ms: int = 3_000
     min_session_timeout_ms: int = 6_000
@@ -59,7 +61,10 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinAnswer:
-    """`members` (id, instance id, metadata) are the leader's to assign to; others get none."""
+    """Represents the answer to a JoinGroup.
+
+    `members` (id, instance id, metadata) are the leader's to assign to; others get none.
+    """
 
     code: Code = Code.NONE
     member_id: str = ""
@@ -73,6 +78,8 @@ class JoinAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncAnswer:
+    """Represents the answer to a SyncGroup."""
+
     code: Code = Code.NONE
     protocol_type: str | None = None
     protocol: str | None = None
@@ -80,33 +87,33 @@ class SyncAnswer:
 
 
 class Draft:
-    """See the module's docstring."""
+    """Collects the effects of one decision on a copy of a classic group (see the module)."""
 
     def __init__(self, group: Group, config: GroupConfig, now_ms: int) -> None:
         self.group = group.copy()
         self.config = config
         self.now_ms = now_ms
         self.records: list[GroupSaved] = []
-        self.timers: dict[TimerKey, int | None] = {}  # None: cancel
+        self.timers: dict[TimerKey, int | None] = {}  # delays in ms; None: cancel
         self.join_answers: list[tuple[str, JoinAnswer]] = []
         self.sync_answers: list[tuple[str, SyncAnswer]] = []
-        self.waits_as: str | None = None  # the member that this very request will be answered as
-        self.began: Cause | None = None  # what a round has begun for
-        self.took_ms: int | None = None  # how long the round took that is over
+        self.waits_as: str | None = None  # whose answer comes later
+        self.began: Cause | None = None  # set if a rebalance has begun
+        self.took_ms: int | None = None  # set if a rebalance is complete
 
-    # What is to follow.
+    # Effects that the membership carries out.
 
     def save(self) -> None:
-        """Persist the group as it is now."""
+        """Add the record that persists the group as it is now."""
         self.records = [self.group.saved()]
 
     def save_new(self) -> None:
-        """Persist that there is such a group. It has nothing yet that would outlive a restart."""
+        """Add the record of a new group, which has nothing yet that would outlive a restart."""
         group = self.group
         self.records = [GroupSaved(group.group_id, None, 0, None, None, group.phase_ms, ())]
 
     def set_session(self, member_id: str, timeout_ms: int | None = None) -> None:
-        """The member has until then to be heard of; its session time-out unless told otherwise."""
+        """Restart a member's session timer, with its session timeout unless told otherwise."""
         if timeout_ms is None:
             timeout_ms = self.group.members[member_id].session_timeout_ms
         self.timers[Due.SESSION, self.group.group_id, member_id] = timeout_ms
@@ -115,36 +122,45 @@ class Draft:
         self.timers[Due.SESSION, self.group.group_id, member_id] = None
 
     def set_timer(self, due: Due, timeout_ms: int | None) -> None:
+        """Set the group's timer of this kind, or cancel it if the timeout is None."""
         self.timers[due, self.group.group_id, ""] = timeout_ms
 
     def wait_for_join(self, member_id: str) -> None:
+        """Answer this member's JoinGroup later, when the join phase is complete."""
         self.group.joining.add(member_id)
         self.waits_as = member_id
 
     def wait_for_sync(self, member_id: str) -> None:
+        """Answer this member's SyncGroup later, when the assignments are there."""
         self.group.syncing.add(member_id)
         self.waits_as = member_id
 
     def answer_join(self, member_id: str, answer: JoinAnswer) -> None:
+        """Answer the member's pending JoinGroup, if it has one."""
         if member_id in self.group.joining:
             self.group.joining.discard(member_id)
             self.join_answers.append((member_id, answer))
 
     def answer_sync(self, member_id: str, answer: SyncAnswer) -> None:
+        """Answer the member's pending SyncGroup, if it has one."""
         if member_id in self.group.syncing:
             self.group.syncing.discard(member_id)
             self.sync_answers.append((member_id, answer))
 
-    # Moves that decisions share.
+    # Changes that decisions share.
 
     def go(self, phase: Phase) -> None:
+        """Put the group into a phase; raise AssertionError if that can't follow the present one."""
         group = self.group
         if group.phase not in PREVIOUS[phase]:
             raise AssertionError(f"{group.group_id}: {phase} can't follow {group.phase}")
         group.came_from, group.phase, group.phase_ms = group.phase, phase, self.now_ms
 
     def remove(self, member_id: str) -> None:
-        """Take a member, or one that was about to join, out. A waiting JoinGroup is told 25."""
+        """Remove a member, or one that has only got an id, and refuse its pending requests.
+
+        These are answered with UNKNOWN_MEMBER_ID.
+        """
         group = self.group
         refused = JoinAnswer(code=Code.UNKNOWN_MEMBER_ID)
         self.answer_join(member_id, refused)
@@ -157,12 +173,13 @@ class Draft:
             group.leader = next(iter(group.members), None)
 
     def forget_pending_sync(self, member_id: str) -> None:
+        """Stop waiting for a member's SyncGroup; cancel the sync timer if it was the last."""
         self.group.pending_sync.discard(member_id)
         if not self.group.pending_sync:
             self.set_timer(Due.SYNC, None)
 
     def refuse_syncs(self, code: Code) -> None:
-        """Nobody gets an assignment of this generation; who waits for one is told the code."""
+        """Clear all assignments of this generation and answer pending SyncGroups with the code."""
         group = self.group
         for member in tuple(group.members.values()):
             group.members[member.member_id] = replace(member, assignment=b"")
@@ -171,14 +188,17 @@ class Draft:
             self.answer_sync(member.member_id, SyncAnswer(code=code))
 
     def rebalance_or_complete_join(self, cause: Cause) -> None:
-        """Something about the members has changed."""
+        """Start a rebalance for a change of members, or go on with the join phase under way."""
         if self.group.phase in PREVIOUS[Phase.PREPARING_REBALANCE]:
             self.prepare_rebalance(cause)
         else:
             self.maybe_complete_join()
 
     def prepare_rebalance(self, cause: Cause) -> None:
-        """Wait for all members to join again; a new group waits for the initial delay instead."""
+        """Start a rebalance: wait for all members to join again.
+
+        A new group waits for the initial rebalance delay instead.
+        """
         group = self.group
         if group.phase is Phase.COMPLETING_REBALANCE:
             self.refuse_syncs(Code.REBALANCE_IN_PROGRESS)
@@ -198,7 +218,7 @@ class Draft:
             self.set_timer(Due.JOIN, group.rebalance_timeout_ms)
 
     def maybe_complete_join(self) -> None:
-        """If this was the last one that the join phase was waiting for, it is over."""
+        """Complete the join phase if all members have joined and no initial delay is running."""
         group = self.group
         if (
             group.phase is Phase.PREPARING_REBALANCE
@@ -208,14 +228,17 @@ class Draft:
             self.complete_join()
 
     def complete_join(self) -> None:
-        """The next generation: without dynamic members that have not come, or Empty."""
+        """Begin the next generation with the members that have joined, or become Empty.
+
+        Static members stay even if they have not joined; if none of them has, wait once more.
+        """
         group = self.group
         self.set_timer(Due.JOIN, None)
         for member in tuple(group.members.values()):
             if member.member_id not in group.joining and member.instance_id is None:
                 self.remove(member.member_id)
         if group.members and not self._elect_leader():
-            # Static members only, and none has come: wait for them once more.
+            # There are only static members and none has joined: wait for them once more.
             self.set_timer(Due.JOIN, group.rebalance_timeout_ms)
             return
         group.generation += 1
@@ -235,7 +258,7 @@ class Draft:
         self.set_timer(Due.SYNC, group.rebalance_timeout_ms)
 
     def current_generation(self, member_id: str) -> JoinAnswer:
-        """What a member is told on joining the generation that there is."""
+        """Return the answer to a member that joins the current generation."""
         group = self.group
         members: tuple[tuple[str, str | None, bytes], ...] = ()
         if member_id == group.leader:
@@ -253,7 +276,10 @@ class Draft:
         )
 
     def _elect_leader(self) -> bool:
-        """Keep the leader if it has joined, else take the first member that has."""
+        """Keep the leader if it has joined, else choose the first member that has.
+
+        Returns False if nobody has joined.
+        """
         group = self.group
         if group.leader in group.joining:
             return True
@@ -267,20 +293,26 @@ class Draft:
 
 
 def check_group_id(group_id: str) -> None:
-    """Refuses with 24 the id that no group with members may have."""
+    """Raise Refused if a group id is empty, which no group with members may have.
+
+    Raises Refused: INVALID_GROUP_ID.
+    """
     if not group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
 
 
 def validate_member(group: Group, member_id: str, instance_id: str | None) -> Member:
-    """The member that a request comes from. Refuses with 82 if its instance id has another one."""
+    """Return the member that a request comes from.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID if its instance id has another member id.
+    """
     if instance_id is not None:
-        known = group.static_member_id(instance_id)
-        if known is None:
+        current_id = group.static_member_id(instance_id)
+        if current_id is None:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"no member has the instance id {instance_id}")
-        if known != member_id:
+        if current_id != member_id:
             raise Refused(
-                Code.FENCED_INSTANCE_ID, f"{instance_id} is {known} by now, not {member_id}"
+                Code.FENCED_INSTANCE_ID, f"{instance_id} is {current_id} by now, not {member_id}"
             )
     member = group.members.get(member_id)
     if member is None:

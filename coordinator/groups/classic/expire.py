@@ -1,4 +1,4 @@
-"""What happens when a timer of a group fires."""
+"""Decide what follows when a session, join or sync timer of a classic group fires."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from coordinator.groups.classic.state import Group, Phase
 
 
 def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: int) -> Draft | None:
-    """A member has not been heard of. One that waits for our answer is not to blame, except a
-    newcomer, whose first join is limited in time. None: nothing is to be done.
+    """Remove a member whose session has expired; return None if nothing is to be done.
+
+    One that waits for an answer of the coordinator stays, except a newcomer, whose first join is
+    limited in time.
     """
     member = group.members.get(member_id)
     if member is None and member_id not in group.pending_join:
@@ -29,24 +31,36 @@ def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: in
 
 
 def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
-    """The join phase has lasted long enough. An initial one is extended while members come in."""
+    """End the join phase, or extend an initial one while new members come in.
+
+    Returns None if no join phase is under way.
+    """
     if group.phase is not Phase.PREPARING_REBALANCE:
         return None
     draft = Draft(group, config, now_ms)
-    ahead = draft.group
-    if ahead.came_from is Phase.EMPTY and ahead.new_member_added and ahead.initial_remaining_ms:
-        ahead.new_member_added = False
-        waited_ms = ahead.initial_delay_ms
-        ahead.initial_delay_ms = min(config.initial_rebalance_delay_ms, ahead.initial_remaining_ms)
-        ahead.initial_remaining_ms = max(ahead.initial_remaining_ms - waited_ms, 0)
-        draft.set_timer(Due.JOIN, ahead.initial_delay_ms)
+    next_group = draft.group
+    if (
+        next_group.came_from is Phase.EMPTY
+        and next_group.new_member_added
+        and next_group.initial_remaining_ms
+    ):
+        next_group.new_member_added = False
+        waited_ms = next_group.initial_delay_ms
+        next_group.initial_delay_ms = min(
+            config.initial_rebalance_delay_ms, next_group.initial_remaining_ms
+        )
+        next_group.initial_remaining_ms = max(next_group.initial_remaining_ms - waited_ms, 0)
+        draft.set_timer(Due.JOIN, next_group.initial_delay_ms)
     else:
         draft.complete_join()
     return draft
 
 
 def expire_sync(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
-    """Members that have joined but never synced are out."""
+    """Remove the members that have joined but never sent a SyncGroup, and rebalance.
+
+    Returns None if there are none.
+    """
     if group.phase not in (Phase.COMPLETING_REBALANCE, Phase.STABLE) or not group.pending_sync:
         return None
     draft = Draft(group, config, now_ms)

@@ -1,4 +1,4 @@
-"""Heartbeat: the member is alive, and learns whether it has to join again."""
+"""Decide Heartbeat: the member is alive, and learns whether it has to join again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from coordinator.groups.classic.state import Group, Member, Phase
 
 
 class Heartbeat(NamedTuple):
+    """Represents a Heartbeat request of the classic protocol."""
+
     group_id: str
     member_id: str
     instance_id: str | None
@@ -17,9 +19,12 @@ class Heartbeat(NamedTuple):
 
 
 def heartbeat(group: Group | None, command: Heartbeat) -> tuple[Member, Code]:
-    """The member whose session goes on, and 27 if it is to join again.
+    """Return the member that a heartbeat comes from, and the code to answer it with.
 
-    Refuses with 25, 82 and 22; then the session does not go on.
+    The code is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; then the session does
+    not go on.
     """
     if group is None or group.phase is Phase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")

@@ -1,4 +1,4 @@
-"""What a classic group says about its offsets (see `offsets.holding`).
+"""Derive what a classic group says about its offsets (see `offsets.policy`).
 
 The topics that a group of consumers is subscribed to are in the metadata of its members, which the
 broker otherwise only hands on. Groups of other types (Kafka Connect) don't say what they read, or
@@ -14,6 +14,7 @@ from coordinator.offsets.holding import SIMPLE, Holding
 
 
 def holding_of(group: Group) -> Holding:
+    """Return what a classic group says about its offsets."""
     if group.protocol_type is None:
         return SIMPLE
     is_empty = group.phase is Phase.EMPTY
@@ -29,8 +30,10 @@ def holding_of(group: Group) -> Holding:
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """The topics that the members of the generation are subscribed to; none if it is that of an
-    empty group. None: there has been no generation yet, or a member says it in a way unknown.
+    """Return the topics that the members of the current generation are subscribed to.
+
+    An empty group that had a generation has none. None: there has been no generation yet, or a
+    member's subscription can't be decoded.
     """
     if group.protocol is None:
         return frozenset() if group.generation > 0 else None

@@ -1,4 +1,4 @@
-"""JoinGroup: a new member, one that comes back, or one that joins the next generation."""
+"""Decide JoinGroup of a new member, of one that comes back, or for the next generation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from coordinator.groups.classic.state import Group, Member, Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroup:
-    """`member_id` is empty for a newcomer, who becomes `new_member_id`; in a consumer group
-    `new_bare_id`, which isn't made of the client's id.
+    """Represents a JoinGroup request.
 
+    `member_id` is empty for a newcomer, who becomes `new_member_id`; in a consumer group
+    `new_bare_id`, which isn't made of the client's id.
     `requires_member_id` (v4): a newcomer has to join again with the id that it is given.
     `can_skip_assignment` (v9): a leader can be told that nothing is to be assigned.
     """
@@ -44,25 +45,30 @@ class JoinGroup:
 def join(
     group: Group | None, command: JoinGroup, config: GroupConfig, now_ms: int
 ) -> tuple[Draft, JoinAnswer | None]:
-    """An answer of None comes later, to the member that the draft waits as.
+    """Decide a JoinGroup: return the group's transition and the answer.
 
-    A newcomer makes a group that isn't there, even one that is turned away at once.
-    Refuses with 25 and 82.
+    An answer of None comes later, to the member that the transition waits as. A newcomer makes a
+    group that doesn't exist, even one that is turned away at once.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
-    is_new = group is None
+    is_new_group = group is None
     if group is None:
         if command.member_id:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
         group = Group(command.group_id, phase_ms=now_ms)
     draft = Draft(group, config, now_ms)
     answer = _join(draft, command)
-    if is_new:
+    if is_new_group:
         draft.save_new()
     return draft, answer
 
 
 def check_join(command: JoinGroup, config: GroupConfig) -> None:
-    """What is wrong with the request whatever the group: 24 and 26."""
+    """Raise Refused if a JoinGroup is wrong whatever the group is.
+
+    Raises Refused: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT.
+    """
     check_group_id(command.group_id)
     if not (
         config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms
@@ -77,14 +83,14 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
 def _join(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
     group = draft.group
     if not _has_room(group, command.member_id, draft.config.max_size):
-        draft.remove(command.member_id)  # it is one too many, in whatever list it is
+        draft.remove(command.member_id)  # it exceeds the maximum
         return JoinAnswer(code=Code.GROUP_MAX_SIZE_REACHED)
     if not group.supports(command.protocol_type, {name for name, _ in command.protocols}):
         return JoinAnswer(code=Code.INCONSISTENT_GROUP_PROTOCOL, member_id=command.member_id)
     if not command.member_id:
         return _join_newcomer(draft, command)
     if command.member_id in group.pending_join:
-        if command.instance_id is not None:  # Kafka trips over this one
+        if command.instance_id is not None:  # Kafka fails on this request, too.
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"{command.member_id} is no static member")
         _add(draft, command, command.member_id)
         return None
@@ -105,9 +111,9 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 def _join_newcomer(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
     if command.instance_id is not None:
-        known = draft.group.static_member_id(command.instance_id)
-        if known is not None:
-            _replace_static(draft, command, known)
+        current_id = draft.group.static_member_id(command.instance_id)
+        if current_id is not None:
+            _replace_static(draft, command, current_id)
             return None
     elif command.requires_member_id:
         draft.group.pending_join.add(command.new_member_id)
@@ -152,14 +158,16 @@ def _update(draft: Draft, command: JoinGroup, member: Member) -> None:
 
 
 def _join_again(draft: Draft, command: JoinGroup, member: Member) -> JoinAnswer | None:
-    """A member that is known. In Stable a leader always starts a rebalance: something that it
-    assigns by, such as a topic's partitions, may have changed. A follower does if it has changed.
+    """Decide the JoinGroup of a known member: answer it at once, or rebalance.
+
+    In Stable a leader always starts a rebalance: something that it assigns by, such as a topic's
+    partitions, may have changed. A follower does if it has changed.
     """
     group = draft.group
     has_changed = member.protocols != command.protocols
     match group.phase:
         case Phase.COMPLETING_REBALANCE if not has_changed:
-            return draft.current_generation(member.member_id)  # the answer was lost
+            return draft.current_generation(member.member_id)  # a repeated request
         case Phase.STABLE if not has_changed and member.member_id != group.leader:
             return draft.current_generation(member.member_id)
         case Phase.PREPARING_REBALANCE | Phase.COMPLETING_REBALANCE | Phase.STABLE:
@@ -171,7 +179,7 @@ def _join_again(draft: Draft, command: JoinGroup, member: Member) -> JoinAnswer 
 
 
 def _replace_static(draft: Draft, command: JoinGroup, old_id: str) -> None:
-    """A static member comes back with an empty member id: its place is its, under a new id.
+    """Replace a static member that comes back with an empty member id by one with a new id.
 
     In Stable, if the protocol stays the same, nothing is rebalanced: the new id is persisted with
     the old one's assignment, which SyncGroup will hand out. A leader that comes back must not

@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, by member id, or static ones by instance id alone."""
+"""Decide LeaveGroup: members leave by member id, or static ones by instance id alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from coordinator.groups.classic.state import Group, Phase
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
+    """Names one member in a LeaveGroup request."""
+
     member_id: str
     instance_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
+    """Represents a LeaveGroup request."""
+
     group_id: str
     members: Sequence[Leaving]
 
@@ -25,7 +29,10 @@ class LeaveGroup:
 def leave(
     group: Group | None, command: LeaveGroup, config: GroupConfig, now_ms: int
 ) -> tuple[Draft | None, list[Code]]:
-    """One code a member, in their order; no draft if there is nobody who could leave."""
+    """Decide a LeaveGroup: return the group's transition and one code for each member, in order.
+
+    There is no transition if the group has nobody who could leave.
+    """
     if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
         return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
     draft = Draft(group, config, now_ms)

@@ -1,9 +1,9 @@
-"""The members of classic groups: joins decisions with their shards, timers and callers.
+"""Run the members of classic groups: connects decisions with shards, timers and callers.
 
-A request finds: api file -> this -> a decision -> shard -> apply. A decision about a rebalance
-comes back as a draft (see `classic.draft`): its records are appended, then the draft's group takes
-its place, its timers are set, and whoever waits is answered. JoinGroup and SyncGroup may be
-answered long after they came, so they bring a plain callback.
+Where a request goes: api file -> this -> a decision -> shard -> apply. A decision about a rebalance
+comes back as a transition (see `classic.group_transition`): its records are appended, then its
+group takes the old one's place, its timers are set, and whoever waits is answered. JoinGroup and
+SyncGroup may be answered long after they came, so they bring a plain callback.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ RETRY_MS = 1_000
 
 
 class ClassicMembership:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups. Refused carries the code
-    of a refusal. What is wrong whatever the group has been looked at (see `migration.membership`).
+    """Serves JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups.
+
+    Refused carries the code of a refusal. What is wrong whatever the group has been checked before
+    (see `migration.membership`).
     """
 
     def __init__(
@@ -57,11 +59,13 @@ class ClassicMembership:
         self._joining: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
         self._syncing: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
 
-    # The life of a shard
+    # Loading and resignation of a shard
 
     def loaded(self, shard: GroupShard) -> None:
-        """Every member of every group has its whole session from now on. A group that is larger
-        than it may be by now rebalances: its members can commit before the last ones are refused.
+        """Restart every member's session timeout after the shard has loaded.
+
+        A group that is larger than `group.max.size` by now rebalances: its members can commit
+        before the last ones are refused.
         """
         for group in tuple(shard.groups.values()):
             for member in group.members.values():
@@ -71,22 +75,29 @@ class ClassicMembership:
                 self._rebalance(group, Cause.GROUP_TOO_LARGE)
 
     def resign(self, shard: GroupShard) -> None:
-        """Before the shard forgets; who waits for a rebalance is to look for the coordinator."""
+        """Cancel all timers of a shard's groups; answer pending requests with NOT_COORDINATOR.
+
+        It is called before the shard clears its state.
+        """
         for group in shard.groups.values():
             self._let_go(group, Code.NOT_COORDINATOR)
 
     def close(self) -> None:
+        """Cancel all timers."""
         self._timers.close()
 
-    # Groups that change their kind
+    # Conversions from and to consumer groups
 
     def drop(self, shard: GroupShard, group: Group) -> None:
-        """It is a consumer group by now: who waits for a round is to join that."""
+        """Drop a group that has become a consumer group; who waits is to join that.
+
+        Pending requests are answered with REBALANCE_IN_PROGRESS.
+        """
         del shard.groups[group.group_id]
         self._let_go(group, Code.REBALANCE_IN_PROGRESS)
 
     def adopt(self, shard: GroupShard, group: Group, cause: Cause | None) -> None:
-        """It was a consumer group. If there is a cause to, it rebalances at once."""
+        """Add a group that was a consumer group, and rebalance it if there is a cause."""
         shard.groups[group.group_id] = group
         for member in group.members.values():
             key = (Due.SESSION, group.group_id, member.member_id)
@@ -95,12 +106,12 @@ class ClassicMembership:
             self._rebalance(group, cause)
 
     def _rebalance(self, group: Group, cause: Cause) -> None:
-        draft = Draft(group, self._config, self._clock.now_ms())
-        draft.prepare_rebalance(cause)
-        self._install(draft)
+        transition = Draft(group, self._config, self._clock.now_ms())
+        transition.prepare_rebalance(cause)
+        self._install(transition)
 
     def _let_go(self, group: Group, code: Code) -> None:
-        """Its timers are off, and whoever waits is told the code."""
+        """Cancel a group's timers and answer its pending requests with the code."""
         group_id = group.group_id
         for member_id in (*group.members, *group.pending_join, ""):
             for due in Due:
@@ -119,31 +130,38 @@ class ClassicMembership:
         answer: Callable[[JoinAnswer], None],
         ends: Sequence[Record] = (),
     ) -> None:
-        """`answer` is called once, now or when the generation is complete. `ends`: tombstones of
-        an empty group of another kind, which this one takes the place of."""
-        draft, at_once = join(
+        """Serve a JoinGroup; `on_answer` is called once, now or when the generation is complete.
+
+        `tombstones`: those of an empty group of another kind, which this one takes the place of.
+        """
+        transition, immediate_answer = join(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        self._install(draft, join_callback=answer, ends=ends)
-        if at_once is not None:
-            answer(at_once)
+        self._install(transition, join_callback=answer, ends=ends)
+        if immediate_answer is not None:
+            answer(immediate_answer)
 
     def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
-        """`answer` is called once, now or when the assignment is there."""
+        """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
         group, now_ms = self._group(command.group_id), self._clock.now_ms()
-        draft, at_once = sync(group, command, self._config, now_ms)
+        transition, immediate_answer = sync(group, command, self._config, now_ms)
         try:
-            self._install(draft, sync_callback=answer)
+            self._install(transition, sync_callback=answer)
         except Refused as refused:
             if group is not None:
-                lost = lose_assignment(group, command.member_id, refused.code, self._config, now_ms)
-                self._install(lost)
+                lost_transition = lose_assignment(
+                    group, command.member_id, refused.code, self._config, now_ms
+                )
+                self._install(lost_transition)
             raise
-        if at_once is not None:
-            answer(at_once)
+        if immediate_answer is not None:
+            answer(immediate_answer)
 
     def heartbeat(self, shard: GroupShard, command: Heartbeat) -> Code:
-        """NONE, or REBALANCE_IN_PROGRESS (27)."""
+        """Restart the member's session timer and return the code to answer its heartbeat with.
+
+        It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
+        """
         shard.classic_counters.heartbeats += 1
         member, code = heartbeat(shard.groups.get(command.group_id), command)
         key = (Due.SESSION, command.group_id, member.member_id)
@@ -151,22 +169,22 @@ class ClassicMembership:
         return code
 
     def leave(self, command: LeaveGroup) -> list[Code]:
-        """One code a member, in their order."""
-        draft, codes = leave(
+        """Serve a LeaveGroup; return one code for each member, in their order."""
+        transition, codes = leave(
             self._group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        if draft is not None:
-            self._install(draft)
+        if transition is not None:
+            self._install(transition)
         return codes
 
     def prolong_session(self, group: Group, member_id: str) -> None:
-        """The member has been heard of, by an offset that it committed."""
+        """Restart the session timer of a member that has committed an offset."""
         member = group.members.get(member_id)
         if member is not None and group.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
             key = (Due.SESSION, group.group_id, member_id)
             self._timers.set(key, member.session_timeout_ms)
 
-    # How a draft becomes true
+    # Carrying out transitions
 
     def _group(self, group_id: str) -> Group | None:
         return self._shards.of(group_id).groups.get(group_id)
@@ -178,18 +196,19 @@ class ClassicMembership:
         sync_callback: Callable[[SyncAnswer], None] | None = None,
         ends: Sequence[Record] = (),
     ) -> None:
+        """Append a transition's records, replace the group, set its timers and give its answers."""
         group = draft.group
         shard = self._shards.of(group.group_id)
         shard.log.execute(Decision([*ends, *draft.records], None))
         shard.groups[group.group_id] = group
         if draft.began is not None:
             shard.classic_counters.count_begun(draft.began.value)
-            why = draft.began.value
-            logger.info("%s: generation %d ends: %s", group.group_id, group.generation, why)
+            cause = draft.began.value
+            logger.info("%s: generation %d ends: %s", group.group_id, group.generation, cause)
         if draft.took_ms is not None:
             shard.classic_counters.count_completed(draft.took_ms)
-            what = group.group_id, group.generation, len(group.members), draft.took_ms
-            logger.info("%s: generation %d has %d members, after %d ms", *what)
+            log_arguments = group.group_id, group.generation, len(group.members), draft.took_ms
+            logger.info("%s: generation %d has %d members, after %d ms", *log_arguments)
         for key, delay_ms in draft.timers.items():
             if delay_ms is None:
                 self._timers.cancel(key)
@@ -206,23 +225,23 @@ class ClassicMembership:
         _answer(self._syncing, group.group_id, draft.sync_answers)
 
     def _fire(self, key: TimerKey) -> None:
-        due, group_id, member_id = key
+        timer, group_id, member_id = key
         shard = self._shards.owner(group_id)
-        group = shard.groups.get(group_id)  # none, if it has resigned
+        group = shard.groups.get(group_id)  # There is none if the shard has resigned.
         if group is None:
             return
         expire = {
             Due.SESSION: partial(expire_session, group, member_id),
             Due.JOIN: partial(expire_join, group),
             Due.SYNC: partial(expire_sync, group),
-        }[due]
-        draft = expire(self._config, self._clock.now_ms())
-        if draft is None:
+        }[timer]
+        transition = expire(self._config, self._clock.now_ms())
+        if transition is None:
             return
-        logger.info("%s: %s of %s has run out", group_id, due.name, member_id or "the group")
+        logger.info("%s: %s of %s has run out", group_id, timer.name, member_id or "the group")
         try:
-            self._install(draft)
-            if due is Due.SESSION:
+            self._install(transition)
+            if timer is Due.SESSION:
                 shard.classic_counters.sessions_expired += 1
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)

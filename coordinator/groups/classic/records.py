@@ -1,5 +1,7 @@
-"""Group records of `__consumer_offsets`: GroupMetadataKey, and GroupMetadataValue version 3, which
-is what Kafka 4.3 writes. Versions 0 to 4 are read.
+"""Encode and decode the records of classic groups in `__consumer_offsets`.
+
+They are GroupMetadataKey, and GroupMetadataValue version 3, which is what Kafka 4.3 writes.
+Versions 0 to 4 are read.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ VALUE_VERSION = 3
 
 
 def encode_group(record: Record) -> tuple[bytes, bytes | None]:
+    """Return the key and value of a group's record; the value is None for a tombstone."""
     key = Writer(GROUP_KEY)
     key.string(record.group_id)
     if isinstance(record, GroupForgotten):
@@ -36,7 +39,7 @@ def encode_group(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def decode_group(key: Reader, value: bytes | None) -> Record:
-    """`key` is past its type."""
+    """Decode a group's record; `key_reader` has read the key's type already."""
     group_id = key.string()
     if value is None:
         return GroupForgotten(group_id)

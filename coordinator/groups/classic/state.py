@@ -1,4 +1,4 @@
-"""A classic group: the phases of a rebalance, what the log keeps of it, and what memory keeps.
+"""Hold a classic group: the phases of a rebalance, its durable record and its volatile state.
 
 Theory of operation. Members join; when all that are expected have, the generation goes up and every
 JoinGroup is answered, the leader's with everybody's metadata. The leader's SyncGroup brings the
@@ -11,16 +11,16 @@ Two structures, kept apart on purpose:
   the leader's assignment arrives, when a static member takes its place back without a rebalance,
   and when the last member is gone. A restart gives back exactly that: a Stable (or Empty) group,
   whose members heartbeat on without noticing.
-- `Group` is volatile, as in Kafka: the rebalance under way, who has joined, who is awaited, all
-  protocols that each member offers. A decision works on a copy, which takes the place of the
+- `ClassicGroup` is volatile, as in Kafka: the rebalance under way, who has joined, who is awaited,
+  all protocols that each member offers. A decision works on a copy, which takes the place of the
   original only after the decision's records are in the log. In Stable and Empty it says the same
   as the record. A crash in the middle of a rebalance loses the rebalance: the group comes back at
-  the generation before, members are told 22 or 25 and join again.
+  the generation before, members are told ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
 
-A member id is handed out at the first JoinGroup (79, MEMBER_ID_REQUIRED) and must be used for the
+A member id is handed out at the first JoinGroup (MEMBER_ID_REQUIRED) and must be used for the
 second, so that a client that repeats a join doesn't become two members. A static member is known by
 its instance id: coming back with an empty member id, it takes over place and assignment of the old
-member id, which is fenced (82) from then on.
+member id, which is fenced (FENCED_INSTANCE_ID) from then on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from typing import TypeAlias
 
 
 class Phase(Enum):
-    """Kafka's names, as DescribeGroups shows them."""
+    """Lists the phases of a classic group by Kafka's names, as DescribeGroups shows them.
+
+    Kafka's counterpart is ClassicGroupState.
+    """
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -54,6 +57,8 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class SavedMember:
+    """Represents a member in the record of a classic group."""
+
     member_id: str
     instance_id: str | None
     client_id: str
@@ -66,7 +71,7 @@ class SavedMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupSaved:
-    """The record of a group: Empty without members, Stable with some."""
+    """Represents the record of a classic group: Empty without members, Stable with some."""
 
     group_id: str
     protocol_type: str | None
@@ -79,6 +84,8 @@ class GroupSaved:
 
 @dataclass(frozen=True, slots=True)
 class GroupForgotten:
+    """Represents the tombstone of a classic group."""
+
     group_id: str
 
 
@@ -87,10 +94,10 @@ Record: TypeAlias = GroupSaved | GroupForgotten
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as memory keeps it: `protocols` are (name, metadata), the preferred one first.
+    """Represents a member in memory: `protocols` are (name, metadata), the preferred one first.
 
-    `is_new`: its first JoinGroup has not been answered yet. `offers`: the names of its protocols,
-    which each join of another member looks at.
+    `is_new`: its first JoinGroup has not been answered yet. `protocol_names`: the names of its
+    protocols, which each join of another member looks at.
     """
 
     member_id: str
@@ -108,12 +115,13 @@ class Member:
         object.__setattr__(self, "offers", frozenset(name for name, _ in self.protocols))
 
     def metadata(self, protocol: str | None) -> bytes:
+        """Return the member's metadata for a protocol, or no bytes if it doesn't offer it."""
         return next((found for name, found in self.protocols if name == protocol), b"")
 
 
 @dataclass(slots=True)
 class Group:
-    """The volatile half: see the module's docstring. `phase_ms`: when the phase began."""
+    """Represents a classic group in memory, the volatile half (see the module)."""
 
     group_id: str
     phase: Phase = Phase.EMPTY
@@ -124,18 +132,18 @@ class Group:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
-    joining: set[str] = field(default_factory=set)  # their JoinGroup awaits its answer
-    syncing: set[str] = field(default_factory=set)  # their SyncGroup awaits its answer
-    pending_join: set[str] = field(default_factory=set)  # have an id, are to join with it
-    pending_sync: set[str] = field(default_factory=set)  # have joined, are to sync
+    joining: set[str] = field(default_factory=set)  # members whose JoinGroup awaits its answer
+    syncing: set[str] = field(default_factory=set)  # members whose SyncGroup awaits its answer
+    pending_join: set[str] = field(default_factory=set)  # members that got an id only
+    pending_sync: set[str] = field(default_factory=set)  # members that have joined and are to sync
     new_member_added: bool = False
-    round_ms: int = 0  # when the round under way began
-    initial_delay_ms: int = 0  # of the initial rebalance: the wait under way,
-    initial_remaining_ms: int = 0  # and how much more there may be
+    round_ms: int = 0  # when the rebalance under way began
+    initial_delay_ms: int = 0  # of the initial rebalance: the delay under way
+    initial_remaining_ms: int = 0  # how much longer the initial rebalance may be delayed
 
     @classmethod
     def of(cls, saved: GroupSaved) -> Group:
-        """What a restart makes of a record."""
+        """Create the group that a restart makes of its record."""
         phase = Phase.STABLE if saved.members else Phase.EMPTY
         members = (
             Member(
@@ -173,7 +181,7 @@ class Group:
         )
 
     def saved(self) -> GroupSaved:
-        """The record that says what this group is now."""
+        """Return the record that persists this group as it is now."""
         return GroupSaved(
             group_id=self.group_id,
             protocol_type=self.protocol_type,
@@ -198,33 +206,38 @@ class Group:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """Return the longest rebalance timeout of any member."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     @property
     def all_joined(self) -> bool:
+        """Whether all members have joined and nobody with a new id is still to join."""
         return len(self.joining) == len(self.members) and not self.pending_join
 
     def static_member_id(self, instance_id: str) -> str | None:
+        """Return the member id that an instance id has, or None."""
         return next(
             (m.member_id for m in self.members.values() if m.instance_id == instance_id), None
         )
 
     def supports(self, protocol_type: str, names: set[str]) -> bool:
-        """Someone with these protocols can be, or stay, a member."""
+        """Whether a member with these protocols can join, or stay in, the group."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and names)
-        # A round that all members have left goes on for those who have only asked for an id.
+        # A rebalance that all members have left goes on for those that have only got an id.
         wanted = names & self.common_protocols() if self.members else names
         return protocol_type == self.protocol_type and bool(wanted)
 
     def common_protocols(self) -> frozenset[str]:
-        """The protocols that all members offer. Most offer the same."""
+        """Return the protocols that all members offer; most members offer the same ones."""
         offered = {member.offers for member in self.members.values()}
         return frozenset.intersection(*offered) if offered else frozenset()
 
     def select_protocol(self) -> str:
-        """By vote: each member's first of the common ones; a tie goes to the earliest member's."""
+        """Return the protocol that wins the members' vote.
+
+        Each votes for its first of the common ones; a tie goes to the earliest member's.
+        """
         common = self.common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the assignments, everybody takes theirs."""
+"""Decide SyncGroup: the leader brings the assignments, every member receives its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from coordinator.groups.classic.state import Group, Phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroup:
-    """`protocol_type` and `protocol` are None where the request's version has no such field."""
+    """Represents a SyncGroup request.
+
+    `protocol_type` and `protocol` are None where the request's version has no such field.
+    """
 
     group_id: str
     member_id: str
@@ -26,9 +29,12 @@ class SyncGroup:
 def sync(
     group: Group | None, command: SyncGroup, config: GroupConfig, now_ms: int
 ) -> tuple[Draft, SyncAnswer | None]:
-    """An answer of None comes when the leader's assignments are in the log.
+    """Decide a SyncGroup: return the group's transition and the answer.
 
-    Refuses with 25, 82, 22, 23, and 27 while members are still joining.
+    An answer of None comes when the leader's assignments are in the log.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL, and REBALANCE_IN_PROGRESS while members are still joining.
     """
     if group is None or group.phase is Phase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
@@ -37,12 +43,12 @@ def sync(
         raise Refused(
             Code.ILLEGAL_GENERATION, f"generation {command.generation}, not {group.generation}"
         )
-    for said, known in (
+    for requested, actual in (
         (command.protocol_type, group.protocol_type),
         (command.protocol, group.protocol),
     ):
-        if said is not None and known is not None and said != known:
-            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{said!r}, not {known!r}")
+        if requested is not None and actual is not None and requested != actual:
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{requested!r}, not {actual!r}")
     if group.phase is Phase.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS, f"{command.group_id} is rebalancing")
     draft = Draft(group, config, now_ms)
@@ -56,7 +62,10 @@ def sync(
 
 
 def _assign(draft: Draft, assignments: Mapping[str, bytes]) -> None:
-    """A member that the leader left out gets an empty assignment."""
+    """Store the leader's assignments and answer all members that wait for theirs.
+
+    A member that the leader left out gets an empty assignment.
+    """
     group = draft.group
     for member in tuple(group.members.values()):
         assigned = assignments.get(member.member_id, b"")
@@ -73,8 +82,10 @@ def _assign(draft: Draft, assignments: Mapping[str, bytes]) -> None:
 def lose_assignment(
     group: Group, leader_id: str, code: Code, config: GroupConfig, now_ms: int
 ) -> Draft:
-    """What the leader assigned could not be persisted: who waits for it is told why, as the leader
-    is, and everybody is to join again."""
+    """Answer pending SyncGroups with a code and rebalance, as the assignments can't be persisted.
+
+    The leader is told the same code.
+    """
     draft = Draft(group, config, now_ms)
     draft.set_session(leader_id)
     draft.refuse_syncs(code)
@@ -83,6 +94,7 @@ def lose_assignment(
 
 
 def assignment_of(group: Group, member_id: str) -> SyncAnswer:
+    """Return the answer to the SyncGroup of a member that has its assignment."""
     return SyncAnswer(
         protocol_type=group.protocol_type,
         protocol=group.protocol,

@@ -1,4 +1,7 @@
-"""May this member commit offsets for the group? An exact generation, or nobody is in it."""
+"""Validate that a member may commit offsets for a classic group.
+
+It has to be at the group's generation, or the group has no members.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from coordinator.offsets.commit import Committer
 def validate_offset_commit(
     group: Group | None, committer: Committer, *, transactional: bool, unknown_group: Code
 ) -> None:
-    """Refuses with `unknown_group`, 25, 82, 22, and outside a transaction with 27.
+    """Raise Refused unless the member may commit offsets for the group.
 
-    Without membership: accepted in a transaction, or while the group has no members.
+    Without membership a commit is accepted in a transaction, or while the group has no members.
+
+    Raises Refused: `unknown_group_code`, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    and outside a transaction REBALANCE_IN_PROGRESS.
     """
     if group is None:
         if committer.generation >= 0:
