@@ -1,1 +1,1 @@
-"""Consumer groups (KIP-848): membership and assignment decided by the broker."""
+"""Coordinate consumer groups (KIP-848), whose assignment the broker decides."""

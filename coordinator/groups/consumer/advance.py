@@ -1,4 +1,4 @@
-"""What follows when a member has been made or updated, whichever protocol it speaks.
+"""Advance a group and its member after the member was created or updated, by either protocol.
 
 1. If what the group is subscribed to has changed, or its topics have, it gets its next epoch.
 2. If the group's epoch is above the target's, the next target is computed.
@@ -31,9 +31,11 @@ from coordinator.groups.consumer.topics import TopicList, ids_of, metadata_hash
 
 @dataclass(slots=True)
 class Seen:
-    """What is known of a group beside its records, and lost with a restart: the version of the
-    topics that its metadata hash, and its regular expressions, have been compared with; and since
-    when it hasn't been Stable."""
+    """Tracks what is known of a group beside its records, and lost with a restart.
+
+    That is the version of the topics that its metadata hash, and its regular expressions, have been
+    compared with, and since when it hasn't been Stable.
+    """
 
     hashed_version: int = -1
     resolved_version: int = -1
@@ -42,7 +44,7 @@ class Seen:
 
 
 class Surroundings(NamedTuple):
-    """What a decision looks at beside the group."""
+    """Holds what a decision reads beside the group: topics, settings, transient state, time."""
 
     topics: TopicList
     config: ConsumerGroupConfig
@@ -52,10 +54,11 @@ class Surroundings(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What has become of the member, and what is to follow once the records are written.
+    """Tells what became of the member, and what is to follow once the records are written.
 
-    `has_moved`: it has taken a step towards its target. `began`: what the group has its next epoch
-    for, if it has. `resolve`: the regular expressions to resolve in the background.
+    `has_moved`: it has taken a step towards its target. `epoch_cause`: the cause of the group's
+    next epoch, if there is one. `regexes_to_resolve`: the regular expressions to resolve in the
+    background.
     """
 
     member: Member
@@ -74,22 +77,26 @@ def advance(
     around: Surroundings,
     records: list[Record],
 ) -> Step:
-    """`member` says what `updated` is by now; `replaced`: whose place it takes, if it has another
-    id than before. The records are added to those that there are. Refuses with 110 and 128.
+    """Move a created or updated member, and its group, one step on; add the records for it.
+
+    `member` says what `updated` is by now; `replaced_member_id`: whose place it takes, if it has
+    another id than before.
+
+    Raises Refused: FENCED_MEMBER_EPOCH, INVALID_REGULAR_EXPRESSION.
     """
     if updated is not member:
         records.append(updated.saved(group.group_id))
     topics_changed = updated.topics != member.topics
     regex_changed = updated.regex != member.regex
-    bump = topics_changed
+    must_bump_epoch = topics_changed
     if regex_changed:
-        bump |= _change_regex(group, member.regex, updated.regex, records)
+        must_bump_epoch |= _change_regex(group, member.regex, updated.regex, records)
     epoch = group.epoch
     is_new = updated.member_id not in group.members
     cause = Cause.MEMBER_JOINED if is_new else Cause.SUBSCRIPTION_CHANGED
-    look = bump or around.seen.hashed_version != around.topics.version
-    if look:
-        epoch = next_epoch(group, member, updated, around.topics, records, bump=bump)
+    checks_topics = must_bump_epoch or around.seen.hashed_version != around.topics.version
+    if checks_topics:
+        epoch = next_epoch(group, member, updated, around.topics, records, bump=must_bump_epoch)
     target_epoch, target = _target(group, epoch, member, updated, replaced, around, records)
     moved = updated
     has_moved = False
@@ -107,18 +114,22 @@ def advance(
         has_moved = moved != updated
         if has_moved:
             records.append(moved.assignment_saved(group.group_id))
-    resolve = _to_resolve(group, member, updated, around)
-    began = None
+    regexes_to_resolve = _to_resolve(group, member, updated, around)
+    epoch_cause = None
     if epoch != group.epoch:
-        began = cause if bump else Cause.TOPICS_CHANGED
-    return Step(moved, has_moved, began, look, resolve)
+        epoch_cause = cause if must_bump_epoch else Cause.TOPICS_CHANGED
+    return Step(moved, has_moved, epoch_cause, checks_topics, regexes_to_resolve)
 
 
 def _change_regex(
     group: ConsumerGroup, old: str | None, new: str | None, records: list[Record]
 ) -> bool:
-    """Whether the group needs an epoch for it now: not for an expression that is still to be
-    resolved, which will bring one then. Refuses with 128."""
+    """Whether the group needs an epoch now for a member's new expression.
+
+    It doesn't for an expression that is still to be resolved, which will bring one then.
+
+    Raises Refused: INVALID_REGULAR_EXPRESSION.
+    """
     if old and group.regex_subscribers.get(old) == 1:
         records.append(RegexForgotten(group.group_id, old))
     if not new:
@@ -132,7 +143,7 @@ def _change_regex(
 def _to_resolve(
     group: ConsumerGroup, member: Member, updated: Member, around: Surroundings
 ) -> frozenset[str]:
-    """The expressions to resolve in the background, none if it isn't time for it."""
+    """Return the expressions to resolve in the background, none if it isn't time for it."""
     if (not group.regex_subscribers and not updated.regex) or around.seen.is_resolving:
         return frozenset()
     regexes = subscribed_regexes(group, member, updated)
@@ -151,18 +162,18 @@ def _to_resolve(
 def subscribed_regexes(
     group: ConsumerGroup, old: Member | None, new: Member | None
 ) -> Mapping[str, int]:
-    """How many members are subscribed to each expression, once `old` has become `new`."""
-    before = old.regex if old is not None else None
-    after = new.regex if new is not None else None
-    if before == after:
+    """Return how many members subscribe to each expression once `old_member` is `new_member`."""
+    old_regex = old.regex if old is not None else None
+    new_regex = new.regex if new is not None else None
+    if old_regex == new_regex:
         return group.regex_subscribers
     counts = dict(group.regex_subscribers)
-    if before and before in counts:
-        counts[before] -= 1
-        if not counts[before]:
-            del counts[before]
-    if after:
-        counts[after] = counts.get(after, 0) + 1
+    if old_regex and old_regex in counts:
+        counts[old_regex] -= 1
+        if not counts[old_regex]:
+            del counts[old_regex]
+    if new_regex:
+        counts[new_regex] = counts.get(new_regex, 0) + 1
     return counts
 
 
@@ -175,15 +186,18 @@ def next_epoch(
     *,
     bump: bool,
 ) -> int:
-    """The group's epoch, one up if `bump`, or if its topics aren't what they were."""
+    """Return the group's epoch, one up if `must_bump` or if its topics have changed.
+
+    Adds the record of a new epoch.
+    """
     names = set(group.subscribers)
     if updated.topics != member.topics:
         names -= {topic for topic in member.topics if group.subscribers.get(topic) == 1}
         names |= updated.topics
-    gone = member.regex if updated.regex != member.regex else None
-    for regex, found in group.resolved.items():
-        if regex != gone or group.regex_subscribers.get(regex) != 1:
-            names |= found.topics
+    dropped_regex = member.regex if updated.regex != member.regex else None
+    for regex, resolution in group.resolved.items():
+        if regex != dropped_regex or group.regex_subscribers.get(regex) != 1:
+            names |= resolution.topics
     new_hash = metadata_hash(names, topics)
     epoch = group.epoch
     if bump or new_hash != group.metadata_hash:
@@ -203,13 +217,16 @@ def _target(
     around: Surroundings,
     records: list[Record],
 ) -> tuple[int, TopicPartitions | None]:
-    """The target's epoch, and the member's share of it if it had to be computed anew."""
+    """Compute the next target assignment if it is due; return its epoch and the member's part.
+
+    The part is None if the target stays as it is.
+    """
     interval_ms = around.settings.assignment_interval_ms
     if group.target_epoch >= epoch or not may_assign(group, interval_ms, around.now_ms):
         return group.target_epoch, None
     assignor = preferred_assignor(group, around.config.assignors[0], member, updated)
-    new, target = assign_target(
+    target_records, target = assign_target(
         group, epoch, updated, replaced, assignor, around.topics, around.now_ms
     )
-    records += new
+    records += target_records
     return epoch, target

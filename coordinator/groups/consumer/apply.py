@@ -1,4 +1,4 @@
-"""Applies the records of consumer groups: the one place that changes a ConsumerGroup.
+"""Apply the records of consumer groups: the one place that changes a ConsumerGroup.
 
 A log that is loaded may have been compacted, so that in the middle of it a partition is given to a
 member while the record that took it from another is gone: the later record holds. Live, that would
@@ -39,7 +39,10 @@ from coordinator.shard.decision import Origin
 
 
 def apply(groups: dict[str, ConsumerGroup], record: Record, origin: Origin) -> None:
-    """A record that ends something of a group that isn't there says nothing new."""
+    """Change the consumer groups of a shard as a record says.
+
+    A tombstone of a group that doesn't exist changes nothing.
+    """
     group = groups.get(record.group_id)
     if group is None:
         if isinstance(record, ENDINGS):
@@ -67,7 +70,7 @@ def apply(groups: dict[str, ConsumerGroup], record: Record, origin: Origin) -> N
 
 
 def _apply_to_group(group: ConsumerGroup, record: Record) -> None:
-    """What is of the group as a whole."""
+    """Apply a record that is about the group as a whole."""
     match record:
         case ConsumerGroupSaved():
             group.epoch, group.metadata_hash = record.epoch, record.metadata_hash
@@ -101,9 +104,9 @@ ENDINGS = (
 
 
 def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
-    old = group.members.get(record.member_id)
-    new = replace(
-        old or Member(record.member_id),
+    old_member = group.members.get(record.member_id)
+    new_member = replace(
+        old_member or Member(record.member_id),
         instance_id=record.instance_id,
         rack_id=record.rack_id,
         client_id=record.client_id,
@@ -114,13 +117,13 @@ def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
         assignor=record.assignor,
         classic=record.classic,
     )
-    if old is not None:
-        _count(group, old, -1)
-        _forget_instance(group, old)
-    _count(group, new, 1)
-    group.members[new.member_id] = new
-    if new.instance_id is not None:
-        group.static_members[new.instance_id] = new.member_id
+    if old_member is not None:
+        _count(group, old_member, -1)
+        _forget_instance(group, old_member)
+    _count(group, new_member, 1)
+    group.members[new_member.member_id] = new_member
+    if new_member.instance_id is not None:
+        group.static_members[new_member.instance_id] = new_member.member_id
 
 
 def _remove(group: ConsumerGroup, member_id: str) -> None:
@@ -133,14 +136,14 @@ def _remove(group: ConsumerGroup, member_id: str) -> None:
 
 
 def _forget_instance(group: ConsumerGroup, member: Member) -> None:
-    """Unless it is somebody else's by now."""
+    """Remove a static member's instance id, unless another member has it by now."""
     instance_id = member.instance_id
     if instance_id is not None and group.static_members.get(instance_id) == member.member_id:
         del group.static_members[instance_id]
 
 
 def _count(group: ConsumerGroup, member: Member, by: int) -> None:
-    """What a member adds to, or takes from, the group's counts."""
+    """Add a member to the group's counts, or take it from them, by a delta of 1 or -1."""
     for topic in member.topics:
         _add(group.subscribers, topic, by)
     if member.regex:
@@ -163,20 +166,23 @@ def _add(counts: dict[str, int], key: str, by: int) -> None:
 
 
 def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin) -> None:
-    old = group.members.get(record.member_id) or Member(record.member_id)
-    new = replace(
-        old,
+    old_member = group.members.get(record.member_id) or Member(record.member_id)
+    new_member = replace(
+        old_member,
         epoch=record.epoch,
         previous_epoch=record.previous_epoch,
         state=record.state,
         assigned=record.assigned,
         revoking=record.revoking,
     )
-    if new.assigned is not old.assigned or new.revoking is not old.revoking:
-        _release(group, old)
-        for topics in (new.assigned, new.revoking):
-            _take(group, old, topics, origin)
-    group.members[new.member_id] = new
+    if (
+        new_member.assigned is not old_member.assigned
+        or new_member.revoking is not old_member.revoking
+    ):
+        _release(group, old_member)
+        for topics in (new_member.assigned, new_member.revoking):
+            _take(group, old_member, topics, origin)
+    group.members[new_member.member_id] = new_member
 
 
 def _unassign(group: ConsumerGroup, member_id: str) -> None:
@@ -194,22 +200,25 @@ def _unassign(group: ConsumerGroup, member_id: str) -> None:
 
 
 def _take(group: ConsumerGroup, old: Member, topics: PartitionEpochs, origin: Origin) -> None:
-    """Give a member partitions that it may have had before, or that nobody has."""
+    """Make a member the owner of partitions that it may have had before, or that nobody has.
+
+    Raises AssertionError if another member has one, unless the log is being loaded.
+    """
     for topic_id, epochs in topics.items():
         owners = group.owners.setdefault(topic_id, {})
         for partition in epochs:
-            before = owners.get(partition)
-            if before is None or origin.replaying:
+            owner = owners.get(partition)
+            if owner is None or origin.replaying:
                 owners[partition] = old.member_id
             elif not old.has(topic_id, partition):
                 raise AssertionError(
                     f"{group.group_id}: {topic_id}-{partition} is given to {old.member_id}, "
-                    f"and {before} has it"
+                    f"and {owner} has it"
                 )
 
 
 def _release(group: ConsumerGroup, member: Member) -> None:
-    """Take from a member what is still its own."""
+    """Remove a member as the owner of partitions, where it still is."""
     for topics in (member.assigned, member.revoking):
         for topic_id, epochs in topics.items():
             owners = group.owners.get(topic_id)

@@ -1,4 +1,4 @@
-"""Kafka's settings for consumer groups: the broker's, and what may be set for one group."""
+"""Define Kafka's settings for consumer groups: the broker's, and those of one group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """What may be set for one group, in milliseconds; else the broker's holds."""
+    """Holds the settings that one group may have instead of the broker's, in milliseconds."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
 
 
-# By group id; looked up at each heartbeat, so that what is altered holds at once.
+# Returns the settings of a group id. It is called at each heartbeat, so that an altered setting
+# holds at once.
 SettingsOf: TypeAlias = Callable[[str], GroupSettings]
 
 _FIELDS = {
@@ -28,8 +29,11 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupConfig:
-    """Of the broker. `assignors`: the first is taken where no member asks for one; `least` and
-    `most`: how far a group's own settings may go."""
+    """Holds the broker's settings for consumer groups.
+
+    `assignors`: the first is taken where no member asks for one; `min_settings` and `max_settings`:
+    the limits of a group's own settings.
+    """
 
     max_size: int = 2**31 - 1  # members
     assignors: tuple[str, ...] = ("uniform", "range")
@@ -39,8 +43,11 @@ class ConsumerGroupConfig:
     most: GroupSettings = field(default_factory=lambda: GroupSettings(60_000, 15_000, 15_000))
 
     def settings(self, configs: Mapping[str, str]) -> GroupSettings:
-        """Of a group that has these configurations. One that was within the broker's limits when it
-        was set, and isn't any more, counts as the limit."""
+        """Return the settings of a group that has these configurations.
+
+        A value that was within the broker's limits when it was set, and isn't any more, counts as
+        the limit.
+        """
         if configs.keys().isdisjoint(_FIELDS):
             return self.defaults
         return GroupSettings(

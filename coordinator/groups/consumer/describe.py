@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group as others see it. Partitions of deleted topics aren't shown."""
+"""Answer ConsumerGroupDescribe; partitions of deleted topics aren't shown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from coordinator.groups.consumer.topics import TopicList
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopic:
+    """Represents one topic of an assignment with its partitions."""
+
     topic_id: UUID
     name: str
     partitions: list[int]
@@ -20,7 +22,10 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True)
 class DescribedConsumer:
-    """`assignment` has what the member is still to revoke, too: it is responsible for that."""
+    """Represents one member in the answer to ConsumerGroupDescribe.
+
+    `assignment` has what the member is still to revoke, too: it is responsible for that.
+    """
 
     member: Member
     assignment: list[DescribedTopic]
@@ -29,6 +34,8 @@ class DescribedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class DescribedConsumerGroup:
+    """Represents one group in the answer to ConsumerGroupDescribe."""
+
     phase: str
     epoch: int
     target_epoch: int
@@ -37,7 +44,7 @@ class DescribedConsumerGroup:
 
 
 def describe(group: ConsumerGroup, assignor: str, topics: TopicList) -> DescribedConsumerGroup:
-    """`assignor`: the one that is taken where no member asks for one."""
+    """Describe a consumer group; `default_assignor` is taken where no member asks for one."""
     return DescribedConsumerGroup(
         phase=group.phase.value,
         epoch=group.epoch,

@@ -1,4 +1,4 @@
-"""What the log says of a consumer group: one fact a record, past tense, and the end of each.
+"""Define the records of a consumer group: one fact in each, and its tombstone.
 
 A group is spread over seven kinds of record, so that a change writes only what it changes: the
 group's epoch; each member as it described itself; each regular expression as it was resolved; the
@@ -17,16 +17,16 @@ from typing import TypeAlias
 from uuid import UUID
 
 TopicPartitions: TypeAlias = Mapping[UUID, frozenset[int]]
-# Of each partition the member epoch at which it was given: a commit from before that is a zombie's.
+# The member epoch at which each partition was assigned: a commit with an older one is a zombie's.
 PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 
 class MemberState(IntEnum):
-    """How far a member has come with its target assignment; the numbers are those of the log."""
+    """Lists how far a member has come with its target assignment, by the numbers in the log."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it has to give some up before it gets to the next epoch
-    UNRELEASED_PARTITIONS = 2  # it is there, but waits for what others have yet to give up
+    UNREVOKED_PARTITIONS = 1  # it has to revoke some before it gets to the next epoch
+    UNRELEASED_PARTITIONS = 2  # it waits for partitions that others have yet to revoke
     UNKNOWN = 127  # one that only a newer broker knows
 
     @classmethod
@@ -36,8 +36,11 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupSaved:
-    """The group is at this epoch. `metadata_hash`: of the topics it is subscribed to; 0: unknown,
-    to be computed anew at the next heartbeat."""
+    """Represents the record of a group's epoch.
+
+    `metadata_hash`: of the topics it is subscribed to; 0: unknown, to be computed anew at the next
+    heartbeat.
+    """
 
     group_id: str
     epoch: int
@@ -46,26 +49,35 @@ class ConsumerGroupSaved:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupForgotten:
+    """Represents the tombstone of a consumer group."""
+
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionMetadataSaved:
-    """Written by Kafka before 4.1, where `metadata_hash` stands now. Read, never written: a group
-    that has it ends it with its next epoch. What it says of the topics is not kept."""
+    """Represents a record that Kafka wrote before 4.1, instead of `metadata_hash`.
+
+    Read, never written: a group that has it ends it with its next epoch. What it says of the topics
+    is not kept.
+    """
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionMetadataForgotten:
+    """Represents the tombstone of subscription metadata."""
+
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicMember:
-    """What a member that speaks the classic protocol has said beyond a consumer member: its
-    protocols as (name, metadata), the preferred one first."""
+    """Holds the session timeout and the protocols of a member that speaks the classic protocol.
+
+    The protocols are (name, metadata), the preferred one first.
+    """
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -73,10 +85,10 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberSaved:
-    """A member as it described itself. `rebalance_timeout_ms` -1: it has not said.
+    """Represents the record of a member as it described itself.
 
-    `topics` is in the order of the log: Kafka sorts it. `classic` None: it speaks the consumer
-    protocol.
+    `rebalance_timeout_ms` -1: it has not said. `topics` is in the order of the log: Kafka sorts it.
+    `classic` None: it speaks the consumer protocol.
     """
 
     group_id: str
@@ -94,14 +106,18 @@ class ConsumerMemberSaved:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberForgotten:
+    """Represents the tombstone of a member."""
+
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TargetEpochSaved:
-    """The target assignment is that of this group epoch. `assigned_ms`: when it was computed; 0 in
-    records from before Kafka 4.3."""
+    """Represents the record of the group epoch that the target assignment was computed for.
+
+    `assigned_at_ms`: when it was computed; 0 in records from before Kafka 4.3.
+    """
 
     group_id: str
     epoch: int
@@ -110,12 +126,14 @@ class TargetEpochSaved:
 
 @dataclass(frozen=True, slots=True)
 class TargetEpochForgotten:
+    """Represents the tombstone of the target assignment's epoch."""
+
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TargetAssignmentSaved:
-    """What a member is to have."""
+    """Represents the record of the partitions that a member is to have."""
 
     group_id: str
     member_id: str
@@ -124,14 +142,18 @@ class TargetAssignmentSaved:
 
 @dataclass(frozen=True, slots=True)
 class TargetAssignmentForgotten:
+    """Represents the tombstone of a member's target assignment."""
+
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignmentSaved:
-    """What a member has: `assigned`, and `revoking`, which it has been told to give up and has not
-    given up yet."""
+    """Represents the record of the partitions that a member has.
+
+    These are `assigned`, and `revoking`, which it has been told to revoke and has not revoked yet.
+    """
 
     group_id: str
     member_id: str
@@ -144,14 +166,18 @@ class CurrentAssignmentSaved:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignmentForgotten:
+    """Represents the tombstone of a member's current assignment."""
+
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RegexResolved:
-    """The topics that a regular expression stood for when the cluster's metadata were at `version`;
-    `resolved_ms`: when that was."""
+    """Represents the record of the topics that a regular expression matched.
+
+    `version`: of the topics' metadata that was searched; `resolved_at_ms`: when that was.
+    """
 
     group_id: str
     regex: str
@@ -162,6 +188,8 @@ class RegexResolved:
 
 @dataclass(frozen=True, slots=True)
 class RegexForgotten:
+    """Represents the tombstone of a resolved regular expression."""
+
     group_id: str
     regex: str
 

@@ -1,4 +1,4 @@
-"""A consumer group ends: tombstones for all that the log says of it."""
+"""Build the tombstones that end a consumer group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from coordinator.groups.consumer.state import ConsumerGroup
 
 
 def forget(group: ConsumerGroup) -> list[Record]:
-    """Of a group that is deleted, or makes way for a classic one. The order matters to Kafka."""
+    """Return the tombstones of all records of a consumer group, in the order that Kafka needs.
+
+    The group is deleted, or makes way for a classic one.
+    """
     group_id = group.group_id
     return [
         *(CurrentAssignmentForgotten(group_id, member_id) for member_id in group.members),

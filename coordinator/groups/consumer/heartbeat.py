@@ -1,7 +1,8 @@
-"""ConsumerGroupHeartbeat: a member joins, says what has changed, and learns what it is to have.
+"""Decide ConsumerGroupHeartbeat: a member joins or reports changes, and learns its assignment.
 
-The member is made or updated; what follows for the group, and for the member in it, is `advance`'s.
-Most heartbeats change nothing: no record, and no look at more than the member itself.
+The member is created or updated here; what follows for the group, and for the member in it, is
+decided by `advance_member`. Most heartbeats change nothing: no record, and nothing is read but the
+member itself.
 Source: consumerGroupHeartbeat of GroupMetadataManager.
 """
 
@@ -26,8 +27,11 @@ from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, Consume
 
 
 class ConsumerHeartbeat(NamedTuple):
-    """A request. None: the member says nothing new about it. `member_id` is made up by the caller
-    for a member that joins without one; `is_nameless` then."""
+    """Represents a ConsumerGroupHeartbeat request; None: the member reports no change of it.
+
+    `member_id` is made up by the caller for a member that joins without one; `has_generated_id`
+    then.
+    """
 
     group_id: str
     member_id: str
@@ -45,7 +49,10 @@ class ConsumerHeartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """It says everything, as after an error: what it is to have is then told in any case."""
+        """Whether the request has all fields, as after an error.
+
+        Its answer has the assignment in any case.
+        """
         return (
             self.rebalance_timeout_ms is not None
             and (self.topics is not None or self.regex is not None)
@@ -54,7 +61,7 @@ class ConsumerHeartbeat(NamedTuple):
 
 
 class HeartbeatAnswer(NamedTuple):
-    """`assigned` None: what the member is to have hasn't changed."""
+    """Represents the answer to a heartbeat; `assigned` None: the assignment hasn't changed."""
 
     member_id: str
     epoch: int
@@ -63,7 +70,7 @@ class HeartbeatAnswer(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """What a heartbeat is to do: records, its answer, and what follows once they are written."""
+    """Holds the records of a heartbeat, its answer, and what follows once they are written."""
 
     records: list[Record]
     answer: HeartbeatAnswer
@@ -71,28 +78,39 @@ class Beat(NamedTuple):
 
 
 def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surroundings) -> Beat:
-    """A group that isn't there yet is handed in empty, if the member joins.
+    """Decide a heartbeat of a member that joins or stays in a group.
 
-    Refuses with 81 (the group is full), 25, 82, 111 (its instance id is still in use), 110 and 128.
+    A group that doesn't exist yet is handed in empty, if the member joins.
+
+    Raises Refused: GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    UNRELEASED_INSTANCE_ID (another member still has the instance id), FENCED_MEMBER_EPOCH,
+    INVALID_REGULAR_EXPRESSION.
     """
     records: list[Record] = []
     check_room(group, None if command.is_nameless else command.member_id, around.config)
-    member, replaced = _find(group, command, records)
+    member, replaced_member_id = _find(group, command, records)
     updated = _updated(member, command)
-    step = advance(group, member, updated, replaced, command.owned, around, records)
-    moved = step.member
-    tells = command.epoch == JOINING_EPOCH or command.is_full or moved.assigned != member.assigned
+    step = advance(group, member, updated, replaced_member_id, command.owned, around, records)
+    advanced_member = step.member
+    includes_assignment = (
+        command.epoch == JOINING_EPOCH
+        or command.is_full
+        or advanced_member.assigned != member.assigned
+    )
     answer = HeartbeatAnswer(
-        moved.member_id,
-        moved.epoch,
+        advanced_member.member_id,
+        advanced_member.epoch,
         around.settings.heartbeat_interval_ms,
-        moved.assigned if tells else None,
+        advanced_member.assigned if includes_assignment else None,
     )
     return Beat(records, answer, step)
 
 
 def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig) -> None:
-    """Refuses with 81 a newcomer to a group that is full; None: one that has no id yet."""
+    """Raise Refused if a newcomer joins a group that is full; None: one that has no id yet.
+
+    Raises Refused: GROUP_MAX_SIZE_REACHED.
+    """
     if len(group.members) >= config.max_size and member_id not in group.members:
         raise Refused(
             Code.GROUP_MAX_SIZE_REACHED,
@@ -106,26 +124,33 @@ def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGrou
 def _find(
     group: ConsumerGroup, command: ConsumerHeartbeat, records: list[Record]
 ) -> tuple[Member, str | None]:
-    """The member that sends this, or a new one; and whose place it takes, if it is a static one
-    that has come back under another id."""
+    """Return the member that sends a heartbeat, or a new one, and the id of the one it replaces.
+
+    It replaces one if it is a static member that has come back under another id.
+    """
     if command.epoch != JOINING_EPOCH:
         member = member_named(group, command.member_id, command.instance_id)
         _check_epoch(member, command)
         return member, None
-    known = None if command.instance_id is None else group.static_member(command.instance_id)
-    if known is None:
+    static_member = (
+        None if command.instance_id is None else group.static_member(command.instance_id)
+    )
+    if static_member is None:
         return group.members.get(command.member_id) or Member(command.member_id), None
-    if known.classic is None and known.epoch != AWAY_EPOCH:
+    if static_member.classic is None and static_member.epoch != AWAY_EPOCH:
         raise Refused(
             Code.UNRELEASED_INSTANCE_ID,
             f"Static member {command.member_id} with instance id {command.instance_id} cannot "
-            f"join the group because the instance id is owned by {known.member_id} member.",
+            f"join the group because the instance id is owned by {static_member.member_id} member.",
         )
-    return replace_member(group, known, command.member_id, records), known.member_id
+    return replace_member(group, static_member, command.member_id, records), static_member.member_id
 
 
 def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """Who a request names, of either protocol. Refuses with 25 and 82."""
+    """Return the member of either protocol that a request names.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
     if instance_id is not None:
         return check_instance(group, member_id, instance_id)
     member = group.members.get(member_id)
@@ -138,23 +163,29 @@ def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 
 
 def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
-    """The member of an instance id. Refuses with 25 if there is none, 82 if it is another one."""
-    known = group.static_member(instance_id)
-    if known is None:
+    """Return the member that has an instance id.
+
+    Raises Refused: UNKNOWN_MEMBER_ID if there is none, FENCED_INSTANCE_ID if it has another member
+    id.
+    """
+    static_member = group.static_member(instance_id)
+    if static_member is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if known.member_id != member_id:
+    if static_member.member_id != member_id:
         raise Refused(
             Code.FENCED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} was fenced by member "
-            f"{known.member_id}.",
+            f"{static_member.member_id}.",
         )
-    return known
+    return static_member
 
 
 def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
-    """A member may be one step behind, if it has no more than it is to have: an answer was lost.
+    """Raise Refused unless the request has the member's epoch.
 
-    Refuses with 110.
+    A member may be one epoch behind, if it has no more than it is to have: an answer was lost.
+
+    Raises Refused: FENCED_MEMBER_EPOCH.
     """
     if command.epoch == member.epoch:
         return
@@ -185,7 +216,7 @@ def _has_no_more_than(owned: Owned, assigned: PartitionEpochs) -> bool:
 def replace_member(
     group: ConsumerGroup, known: Member, member_id: str, records: list[Record]
 ) -> Member:
-    """A static member is back under another id: all that it had goes over to that."""
+    """Return a static member under its new id, and add the records that move all it had to that."""
     group_id = group.group_id
     member = replace(known, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
     records += removal(group_id, known.member_id)
@@ -197,7 +228,7 @@ def replace_member(
 
 
 def removal(group_id: str, member_id: str) -> list[Record]:
-    """The records that end a member. The order matters to Kafka."""
+    """Return the tombstones that end a member, in the order that Kafka needs."""
     return [
         CurrentAssignmentForgotten(group_id, member_id),
         TargetAssignmentForgotten(group_id, member_id),
@@ -220,12 +251,12 @@ SAID = (
 
 
 def _updated(member: Member, command: ConsumerHeartbeat) -> Member:
-    """The member with what the request says; the very same if that is nothing new."""
-    new: dict[str, Any] = {}
+    """Return the member with the fields that the request reports; the very same if none is new."""
+    changed_fields: dict[str, Any] = {}
     for name in SAID:
         value = getattr(command, name)
         if value is not None and value != getattr(member, name):
-            new[name] = value
+            changed_fields[name] = value
     if member.classic is not None:
-        new["classic"] = None
-    return replace(member, **new) if new else member
+        changed_fields["classic"] = None
+    return replace(member, **changed_fields) if changed_fields else member

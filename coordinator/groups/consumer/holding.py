@@ -1,4 +1,4 @@
-"""What a consumer group says about its offsets (see `offsets.holding`).
+"""Derive what a consumer group says about its offsets (see `offsets.policy`).
 
 Each ages from its commit, also while the group is empty: the log doesn't say since when it is.
 Source: org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup.
@@ -11,4 +11,5 @@ from coordinator.offsets.holding import Holding
 
 
 def holding_of(group: ConsumerGroup) -> Holding:
+    """Return what a consumer group says about its offsets."""
     return Holding(is_empty=not group.members, is_subscribed=group.is_subscribed_to)

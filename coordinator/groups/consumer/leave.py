@@ -1,4 +1,4 @@
-"""A member leaves, for good or to come back, or is put out of its group."""
+"""Decide that a member leaves, for good or to come back, or is fenced."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from coordinator.groups.consumer.topics import TopicList, metadata_hash
 def leave(
     group: ConsumerGroup, command: ConsumerHeartbeat
 ) -> tuple[HeartbeatAnswer, list[Record], Member | None]:
-    """The answer, and either the record of a static member that will be back, or who is to go.
+    """Decide a heartbeat that leaves: return the answer, records, and the member to remove.
 
-    Refuses with 25 and 82.
+    Either there are records, of a static member that will be back, or there is a member to remove.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     answer = HeartbeatAnswer(command.member_id, command.epoch)
     member = member_named(group, command.member_id, command.instance_id)
@@ -36,14 +38,16 @@ def leave(
 
 
 def _away(member: Member) -> Member:
-    """It keeps what it has for whoever comes back with its instance id; what that one commits
-    counts from the beginning, hence assignment epoch 0."""
+    """Return a static member as one that is away and keeps its partitions for its return.
+
+    What the member that comes back commits counts from the beginning, hence assignment epoch 0.
+    """
     assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NO_PARTITIONS)
 
 
 def fence(group: ConsumerGroup, members: Collection[Member], topics: TopicList) -> list[Record]:
-    """Put members out: their partitions are free, and the group gets its next epoch."""
+    """Return the records that fence members, free their partitions and raise the epoch."""
     group_id = group.group_id
     records: list[Record] = []
     names: dict[str, int] = dict(group.subscribers)
@@ -54,10 +58,14 @@ def fence(group: ConsumerGroup, members: Collection[Member], topics: TopicList) 
             names[topic] -= 1
         if member.regex:
             regexes[member.regex] -= 1
-    records += [RegexForgotten(group_id, regex) for regex, left in regexes.items() if not left]
-    subscribed = {topic for topic, left in names.items() if left}
-    for regex, found in group.resolved.items():
+    records += [
+        RegexForgotten(group_id, regex)
+        for regex, subscriber_count in regexes.items()
+        if not subscriber_count
+    ]
+    subscribed = {topic for topic, subscriber_count in names.items() if subscriber_count}
+    for regex, resolution in group.resolved.items():
         if regexes.get(regex, 1):
-            subscribed |= found.topics
+            subscribed |= resolution.topics
     records.append(ConsumerGroupSaved(group_id, group.epoch + 1, metadata_hash(subscribed, topics)))
     return records

@@ -1,7 +1,7 @@
-"""The members of consumer groups: joins decisions with their shards, timers and the background.
+"""Run the members of consumer groups: connects decisions with shards, timers and the background.
 
-A request finds: api file -> this -> a decision (`heartbeat`, `leave`) -> shard -> apply. Once the
-records of a decision are in the log, the member's timers are set: its session, and while it has
+Where a request goes: api file -> this -> a decision (`heartbeat`, `leave`) -> shard -> apply. Once
+the records of a decision are in the log, the member's timers are set: its session, and while it has
 partitions to revoke the rebalance time-out that it asked for. A member whose timer fires is fenced.
 A classic group that a consumer joins is converted first, and a group of which only classic members
 are left is converted back (see `migration`).
@@ -47,7 +47,9 @@ logger = logging.getLogger(__name__)
 RETRY_MS = 1_000
 
 
-class Due(IntEnum):  # a number is quickly looked up
+class Due(IntEnum):  # integers are quick keys of dictionaries
+    """Lists the kinds of timers of a member of a consumer group."""
+
     SESSION = auto()
     REBALANCE = auto()
     JOIN = auto()  # of a classic member
@@ -61,11 +63,14 @@ CAUSES: Mapping[Due, Cause] = {
     Due.SYNC: Cause.SYNC_EXPIRED,
 }
 
-TimerKey: TypeAlias = tuple[Due, str, str]  # what, group id, member id
+TimerKey: TypeAlias = tuple[Due, str, str]  # kind, group id, member id
 
 
 class ConsumerMembership:
-    """ConsumerGroupHeartbeat and ConsumerGroupDescribe. Refused carries the code of a refusal."""
+    """Serves ConsumerGroupHeartbeat and ConsumerGroupDescribe requests.
+
+    Refused carries the code of a refusal.
+    """
 
     def __init__(
         self,
@@ -87,11 +92,13 @@ class ConsumerMembership:
         self._conversions = conversions
         self._timers: Timers[TimerKey] = Timers(clock, scheduler, self._fire)
 
-    # The life of a shard
+    # Loading and resignation of a shard
 
     def loaded(self, shard: GroupShard) -> None:
-        """Every member has its whole session from now on, and its whole rebalance time-out if it
-        has partitions to revoke."""
+        """Restart every member's session timeout after the shard has loaded.
+
+        A member that has partitions to revoke gets its whole rebalance time-out for that, too.
+        """
         for group in shard.state.consumer.values():
             if shard.log.unknown.has(group.group_id):
                 continue
@@ -102,17 +109,18 @@ class ConsumerMembership:
                 self._set_rebalance(group.group_id, member)
 
     def resign(self, shard: GroupShard) -> None:
-        """Before the shard forgets."""
+        """Cancel the timers of all members of a shard, before the shard clears its state."""
         for group in shard.state.consumer.values():
             self.drop(shard, group.group_id, group.members)
 
     def close(self) -> None:
+        """Cancel all timers."""
         self._timers.close()
 
     # Requests
 
     def heartbeat(self, command: ConsumerHeartbeat) -> HeartbeatAnswer:
-        """Join, go on or leave, by the epoch."""
+        """Serve a heartbeat: the member joins, goes on or leaves, by its epoch."""
         shard = self._shards.of(command.group_id)
         if command.epoch < JOINING_EPOCH:
             return self._leave(shard, command)
@@ -120,14 +128,17 @@ class ConsumerMembership:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._join_group(shard, command)
-        around = self.around(shard, group)
-        beat = heartbeat(group, command, around)
-        shard.log.execute(Decision(beat.records, None))
-        self.follow(shard, group, beat.step, around.settings.session_timeout_ms)
-        return beat.answer
+        context = self.around(shard, group)
+        result = heartbeat(group, command, context)
+        shard.log.execute(Decision(result.records, None))
+        self.follow(shard, group, result.step, context.settings.session_timeout_ms)
+        return result.answer
 
     def describe(self, group_id: str) -> DescribedConsumerGroup:
-        """Refuses with 69 what isn't a consumer group."""
+        """Describe a consumer group.
+
+        Raises Refused: GROUP_ID_NOT_FOUND for anything else.
+        """
         shard = self._shards.of(group_id)
         group = shard.state.consumer.get(group_id)
         if group is None:
@@ -135,8 +146,10 @@ class ConsumerMembership:
         return describe(group, self._config.assignors[0], self._topics)
 
     def _join_group(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
-        """The first member, of a new group or of a classic one that is converted. Refuses with 69
-        and what `heartbeat` refuses with."""
+        """Let a first member join a new group, or a classic one, which is converted.
+
+        Raises Refused: GROUP_ID_NOT_FOUND, and as `process_heartbeat` does.
+        """
         group_id = command.group_id
         if command.epoch != JOINING_EPOCH:
             if not _is_taken(shard, group_id):
@@ -150,46 +163,46 @@ class ConsumerMembership:
         if classic is not None:
             try:
                 records, group = self._conversions.upgrade(classic)
-            except Refused as refused:  # clients don't tell why
+            except Refused as refused:  # Clients don't show the reason.
                 logger.warning("%s stays a classic group: %s", group_id, refused)
                 raise
-        around = self.around(shard, group)
-        beat = heartbeat(group, command, around)
-        shard.log.execute(Decision([*records, *beat.records], None))
-        made = shard.state.consumer[group_id]
+        context = self.around(shard, group)
+        result = heartbeat(group, command, context)
+        shard.log.execute(Decision([*records, *result.records], None))
+        joined_group = shard.state.consumer[group_id]
         if classic is not None:
             self._conversions.upgraded(shard, classic)
-            for member in made.members.values():
+            for member in joined_group.members.values():
                 if member.classic is not None:
                     session_ms = member.classic.session_timeout_ms
                     self.set_timer(Due.SESSION, group_id, member.member_id, session_ms)
-        self.follow(shard, made, beat.step, around.settings.session_timeout_ms)
-        return beat.answer
+        self.follow(shard, joined_group, result.step, context.settings.session_timeout_ms)
+        return result.answer
 
     def _leave(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             raise _no_group(shard, command.group_id)
-        answer, records, gone = leave(group, command)
-        if gone is None:
+        answer, records, leaving_member = leave(group, command)
+        if leaving_member is None:
             shard.log.execute(Decision(records, None))
         else:
-            self.put_out(shard, group, [gone], Cause.MEMBER_LEFT)
+            self.put_out(shard, group, [leaving_member], Cause.MEMBER_LEFT)
         return answer
 
     def put_out(
         self, shard: GroupShard, group: ConsumerGroup, members: Sequence[Member], cause: Cause
     ) -> None:
-        """These members are out. If only classic ones are left, so is the group."""
+        """Remove members from their group; convert it if only classic members are left."""
         if not members:
             return
         converted = self._conversions.downgrade(group, members)
         if converted is not None:
-            records, made = converted
-            everybody = tuple(group.members)
+            records, classic_group = converted
+            member_ids = tuple(group.members)
             shard.log.execute(Decision(records, None))
-            self.drop(shard, group.group_id, everybody)
-            self._conversions.downgraded(shard, made)
+            self.drop(shard, group.group_id, member_ids)
+            self._conversions.downgraded(shard, classic_group)
             return
         shard.log.execute(Decision(fence(group, members, self._topics), None))
         for member in members:
@@ -198,20 +211,28 @@ class ConsumerMembership:
         self._count_completed(shard, group)
 
     def around(self, shard: GroupShard, group: ConsumerGroup) -> Surroundings:
+        """Return the context for a decision about a group."""
         group_id = group.group_id
-        seen = shard.seen.get(group_id)
-        if seen is None:
-            seen = Seen()
+        transient_state = shard.seen.get(group_id)
+        if transient_state is None:
+            transient_state = Seen()
         return Surroundings(
-            self._topics, self._config, self._settings_of(group_id), seen, self._clock.now_ms()
+            self._topics,
+            self._config,
+            self._settings_of(group_id),
+            transient_state,
+            self._clock.now_ms(),
         )
 
-    # What follows a decision
+    # Effects of a decision
 
     def follow(
         self, shard: GroupShard, group: ConsumerGroup, step: Step, session_timeout_ms: int
     ) -> None:
-        """What a member's step brings with it, of either protocol."""
+        """Set a member's timers, count, and resolve expressions, once its records are written.
+
+        The member may speak either protocol.
+        """
         group_id, member = group.group_id, step.member
         self._timers.set((Due.SESSION, group_id, member.member_id), session_timeout_ms)
         if step.began is not None:
@@ -232,13 +253,16 @@ class ConsumerMembership:
         self._timers.cancel((due, group_id, member_id))
 
     def give_time_to_join(self, group_id: str, member: Member) -> None:
-        """A classic member has been told to join again: from the first time on it has so long."""
+        """Start the time-out for a classic member to join again, unless it is running."""
         key = (Due.JOIN, group_id, member.member_id)
         if key not in self._timers:
             self._timers.set(key, member.rebalance_timeout_ms)
 
     def drop(self, shard: GroupShard, group_id: str, member_ids: Iterable[str]) -> None:
-        """It is no consumer group any more, or not this broker's."""
+        """Cancel a group's timers and drop its transient state.
+
+        It is no consumer group any more, or not this broker's.
+        """
         for member_id in member_ids:
             self._cancel(group_id, member_id)
         shard.seen.pop(group_id, None)
@@ -247,27 +271,27 @@ class ConsumerMembership:
         self, shard: GroupShard, group: ConsumerGroup, cause: Cause, *member_ids: str
     ) -> None:
         shard.consumer_counters.count_begun(cause.value)
-        why = " ".join([cause.value, *member_ids])
-        logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, why)
-        seen = shard.seen.setdefault(group.group_id, Seen())
-        if seen.unstable_ms is None:
-            seen.unstable_ms = self._clock.now_ms()
+        description = " ".join([cause.value, *member_ids])
+        logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, description)
+        transient_state = shard.seen.setdefault(group.group_id, Seen())
+        if transient_state.unstable_ms is None:
+            transient_state.unstable_ms = self._clock.now_ms()
 
     def _count_completed(self, shard: GroupShard, group: ConsumerGroup) -> None:
-        """If that was the last step of a rebalance, it is over."""
-        seen = shard.seen.get(group.group_id)
-        if seen is None or seen.unstable_ms is None:
+        """Count a rebalance as complete if all members have reached their target."""
+        transient_state = shard.seen.get(group.group_id)
+        if transient_state is None or transient_state.unstable_ms is None:
             return
         if group.phase not in (GroupPhase.STABLE, GroupPhase.EMPTY):
             return
-        took_ms = self._clock.now_ms() - seen.unstable_ms
-        shard.consumer_counters.count_completed(took_ms)
-        what = group.group_id, len(group.members), group.target_epoch, took_ms
-        logger.info("%s: all %d members are at epoch %d, after %d ms", *what)
-        seen.unstable_ms = None
+        elapsed_ms = self._clock.now_ms() - transient_state.unstable_ms
+        shard.consumer_counters.count_completed(elapsed_ms)
+        log_arguments = group.group_id, len(group.members), group.target_epoch, elapsed_ms
+        logger.info("%s: all %d members are at epoch %d, after %d ms", *log_arguments)
+        transient_state.unstable_ms = None
 
     def _set_rebalance(self, group_id: str, member: Member) -> bool:
-        """Whether the member has something to revoke, for which it has so much time."""
+        """Whether the member has partitions to revoke, for which its rebalance timer was set."""
         if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
             return False
         key = (Due.REBALANCE, group_id, member.member_id)
@@ -279,45 +303,45 @@ class ConsumerMembership:
             self._timers.cancel((due, group_id, member_id))
 
     def _fire(self, key: TimerKey) -> None:
-        due, group_id, member_id = key
+        timer, group_id, member_id = key
         shard = self._shards.owner(group_id)
-        group = shard.state.consumer.get(group_id)  # none, if it has resigned
+        group = shard.state.consumer.get(group_id)  # none if the shard has resigned
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
             return
-        if not _is_due(due, member):
+        if not _is_due(timer, member):
             return
         try:
-            self.put_out(shard, group, [member], CAUSES[due])
+            self.put_out(shard, group, [member], CAUSES[timer])
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
             self._timers.set(key, RETRY_MS)
         else:
-            shard.consumer_counters.sessions_expired += due is Due.SESSION
+            shard.consumer_counters.sessions_expired += timer is Due.SESSION
 
     # Regular expressions
 
     def _resolve(self, shard: GroupShard, group_id: str, regexes: frozenset[str]) -> None:
-        """Find out in the background what they stand for, then let the group know."""
-        seen = shard.seen.setdefault(group_id, Seen())
-        seen.is_resolving = True
-        version, began_ms = self._topics.version, self._clock.now_ms()
+        """Resolve a group's regular expressions in the background, then write the outcome."""
+        transient_state = shard.seen.setdefault(group_id, Seen())
+        transient_state.is_resolving = True
+        topics_version, started_at_ms = self._topics.version, self._clock.now_ms()
         names = [topic.name for topic in self._topics]
-        found: dict[str, frozenset[str]] = {}
+        topics_by_regex: dict[str, frozenset[str]] = {}
 
-        def done(error: Exception | None) -> None:
-            seen.is_resolving = False
+        def on_resolved(error: Exception | None) -> None:
+            transient_state.is_resolving = False
             if error is not None:
                 logger.error("%s: its expressions can't be resolved: %s", group_id, error)
-            elif self._accept(group_id, found, version, began_ms):
-                seen.resolved_version = version
+            elif self._accept(group_id, topics_by_regex, topics_version, started_at_ms):
+                transient_state.resolved_version = topics_version
 
-        self._background.run(lambda: found.update(resolve(regexes, names)), done)
+        self._background.run(lambda: topics_by_regex.update(resolve(regexes, names)), on_resolved)
 
     def _accept(
         self, group_id: str, found: dict[str, frozenset[str]], version: int, began_ms: int
     ) -> bool:
-        """Whether the group knows now."""
+        """Whether the records of resolved expressions have been written for the group."""
         shard = self._shards.owner(group_id)
         group = shard.state.consumer.get(group_id)
         if group is None:
@@ -335,9 +359,11 @@ class ConsumerMembership:
 
 
 def _is_due(due: Due, member: Member) -> bool:
-    """Whether the member is still to do what it had so much time for. One that has left to come
-    back has its session, whatever it had to revoke; one that speaks the consumer protocol by now
-    doesn't join or sync."""
+    """Whether the member has still not done what its timer was for.
+
+    One that has left to come back has its session, whatever it had to revoke; one that speaks the
+    consumer protocol by now doesn't join or sync.
+    """
     match due:
         case Due.REBALANCE:
             return member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch != AWAY_EPOCH
@@ -353,7 +379,7 @@ def _no_group(shard: GroupShard, group_id: str) -> Refused:
 
 
 def _is_taken(shard: GroupShard, group_id: str) -> bool:
-    """There is a group of this name, of another kind."""
+    """Whether there is a group of this name of another kind."""
     return (
         group_id in shard.groups
         or group_id in shard.state.offsets.groups

@@ -1,7 +1,7 @@
-"""Reconciliation: one step of a member towards its target assignment.
+"""Reconcile a member with its target assignment, one step at a time.
 
 A member goes in, a new member comes out. It never has a partition that another member has, and
-never gets to the target's epoch before it has given up what the target takes from it:
+never gets to the target's epoch before it has revoked what the target takes from it:
 
     state         what happens at a heartbeat                                            then
     STABLE        nothing, while its epoch is the target's                               STABLE
@@ -28,7 +28,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.facts import MemberState, PartitionEpochs, TopicPartitions
 from coordinator.groups.consumer.state import NO_EPOCHS, NO_PARTITIONS, Member
 
-# What a member says it has; None: it doesn't say.
+# The partitions that a member reports to have; None: it reports none of it.
 Owned: TypeAlias = Mapping[UUID, frozenset[int]] | None
 
 
@@ -42,11 +42,13 @@ def reconcile(
     *,
     subscription_changed: bool,
 ) -> Member:
-    """The member after one step; the very same if there is none to take.
+    """Return the member after one step towards its target; the very same if there is none to take.
 
     `subscribed`: the topics it is subscribed to by now; of others it is to have nothing, whatever
-    the target says. `owner`: who has a partition at present.
-    Refuses with 110 a member in a state that this broker doesn't know, unless it has nothing.
+    the target says. `find_owner`: returns the member that has a partition at present.
+
+    Raises Refused: FENCED_MEMBER_EPOCH for a member in a state that this broker doesn't know,
+    unless it has nothing.
     """
     match member.state:
         case MemberState.STABLE if member.epoch == target_epoch:
@@ -75,25 +77,25 @@ def _next(
     kept: dict[UUID, Mapping[int, int]] = {}
     revoking: dict[UUID, Mapping[int, int]] = {}
     added: dict[UUID, list[int]] = {}
-    waits = False
+    must_wait = False
     for topic_id in {**target, **member.assigned}:
         wanted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
-        has = member.assigned.get(topic_id, NO_EPOCHS)
-        if wanted >= has.keys():
-            if has:
-                kept[topic_id] = has
+        current = member.assigned.get(topic_id, NO_EPOCHS)
+        if wanted >= current.keys():
+            if current:
+                kept[topic_id] = current
         else:
-            if not wanted.isdisjoint(has):
-                kept[topic_id] = {p: epoch for p, epoch in has.items() if p in wanted}
-            revoking[topic_id] = {p: epoch for p, epoch in has.items() if p not in wanted}
-        mine = member.revoking.get(topic_id, NO_EPOCHS)
+            if not wanted.isdisjoint(current):
+                kept[topic_id] = {p: epoch for p, epoch in current.items() if p in wanted}
+            revoking[topic_id] = {p: epoch for p, epoch in current.items() if p not in wanted}
+        revoking_epochs = member.revoking.get(topic_id, NO_EPOCHS)
         for partition in wanted:
-            if partition in has:
+            if partition in current:
                 continue
-            if partition in mine or owner(topic_id, partition) is None:
+            if partition in revoking_epochs or owner(topic_id, partition) is None:
                 added.setdefault(topic_id, []).append(partition)
             else:
-                waits = True
+                must_wait = True
 
     if revoking and _owns_some(owned, revoking):
         return replace(
@@ -108,7 +110,7 @@ def _next(
         kept[topic_id] = {**kept.get(topic_id, NO_EPOCHS), **given}
     return replace(
         member,
-        state=MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE,
+        state=MemberState.UNRELEASED_PARTITIONS if must_wait else MemberState.STABLE,
         previous_epoch=member.epoch,
         epoch=target_epoch,
         assigned=member.assigned if kept == member.assigned else kept,
@@ -135,7 +137,7 @@ def _drop_unsubscribed(member: Member, subscribed: frozenset[UUID], owned: Owned
         }
         for topic_id in {**member.revoking, **dropped}
     }
-    if not _owns_some(owned, revoking):  # it has given them up already
+    if not _owns_some(owned, revoking):  # It has revoked them already.
         return replace(member, previous_epoch=member.epoch, assigned=kept)
     return replace(
         member,
@@ -147,7 +149,7 @@ def _drop_unsubscribed(member: Member, subscribed: frozenset[UUID], owned: Owned
 
 
 def _owns_some(owned: Owned, partitions: PartitionEpochs) -> bool:
-    """Whether a member has some of these, or may have, as it doesn't say."""
+    """Whether a member reports any of these partitions, or doesn't report what it has."""
     if owned is None:
         return True
     return any(

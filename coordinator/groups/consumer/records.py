@@ -1,4 +1,4 @@
-"""Consumer group records of `__consumer_offsets`, as Kafka 4.3 writes them.
+"""Encode and decode consumer group records of `__consumer_offsets`, as Kafka 4.3 writes them.
 
 Keys aren't flexible; values have one version, 0, which is, and what later releases added are tagged
 fields: the group's metadata hash, the time of a target assignment, the epoch of each partition of a
@@ -41,14 +41,17 @@ CURRENT_ASSIGNMENT_KEY = 8
 REGEX_KEY = 16
 
 VALUE_VERSION = 0
-# The one tag of each of these structs.
+# The only tag of each of these structs.
 METADATA_HASH_TAG = CLASSIC_MEMBER_TAG = ASSIGNED_MS_TAG = EPOCHS_TAG = 0
-# What Kafka's schema says of a member whose tag isn't there; one that isn't classic has a null tag.
+# The default of Kafka's schema for a member without the tag; one that isn't classic has a null tag.
 UNTAGGED = ClassicMember(0, ())
 
 
 def encode_consumer(record: Record) -> tuple[bytes, bytes | None]:
-    """Key and value. ValueError for a record that this broker only reads."""
+    """Return the key and value of a record of a consumer group.
+
+    Raises ValueError for a record that this broker only reads.
+    """
     return _key_of(record), _value_of(record)
 
 
@@ -71,7 +74,7 @@ def _key_of(record: Record) -> bytes:
 
 
 def _value_of(record: Record) -> bytes | None:
-    """None for the facts that something has ended."""
+    """Return the value of a record, None for a tombstone."""
     match record:
         case ConsumerGroupSaved():
             return _group_value(record)
@@ -92,7 +95,10 @@ def _value_of(record: Record) -> bytes | None:
 
 
 def decode_consumer(kind: int, key: Reader, value: bytes | None) -> Record:
-    """`key` is past its type, `kind`, which is one of `DECODERS`."""
+    """Decode a record of a consumer group by its type, one of `DECODERS`.
+
+    `key_reader` has read the type already.
+    """
     return DECODERS[kind](key, None if value is None else _reader(value))
 
 
@@ -173,7 +179,7 @@ def _member(key: Reader, value: Reader | None) -> Record:
 
 
 def _classic_tag(classic: ClassicMember | None) -> dict[int, bytes]:
-    """A byte that says whether there is a struct, and the struct."""
+    """Return the tagged field: a byte that says whether there is a struct, and the struct."""
     if classic == UNTAGGED:
         return {}
     field = Writer.of_field()
@@ -289,8 +295,11 @@ def _current_assignment(key: Reader, value: Reader | None) -> Record:
 
 
 def _partition_epochs(value: Reader, member_epoch: int) -> PartitionEpochs:
-    """Where the log doesn't say, a partition counts as given at the member's own epoch, or at 0 if
-    the member is a static one that is away (-2)."""
+    """Read partitions with the member epochs at which they were assigned.
+
+    Where the log doesn't say, a partition counts as assigned at the member's own epoch, or at 0 if
+    the member is a static one that is away (-2).
+    """
     topics: dict[UUID, dict[int, int]] = {}
     for _ in range(value.array()):
         topic_id = UUID(bytes=value.fixed_bytes(16))
@@ -336,7 +345,7 @@ DECODERS: Mapping[int, Callable[[Reader, Reader | None], Record]] = {
 
 
 def _int64_tag(tag: int, value: int) -> dict[int, bytes]:
-    """A tagged field that is left out at its default, 0."""
+    """Return a tagged int64 field, which is left out at its default, 0."""
     return {tag: value.to_bytes(8, "big", signed=True)} if value else {}
 
 

@@ -1,4 +1,4 @@
-"""Subscription by regular expression: when a group's expressions are resolved, and to what.
+"""Resolve a group's regular expressions to topics, and decide when that is due.
 
 Theory of operation. A member may subscribe to an expression in the syntax of RE2; whether it is one
 is checked at once, which topics it stands for is found out in the background, for all expressions
@@ -26,8 +26,11 @@ REFRESH_MIN_MS = 10_000
 
 
 def check_regex(regex: str) -> None:
-    """Refused(INVALID_REGULAR_EXPRESSION) for what isn't one."""
-    import re2  # only who subscribes by expression pays for it
+    """Raise Refused if a text is no regular expression of RE2.
+
+    Raises Refused: INVALID_REGULAR_EXPRESSION.
+    """
+    import re2  # imported here as few groups need it
 
     try:
         re2.compile(regex, _options())
@@ -39,19 +42,19 @@ def check_regex(regex: str) -> None:
 
 
 def resolve(regexes: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The names that match each expression as a whole. Nothing for one that isn't valid."""
+    """Return the topic names that match each expression as a whole, none for an invalid one."""
     import re2
 
     names = list(names)
-    found = {}
+    topics_by_regex = {}
     for regex in regexes:
         try:
             pattern = re2.compile(regex, _options())
-        except re2.error:  # of another broker's log
-            found[regex] = frozenset[str]()
+        except re2.error:  # It stands in the log of another broker.
+            topics_by_regex[regex] = frozenset[str]()
             continue
-        found[regex] = frozenset(name for name in names if pattern.fullmatch(name))
-    return found
+        topics_by_regex[regex] = frozenset(name for name in names if pattern.fullmatch(name))
+    return topics_by_regex
 
 
 def wants_refresh(
@@ -62,20 +65,20 @@ def wants_refresh(
     refresh_interval_ms: int,
     now_ms: int,
 ) -> bool:
-    """Whether these expressions are to be resolved now, if nobody is doing it.
+    """Whether these expressions are to be resolved now, if that is not under way.
 
-    `regexes`: those the group is subscribed to by now. `seen_version`: of the topics, when the
-    group's expressions were resolved last.
+    `regexes`: those the group is subscribed to by now. `resolved_topics_version`: of the topics,
+    when the group's expressions were resolved last.
     """
-    last = next(iter(group.resolved.values()), None)
-    if last is None:
+    last_resolution = next(iter(group.resolved.values()), None)
+    if last_resolution is None:
         return True
-    if now_ms <= last.resolved_ms + REFRESH_MIN_MS:
+    if now_ms <= last_resolution.resolved_ms + REFRESH_MIN_MS:
         return False
     return (
         not regexes.keys() <= group.resolved.keys()
         or seen_version < topics.created_version
-        or now_ms > last.resolved_ms + refresh_interval_ms
+        or now_ms > last_resolution.resolved_ms + refresh_interval_ms
     )
 
 
@@ -86,8 +89,11 @@ def accept_resolved(
     topics: TopicList,
     resolved_ms: int,
 ) -> list[Record]:
-    """The records for what was found. Expressions that nobody is subscribed to any more are left
-    out. `version`: of the topics that were looked through."""
+    """Return the records for resolved expressions and, if the subscription changes, a new epoch.
+
+    Expressions that nobody is subscribed to any more are left out. `topics_version`: of the topics
+    that were searched.
+    """
     records: list[Record] = []
     resolved = {regex: known.topics for regex, known in group.resolved.items()}
     changed = False
@@ -114,6 +120,6 @@ def _options() -> object:
 
 
 def _reason(error: Exception) -> str:
-    """RE2's own words, which the Python binding gives as bytes."""
+    """Return RE2's own message, which the Python binding gives as bytes."""
     [reason] = error.args or ("",)
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -1,4 +1,4 @@
-"""A consumer group: what its records say, and what can be looked up in it without a search.
+"""Hold a consumer group: what its records say, and indexes that spare searches.
 
 Theory of operation (KIP-848). Three things follow one another, each with an epoch:
 
@@ -14,8 +14,9 @@ Theory of operation (KIP-848). Three things follow one another, each with an epo
 A partition has one owner at most: the member in whose current assignment it is, as assigned or as
 still to be revoked. It is given to another only when it has none.
 
-Only `apply` writes any of this. What heads the list of fields is what the records say; the rest is
-kept beside it by `apply`, so that the heartbeat of a member with nothing new costs look-ups only.
+Only `apply_record` writes any of this. The first fields are what the records say; the rest is
+kept beside it by `apply_record`, so that the heartbeat of a member with nothing new costs look-ups
+only.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
 
 
 class GroupPhase(Enum):
-    """Kafka's names, as ConsumerGroupDescribe and ListGroups show them."""
+    """Lists the phases of a consumer group by Kafka's names, as ConsumerGroupDescribe shows them.
+
+    Kafka's counterpart is ConsumerGroupState.
+    """
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -59,7 +63,7 @@ class GroupPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member, as it described itself and as far as it has come.
+    """Represents a member, as it described itself and as far as it has come.
 
     `classic`: what it has said if it speaks the classic protocol; None if it speaks the consumer
     protocol. `regex`: an empty one is none, as on the wire.
@@ -82,18 +86,18 @@ class Member:
     classic: ClassicMember | None = None
 
     def has(self, topic_id: UUID, partition: int) -> bool:
-        """It uses this partition, or has still to give it up."""
+        """Whether the member uses this partition, or has still to revoke it."""
         return any(
             partition in topics.get(topic_id, NO_EPOCHS)
             for topics in (self.assigned, self.revoking)
         )
 
     def is_at(self, target_epoch: int) -> bool:
-        """Has all that the target assignment of this epoch gives it."""
+        """Whether the member has all that the target assignment of this epoch gives it."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE
 
     def saved(self, group_id: str) -> ConsumerMemberSaved:
-        """The record of what it said of itself."""
+        """Return the record of what the member said of itself."""
         return ConsumerMemberSaved(
             group_id=group_id,
             member_id=self.member_id,
@@ -109,7 +113,7 @@ class Member:
         )
 
     def assignment_saved(self, group_id: str) -> CurrentAssignmentSaved:
-        """The record of what it has."""
+        """Return the record of the member's current assignment."""
         return CurrentAssignmentSaved(
             group_id=group_id,
             member_id=self.member_id,
@@ -123,7 +127,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """The topics that a regular expression stood for at some time; `version`: of the metadata."""
+    """Represents the topics that a regular expression matched at some time.
+
+    `version`: of the topics' metadata then.
+    """
 
     topics: frozenset[str]
     version: int
@@ -132,7 +139,7 @@ class ResolvedRegex:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """See the module's docstring."""
+    """Represents a consumer group with its members, target and resolved expressions."""
 
     group_id: str
     epoch: int = FIRST_EPOCH
@@ -144,48 +151,53 @@ class ConsumerGroup:
     resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
     has_subscription_metadata: bool = False
 
-    # Kept beside the records.
+    # Indexes that `apply_record` keeps beside the records.
     static_members: dict[str, str] = field(default_factory=dict)  # instance id -> member id
     owners: dict[UUID, dict[int, str]] = field(default_factory=dict)  # -> member id
-    subscribers: dict[str, int] = field(default_factory=dict)  # by name of a topic, not by regex
+    subscribers: dict[str, int] = field(default_factory=dict)  # by topic name; regexes apart
     regex_subscribers: dict[str, int] = field(default_factory=dict)
     assignor_votes: dict[str, int] = field(default_factory=dict)
     classic_members: int = 0  # how many members speak the classic protocol
 
     @property
     def phase(self) -> GroupPhase:
+        """Return the phase of the group, which follows from its epochs and members."""
         if not self.members:
             return GroupPhase.EMPTY
         if self.epoch > self.target_epoch:
             return GroupPhase.ASSIGNING
-        # A copy: another thread may ask, for the metrics.
+        # A copy, as another thread may read this for the metrics.
         if all(member.is_at(self.target_epoch) for member in tuple(self.members.values())):
             return GroupPhase.STABLE
         return GroupPhase.RECONCILING
 
     def owner(self, topic_id: UUID, partition: int) -> str | None:
-        """The member that has a partition, or has still to give it up."""
+        """Return the id of the member that has a partition, or has still to revoke it."""
         found = self.owners.get(topic_id)
         return None if found is None else found.get(partition)
 
     def static_member(self, instance_id: str) -> Member | None:
+        """Return the member that has an instance id, or None."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str, instance_id: str | None) -> TopicPartitions:
-        """What a member is to have; a static one inherits it from who had its instance id."""
+        """Return what a member is to have; a static one inherits it by its instance id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
         return self.target.get(member_id, NO_TARGET)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Some member is, by name or by regular expression."""
+        """Whether any member is subscribed to a topic, by name or by regular expression."""
         return topic in self.subscribers or any(
             topic in found.topics for found in self.resolved.values()
         )
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """What a member is subscribed to. A regular expression that isn't resolved is no topic."""
+        """Return the topics that a member is subscribed to.
+
+        A regular expression that isn't resolved is no topic.
+        """
         if not member.regex:
             return member.topics
         found = self.resolved.get(member.regex)

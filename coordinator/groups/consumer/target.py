@@ -1,4 +1,4 @@
-"""The target assignment: an assignor of the server gives every member its share.
+"""Compute the target assignment of a consumer group by an assignor of the broker.
 
 It is computed at a heartbeat, when the group's epoch is above the target's, but not more often than
 the assignment interval allows: in between members go on with the target that there is.
@@ -32,15 +32,18 @@ ASSIGNORS: Mapping[str, Assign] = {
 
 
 def may_assign(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """The last target is old enough, or there is none."""
+    """Whether the last target is old enough for the next one, or there is none."""
     return not group.assigned_ms or not interval_ms or now_ms >= group.assigned_ms + interval_ms
 
 
 def preferred_assignor(
     group: ConsumerGroup, default: str, old: Member | None = None, new: Member | None = None
 ) -> str:
-    """What most members ask for, once `old` has become `new`; on a tie `uniform`, as with Kafka.
-    One that this broker doesn't have, in records of another, isn't asked for."""
+    """Return the assignor that most members ask for, once `old_member` has become `new_member`.
+
+    On a tie it is `uniform`, as with Kafka. One that this broker doesn't have, in records of
+    another, isn't counted.
+    """
     votes = dict(group.assignor_votes)
     if old is not None and old.assignor is not None:
         votes[old.assignor] -= 1
@@ -59,34 +62,38 @@ def assign_target(
     topics: TopicList,
     now_ms: int,
 ) -> tuple[list[Record], TopicPartitions]:
-    """The records that make this epoch's target, and what is the updated member's in it.
+    """Return the records of this epoch's target assignment, and the updated member's part of it.
 
-    `replaced`: the id of the member whose place the updated one takes, with its share.
+    `replaced_member_id`: the id of the member whose place, and target, the updated one takes.
     """
     members = {**group.members, updated.member_id: updated}
-    inherited = updated.member_id
+    inherited_member_id = updated.member_id
     if replaced is not None and replaced != updated.member_id:
         members.pop(replaced, None)
-        inherited = replaced
+        inherited_member_id = replaced
     ids: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
-    wanted = {}
+    subscriptions = {}
     for member_id, member in members.items():
         key = (member.topics, member.regex)
         subscribed = ids.get(key)
         if subscribed is None:
             subscribed = ids[key] = ids_of(group.topics_of(member), topics)
-        has = group.target.get(inherited if member is updated else member_id, NO_TARGET)
-        wanted[member_id] = MemberSubscription(subscribed, has, member.rack_id, member.instance_id)
+        assigned = group.target.get(
+            inherited_member_id if member is updated else member_id, NO_TARGET
+        )
+        subscriptions[member_id] = MemberSubscription(
+            subscribed, assigned, member.rack_id, member.instance_id
+        )
     counts = {
         topic.id: len(topic.partitions)
         for topic in map(topics.by_id, frozenset().union(*ids.values()))
         if topic is not None
     }
-    targets = ASSIGNORS[assignor](wanted, counts)
+    targets = ASSIGNORS[assignor](subscriptions, counts)
     records: list[Record] = []
     for member_id, target in targets.items():
-        before = group.target.get(member_id)
-        if before is None or (target is not before and target != before):
+        previous_target = group.target.get(member_id)
+        if previous_target is None or (target is not previous_target and target != previous_target):
             records.append(TargetAssignmentSaved(group.group_id, member_id, target))
     records.append(TargetEpochSaved(group.group_id, epoch, now_ms))
     return records, targets[updated.member_id]

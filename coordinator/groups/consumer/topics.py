@@ -1,4 +1,4 @@
-"""What consumer groups know of topics, and the hash that tells a group that its own have changed.
+"""Describe the topics that consumer groups see, and hash them to tell that they have changed.
 
 The broker's list of topics is handed in as `TopicList`. Whoever looks at it notes its version, and
 needs to look again only when that has risen.
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 from uuid import UUID
 
-NO_HASH = 0  # of no topics; and so that the group's are looked at as if they had changed
+NO_HASH = 0  # of no topics; a group that has it looks at its topics as if they had changed
 
 
 class Topic(Protocol):
-    """One topic, as far as groups are concerned."""
+    """Describes one topic, as far as groups are concerned."""
 
     @property
     def name(self) -> str: ...
@@ -27,8 +27,11 @@ class Topic(Protocol):
 
 
 class TopicList(Protocol):
-    """All topics. `version` rises when one is made, deleted, or gets more partitions;
-    `created_version` is what it was when the last one was made."""
+    """Describes the list of all topics.
+
+    `version` rises when one is made, deleted, or gets more partitions; `created_version` is what it
+    was when the last one was made.
+    """
 
     @property
     def version(self) -> int: ...
@@ -40,17 +43,17 @@ class TopicList(Protocol):
 
 
 def metadata_hash(names: Iterable[str], topics: TopicList) -> int:
-    """A signed 64-bit number that differs when ids or partitions of these topics do; 0 for none.
+    """Return a signed 64-bit hash of the ids and partitions of these topics; 0 for none.
 
     It is compared with what this broker has written before, and not Kafka's hash (streamed XXH3):
     a group that the other broker has written sees other topics than its record says at its first
     heartbeat, which costs it one epoch and moves nothing.
     """
-    known = [topic for topic in map(topics.get, sorted(set(names))) if topic is not None]
-    if not known:
+    existing_topics = [topic for topic in map(topics.get, sorted(set(names))) if topic is not None]
+    if not existing_topics:
         return NO_HASH
     hasher = hashlib.blake2b(digest_size=8)
-    for topic in known:
+    for topic in existing_topics:
         name = topic.name.encode()
         hasher.update(struct.pack(">16siH", topic.id.bytes, len(topic.partitions), len(name)))
         hasher.update(name)
@@ -58,5 +61,5 @@ def metadata_hash(names: Iterable[str], topics: TopicList) -> int:
 
 
 def ids_of(names: Iterable[str], topics: TopicList) -> frozenset[UUID]:
-    """The ids of those that exist."""
+    """Return the ids of those of the named topics that exist."""
     return frozenset(topic.id for topic in map(topics.get, names) if topic is not None)

@@ -1,4 +1,4 @@
-"""May a member of a consumer group commit, or read, offsets? By its epoch.
+"""Validate that a member of a consumer group may commit, or read, offsets at its epoch.
 
 A commit with the member's own epoch is accepted, whatever partitions it is of. One with an older
 epoch is as well, where all its partitions are still the member's, and were so at that epoch: the
@@ -24,10 +24,13 @@ def validate_offset_commit(
     *,
     transactional: bool,
 ) -> None:
-    """Refuses with 25, with 35 a request from before there were member epochs, and with 113 an
-    epoch that doesn't do, which is 22 in a transaction and for who speaks the classic protocol.
+    """Raise Refused unless a member may commit these offsets at its epoch.
 
-    Without membership: accepted in a transaction, or while the group has no members.
+    Without membership a commit is accepted in a transaction, or while the group has no members.
+
+    Raises Refused: UNKNOWN_MEMBER_ID; UNSUPPORTED_VERSION for a request from before there were
+    member epochs; STALE_MEMBER_EPOCH, which is ILLEGAL_GENERATION in a transaction and for members
+    of the classic protocol.
     """
     if committer.generation < 0 and not group.members:
         return
@@ -49,16 +52,21 @@ def validate_offset_commit(
     if epoch > member.epoch:
         raise Refused(code, f"epoch {epoch} is newer than the member's, {member.epoch}")
     for offset in offsets:
-        since = _assigned_at(member, offset.topic_id, offset.partition)
-        if since is None or epoch < since:
-            why = "isn't the member's" if since is None else f"is its since {since}, not {epoch}"
-            raise Refused(code, f"{offset.topic}-{offset.partition} {why}")
+        assigned_epoch = _assigned_at(member, offset.topic_id, offset.partition)
+        if assigned_epoch is None or epoch < assigned_epoch:
+            reason = (
+                "isn't the member's"
+                if assigned_epoch is None
+                else f"is its since {assigned_epoch}, not {epoch}"
+            )
+            raise Refused(code, f"{offset.topic}-{offset.partition} {reason}")
 
 
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Refuses with 25, and with 113 or 22 (see above) an epoch that isn't exactly the member's.
+    """Raise Refused unless the request has exactly the member's epoch, or names no member.
 
-    Who says nothing of itself may read.
+    Raises Refused: UNKNOWN_MEMBER_ID; STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for members of the
+    classic protocol.
     """
     if member_id is None and epoch < 0:
         return
@@ -72,11 +80,11 @@ def _stale(member: Member) -> Code:
 
 
 def _assigned_at(member: Member, topic_id: UUID | None, partition: int) -> int | None:
-    """The epoch at which the member got a partition that it has."""
+    """Return the epoch at which the member got a partition that it has, or None."""
     if topic_id is None:
         return None
     for partitions in (member.assigned, member.revoking):
-        since = partitions.get(topic_id, NO_EPOCHS).get(partition)
-        if since is not None:
-            return since
+        assigned_epoch = partitions.get(topic_id, NO_EPOCHS).get(partition)
+        if assigned_epoch is not None:
+            return assigned_epoch
     return None
