@@ -1,1 +1,1 @@
-"""Groups of consumers that go from the classic protocol to KIP-848's, and back, at work."""
+"""Convert groups from the classic protocol to KIP-848's and back while they are in use."""

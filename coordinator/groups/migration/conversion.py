@@ -1,4 +1,4 @@
-"""Conversions of groups as their shards see them: what goes into the batch, what follows it.
+"""Convert groups within their shards: the records to append, and the changes that follow them.
 
 A classic group has a volatile half beside its record, with members that wait for an answer, and
 timers; a consumer group is its records, and timers. Who converts a group appends the records that
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Conversions:
-    """Both ways. `policy`: which of them is allowed."""
+    """Converts groups in both directions, as far as `policy` allows it."""
 
     def __init__(
         self,
@@ -46,19 +46,24 @@ class Conversions:
     # To a consumer group
 
     def upgrade(self, group: Group) -> tuple[list[Record], ConsumerGroup]:
-        """What to write before anything else, and what the group is then. An empty one makes way.
+        """Return the records that turn a classic group into a consumer group, and that group.
 
-        Refuses with 69 and -1 (see `migration.upgrade`).
+        They come before any other. An empty group makes way for an empty one.
+
+        Raises Refused: GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR (see `migration.upgrade`).
         """
         records: list[Record] = [GroupForgotten(group.group_id)]
         if group.phase is Phase.EMPTY:
             return records, ConsumerGroup(group.group_id)
         check_upgrade(group, self.policy)
-        made = upgrade(group, self._topics)
-        return [*records, *made], outcome(group.group_id, made)
+        upgrade_records = upgrade(group, self._topics)
+        return [*records, *upgrade_records], outcome(group.group_id, upgrade_records)
 
     def upgraded(self, shard: GroupShard, group: Group) -> None:
-        """It has been written: nobody waits for a round of the classic group any more."""
+        """Drop the classic group once the records of its upgrade are written.
+
+        Its pending requests are answered.
+        """
         logger.info("%s is a consumer group from now on", group.group_id)
         self._classic.drop(shard, group)
 
@@ -67,15 +72,20 @@ class Conversions:
     def downgrade(
         self, group: ConsumerGroup, going: Collection[Member]
     ) -> tuple[list[Record], Group] | None:
-        """What to write instead of putting these members out, and what the group is then. None: it
-        stays what it is."""
+        """Return the records that turn a group into a classic one as members leave, and that group.
+
+        They take the place of the records that fence these members. None: the group stays what it
+        is.
+        """
         if not is_to_downgrade(group, going, 0, self.policy):
             return None
-        made = downgrade(group, going, {}, self._topics, self._clock.now_ms())
-        return [*forget(group), made.saved()], made
+        classic_group = downgrade(group, going, {}, self._topics, self._clock.now_ms())
+        return [*forget(group), classic_group.saved()], classic_group
 
     def downgraded(self, shard: GroupShard, made: Group, *, rebalances: bool = True) -> None:
-        """It has been written: the members are given their time, and told to join again if what
-        they have isn't what they are to have."""
+        """Add the classic group once the records of its downgrade are written.
+
+        Its members get their session time-outs, and are told to join again if `must_rebalance`.
+        """
         logger.info("%s is a classic group from now on", made.group_id)
         self._classic.adopt(shard, made, Cause.CONVERTED if rebalances else None)

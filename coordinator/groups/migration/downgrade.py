@@ -1,9 +1,10 @@
-"""Downgrade: the last member that speaks the consumer protocol goes, and a classic group is left.
+"""Downgrade a consumer group to a classic one when only classic members are left.
 
-It goes by leaving, by falling silent, or as a static member that comes back with the classic
-protocol. The group's epoch becomes the generation, the target assignment what the classic members
-are assigned, so that who knows nothing of it yet can go on until it is told to join again. The
-tombstones of the consumer group and the record of the classic one are one batch.
+The last member that speaks the consumer protocol goes by leaving, by falling silent, or as a static
+member that comes back with the classic protocol. The group's epoch becomes the generation, the
+target assignment what the classic members are assigned, so that who knows nothing of it yet can go
+on until it is told to join again. The tombstones of the consumer group and the record of the
+classic one are one batch.
 Source: validateOnlineDowngrade… and convertToClassicGroup of GroupMetadataManager,
 fromConsumerGroup of ClassicGroup.
 """
@@ -25,10 +26,16 @@ from coordinator.groups.migration.policy import MigrationPolicy
 def is_to_downgrade(
     group: ConsumerGroup, going: Collection[Member], coming: int, policy: MigrationPolicy
 ) -> bool:
-    """Whether only classic members are left, once some go and so many classic ones come."""
-    left = len(group.members) - len(going)
-    classic = group.classic_members - sum(member.classic is not None for member in going)
-    return policy.downgrade and classic == left and 0 < left + coming <= policy.classic_max_size
+    """Whether only classic members are left, once some leave and so many classic ones join."""
+    remaining_count = len(group.members) - len(going)
+    remaining_classic_count = group.classic_members - sum(
+        member.classic is not None for member in going
+    )
+    return (
+        policy.downgrade
+        and remaining_classic_count == remaining_count
+        and 0 < remaining_count + coming <= policy.classic_max_size
+    )
 
 
 def downgrade(
@@ -38,16 +45,18 @@ def downgrade(
     topics: TopicList,
     now_ms: int,
 ) -> Group:
-    """The classic group, Stable. `coming`: by the id of the member whose place, and share of the
-    target, it takes."""
-    gone = {member.member_id for member in going}
-    left = [(member_id, member) for member_id, member in group.members.items()]
+    """Return the classic group that a consumer group becomes; it is Stable.
+
+    `joining_members`: by the id of the member whose place, and target assignment, each takes.
+    """
+    leaving_ids = {member.member_id for member in going}
+    group_members = [(member_id, member) for member_id, member in group.members.items()]
     members = {
-        member.member_id: (member, share)
-        for share, member in [*left, *coming.items()]
-        if member.member_id not in gone
+        member.member_id: (member, target_member_id)
+        for target_member_id, member in [*group_members, *coming.items()]
+        if member.member_id not in leaving_ids
     }
-    made = Group(
+    classic_group = Group(
         group_id=group.group_id,
         phase=Phase.STABLE,
         came_from=Phase.STABLE,
@@ -57,19 +66,24 @@ def downgrade(
         leader=next(iter(members)),
     )
     for member_id, (member, _) in members.items():
-        made.members[member_id] = _converted(member)
-    made.protocol = made.select_protocol()
-    for member_id, (_, share) in members.items():
-        known = made.members[member_id]
+        classic_group.members[member_id] = _converted(member)
+    classic_group.protocol = classic_group.select_protocol()
+    for member_id, (_, target_member_id) in members.items():
+        classic_member = classic_group.members[member_id]
         assignment = write_assignment(
-            group.target_of(share, None), topics, known.metadata(made.protocol)
+            group.target_of(target_member_id, None),
+            topics,
+            classic_member.metadata(classic_group.protocol),
         )
-        made.members[member_id] = replace(known, assignment=assignment)
-    return made
+        classic_group.members[member_id] = replace(classic_member, assignment=assignment)
+    return classic_group
 
 
 def _converted(member: Member) -> ClassicGroupMember:
-    """Without its assignment, which is written in the version of the protocol that is chosen."""
+    """Return a classic member without its assignment.
+
+    That is written in the version of the protocol that is chosen later.
+    """
     assert member.classic is not None
     return ClassicGroupMember(
         member_id=member.member_id,

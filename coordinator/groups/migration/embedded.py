@@ -1,7 +1,7 @@
-"""What classic consumers say of themselves in ConsumerProtocol's bytes, by topic id.
+"""Decode and encode what classic consumers say in ConsumerProtocol's bytes, by topic id.
 
 The classic protocol names topics, KIP-848's identifies them: what isn't a topic (any more) is left
-out, either way. ValueError for bytes that nobody can read.
+out, either way. ValueError is raised for bytes that can't be decoded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coordinator.shard.records import Reader
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A member's subscription."""
+    """Represents a classic member's subscription, with its owned partitions by topic id."""
 
     topics: frozenset[str]
     owned: Mapping[UUID, frozenset[int]]
@@ -31,13 +31,17 @@ class Said:
 
 
 def read_subscription(metadata: bytes, topics: TopicList) -> Said:
-    found = decode_subscription(metadata)
-    return Said(frozenset(found.topics), _by_id(found.owned, topics), found.rack_id)
+    subscription = decode_subscription(metadata)
+    return Said(
+        frozenset(subscription.topics), _by_id(subscription.owned, topics), subscription.rack_id
+    )
 
 
 def read_assignment(data: bytes, topics: TopicList) -> tuple[TopicPartitions, bytes]:
-    """Partitions, and the user data of the assignor that made it. No bytes at all are no
-    partitions: the member has joined, and never synced."""
+    """Return the partitions of an assignment, and the user data of the assignor that made it.
+
+    No bytes at all are no partitions: the member has joined, and never sent a SyncGroup.
+    """
     if not data:
         return {}, b""
     partitions, user_data = decode_assignment(data)
@@ -47,24 +51,27 @@ def read_assignment(data: bytes, topics: TopicList) -> tuple[TopicPartitions, by
 def write_assignment(
     partitions: Mapping[UUID, Iterable[int]], topics: TopicList, metadata: bytes
 ) -> bytes:
-    """In the version of the member's metadata, as far as there is one. Metadata that nobody can
-    read, of a protocol that has never been the group's, are none."""
-    named = [
+    """Encode an assignment in the protocol version of the member's metadata.
+
+    That is at most the newest version known here. Metadata that can't be decoded, of a protocol
+    that has never been the group's, count as version 0.
+    """
+    named_partitions = [
         (topic.name, partition)
         for topic_id, indexes in partitions.items()
         if (topic := topics.by_id(topic_id)) is not None
         for partition in sorted(indexes)
     ]
     version = Reader(metadata).int16() if len(metadata) > 1 else 0
-    return encode_assignment(sorted(named), None, min(max(version, 0), NEWEST))
+    return encode_assignment(sorted(named_partitions), None, min(max(version, 0), NEWEST))
 
 
 def _by_id(partitions: Iterable[tuple[str, int]], topics: TopicList) -> dict[UUID, frozenset[int]]:
-    named: dict[str, set[int]] = {}
+    partitions_by_name: dict[str, set[int]] = {}
     for name, partition in partitions:
-        named.setdefault(name, set()).add(partition)
+        partitions_by_name.setdefault(name, set()).add(partition)
     return {
         topic.id: frozenset(indexes)
-        for name, indexes in named.items()
+        for name, indexes in partitions_by_name.items()
         if (topic := topics.get(name)) is not None
     }

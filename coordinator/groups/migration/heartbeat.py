@@ -1,13 +1,14 @@
-"""Heartbeat of a classic member in a consumer group: it is alive, and learns whether to join again.
+"""Decide whether a classic member of a consumer group is told to join again at its heartbeat.
 
-    a newer target assignment than its own                                               27
-    it has been told to give something up, and has yet to say that it did                27
-    it waits for what others had to give up, and all of that is free by now              27
-    the group's epoch is above the target's, and nobody else computes the next target    27
-    otherwise                                                                             0
+    a newer target assignment than its own                              REBALANCE_IN_PROGRESS
+    it has been told to revoke something, and has yet to say it did     REBALANCE_IN_PROGRESS
+    it waits for what others had to revoke, and all of that is free     REBALANCE_IN_PROGRESS
+    the group's epoch is above the target's, and nobody else computes   REBALANCE_IN_PROGRESS
+    the next target
+    otherwise                                                           NONE
 
-Once it has been told 27 it has its rebalance time-out to join in, whatever else it sends.
-The last of these is ours: a target is computed when somebody joins, or when a member that speaks
+Once it has been told so it has its rebalance time-out to join in, whatever else it sends.
+The fourth of these is ours: a target is computed when somebody joins, or when a member that speaks
 the consumer protocol sends its heartbeat. Where the policy keeps a group of classic members only
 from being converted, Kafka leaves to nobody what a member had that has gone.
 Source: classicGroupHeartbeatToConsumerGroup of GroupMetadataManager.
@@ -20,6 +21,7 @@ from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
 
 
 def has_to_join(group: ConsumerGroup, member: Member) -> bool:
+    """Whether a classic member of a consumer group is to join again (see the module)."""
     if member.epoch < group.target_epoch:
         return True
     if group.target_epoch < group.epoch and group.classic_members == len(group.members):
@@ -34,7 +36,7 @@ def has_to_join(group: ConsumerGroup, member: Member) -> bool:
 
 
 def _waits(group: ConsumerGroup, member: Member) -> bool:
-    """Something that it is to have is still another member's."""
+    """Whether another member still owns a partition of the member's target."""
     return any(
         partition not in member.assigned.get(topic_id, NO_EPOCHS)
         and group.owner(topic_id, partition) is not None

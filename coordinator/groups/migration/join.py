@@ -1,9 +1,9 @@
-"""JoinGroup of a classic member in a consumer group.
+"""Decide JoinGroup of a classic member in a consumer group.
 
 It doesn't wait for anybody: its subscription becomes a member's of the consumer group, the server's
-assignor gives it its share, and the answer says the epoch that it has got to as its generation.
+assignor gives it its part, and the answer says the epoch that it has got to as its generation.
 Nobody leads. What it says that it owns in its metadata is what a consumer says in its heartbeat:
-an eager consumer owns nothing when it joins, a cooperative one what it has not given up.
+an eager consumer owns nothing when it joins, a cooperative one what it has not revoked.
 Source: classicGroupJoinToConsumerGroup of GroupMetadataManager.
 """
 
@@ -33,37 +33,52 @@ from coordinator.groups.state import Record as ShardRecord
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a join is to do. `step` None: nothing but the answer, or the group is classic again."""
+    """Holds the records and the answer of a join, and what follows once the records are written.
+
+    `advance_result` None: nothing but the answer, or the group is classic again.
+    """
 
     records: Sequence[ShardRecord]
     answer: JoinAnswer
     step: Step | None = None
     downgraded: Group | None = None
-    rebalances: bool = False  # the group that is classic again
+    rebalances: bool = False  # of the classic group
 
 
 def join(
     group: ConsumerGroup, command: JoinGroup, around: Surroundings, policy: MigrationPolicy
 ) -> Joined:
-    """Refuses with 81, 23, 25, 82, and with -1 metadata that nobody can read."""
+    """Decide the JoinGroup of a classic member in a consumer group.
+
+    Raises Refused: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for metadata that can't be decoded, and as
+    `advance_member` does.
+    """
     check_room(group, command.member_id or None, around.config)
     _check_protocols(group, command)
     if not command.member_id and command.instance_id is None and command.requires_member_id:
         return Joined([], JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id))
     records: list[Record] = []
-    member, replaced = _find(group, command, records)
-    said = _said(command, around)
-    updated = _updated(member, command, said)
-    is_back = replaced is not None and replaced.classic is None
-    if replaced is not None and is_back and is_to_downgrade(group, [replaced], 1, policy):
-        return _take_back(group, replaced, member, updated, said, around)
-    old_id = None if replaced is None else replaced.member_id
-    step = advance(group, member, updated, old_id, said.owned, around, records)
+    member, replaced_member = _find(group, command, records)
+    subscription = _said(command, around)
+    updated = _updated(member, command, subscription)
+    was_consumer_member = replaced_member is not None and replaced_member.classic is None
+    if (
+        replaced_member is not None
+        and was_consumer_member
+        and is_to_downgrade(group, [replaced_member], 1, policy)
+    ):
+        return _take_back(group, replaced_member, member, updated, subscription, around)
+    replaced_member_id = None if replaced_member is None else replaced_member.member_id
+    step = advance(group, member, updated, replaced_member_id, subscription.owned, around, records)
     return Joined(records, _answer(step.member), step)
 
 
 def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> None:
-    """One of its protocols has to be every classic member's. Refuses with 23."""
+    """Raise Refused unless all classic members have one of the request's protocols.
+
+    Raises Refused: INCONSISTENT_GROUP_PROTOCOL.
+    """
     offered = Counter(
         name
         for member in group.members.values()
@@ -92,21 +107,24 @@ def _said(command: JoinGroup, around: Surroundings) -> Said:
 def _find(
     group: ConsumerGroup, command: JoinGroup, records: list[Record]
 ) -> tuple[Member, Member | None]:
-    """The member, or a new one, and whose place it takes. A static member that comes back without
-    its id takes its place in any case, also from one that speaks the consumer protocol."""
+    """Return the member, or a new one, and the member whose place it takes, if there is one.
+
+    A static member that comes back without its id takes its place in any case, also from one that
+    speaks the consumer protocol.
+    """
     member_id = command.member_id or command.new_bare_id
     if command.instance_id is None:
         return group.members.get(member_id) or Member(member_id), None
     if command.member_id:
         return check_instance(group, command.member_id, command.instance_id), None
-    known = group.static_member(command.instance_id)
-    if known is None:
+    static_member = group.static_member(command.instance_id)
+    if static_member is None:
         return Member(member_id), None
-    return replace_member(group, known, member_id, records), known
+    return replace_member(group, static_member, member_id, records), static_member
 
 
 def _updated(member: Member, command: JoinGroup, said: Said) -> Member:
-    """The member with what the request says; the very same if that is nothing new."""
+    """Return the member with what the request says; the very same if that is nothing new."""
     updated = replace(
         member,
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
@@ -139,14 +157,14 @@ def _take_back(
     said: Said,
     around: Surroundings,
 ) -> Joined:
-    """The last one that spoke the consumer protocol is back with the classic one.
+    """Convert the group to a classic one, as its last consumer member is back as a classic member.
 
-    If the target assignment is up to date, and everybody has got to it, it goes on with its share
-    of it, as all the others do. Else the classic group rebalances at once, and the generation that
-    it is told here is none. Kafka 4.3 doesn't ask who has got there: the new member is given what
-    another one still has, and who waits for something is never told that it is free.
+    If the target assignment is up to date, and everybody has got to it, the member goes on with its
+    part of it, as all the others do. Else the classic group rebalances at once, and the generation
+    that it is told here is none. Kafka 4.3 doesn't ask who has got there: the new member is given
+    what another one still has, and who waits for something is never told that it is free.
     """
-    rebalances = (
+    must_rebalance = (
         group.target_epoch < group.epoch
         or updated.topics != member.topics
         or bool(member.regex)
@@ -156,9 +174,9 @@ def _take_back(
             if each.member_id != replaced.member_id
         )
     )
-    moved = updated
-    if not rebalances:
-        moved = reconcile(
+    reconciled_member = updated
+    if not must_rebalance:
+        reconciled_member = reconcile(
             updated,
             group.target_epoch,
             group.target_of(updated.member_id, updated.instance_id),
@@ -167,6 +185,10 @@ def _take_back(
             group.owner,
             subscription_changed=False,
         )
-    made = downgrade(group, [replaced], {replaced.member_id: updated}, around.topics, around.now_ms)
-    records = [*forget(group), made.saved()]
-    return Joined(records, _answer(moved), downgraded=made, rebalances=rebalances)
+    classic_group = downgrade(
+        group, [replaced], {replaced.member_id: updated}, around.topics, around.now_ms
+    )
+    records = [*forget(group), classic_group.saved()]
+    return Joined(
+        records, _answer(reconciled_member), downgraded=classic_group, rebalances=must_rebalance
+    )

@@ -1,4 +1,4 @@
-"""LeaveGroup for a consumer group: classic members, and those that an administrator takes out."""
+"""Decide LeaveGroup in a consumer group, by classic members or an administrator."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from coordinator.groups.consumer.state import ConsumerGroup, Member
 
 
 def leaving(group: ConsumerGroup, command: LeaveGroup) -> tuple[list[Member], list[Code]]:
-    """Who goes, of either protocol, and a code for each that is named, in their order."""
-    going: dict[str, Member] = {}
+    """Return the members that leave, of either protocol, and a code for each that is named.
+
+    The codes are in the order of the request.
+    """
+    leaving_members: dict[str, Member] = {}
     codes = []
-    for named in command.members:
+    for named_member in command.members:
         try:
-            member = _named(group, named)
+            member = _named(group, named_member)
         except Refused as refused:
             codes.append(refused.code)
         else:
-            going[member.member_id] = member
+            leaving_members[member.member_id] = member
             codes.append(Code.NONE)
-    return list(going.values()), codes
+    return list(leaving_members.values()), codes
 
 
 def _named(group: ConsumerGroup, named: Leaving) -> Member:
-    """An instance id alone names the member that has it, as administrators do."""
+    """Return the member that a LeaveGroup names; an instance id alone is enough."""
     if named.instance_id is not None and not named.member_id:
-        found = group.static_member(named.instance_id)
-        if found is not None:
-            return found
+        static_member = group.static_member(named.instance_id)
+        if static_member is not None:
+            return static_member
     return member_named(group, named.member_id, named.instance_id)

@@ -1,4 +1,4 @@
-"""A classic member of a consumer group, as its requests name it: its generation is its epoch."""
+"""Find a classic member of a consumer group by its request, whose generation is its epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from coordinator.groups.consumer.state import ConsumerGroup, Member
 def classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[Member, ClassicMember]:
-    """Refuses with 25 (also one that speaks the consumer protocol), 82 and 22."""
+    """Return the classic member that a request names.
+
+    Raises Refused: UNKNOWN_MEMBER_ID (also for one that speaks the consumer protocol),
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
     member = member_named(group, member_id, instance_id)
     if member.classic is None:
         raise Refused(

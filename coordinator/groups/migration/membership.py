@@ -1,14 +1,14 @@
-"""Requests of the classic protocol, whatever the kind of the group.
+"""Serve requests of the classic protocol, whatever the kind of the group.
 
     the group is              goes to
     a consumer group          the decisions of this package; members of both protocols are in it
     an empty consumer group   the classic group that takes its place, if it is a join
     anything else             the classic membership
 
-A request finds: api file -> this -> a decision (`join`, `sync`, `heartbeat`, `leave`) -> shard ->
-apply, or -> classic.membership. A classic member in a consumer group has three timers: its own
-session, the time to join once it has been told to, and the time to sync once it has joined. One
-that lets any of them pass is put out.
+Where a request goes: api file -> this -> a decision (`join`, `sync`, `heartbeat`, `leave`) ->
+shard -> apply, or -> classic.membership. A classic member in a consumer group has three timers: its
+own session, the time to join once it has been told to, and the time to sync once it has joined. One
+that lets any of them pass is fenced.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ from coordinator.shard.life import Life
 
 
 class ClassicProtocol:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup. Refused carries the code of a refusal."""
+    """Serves JoinGroup, SyncGroup, Heartbeat and LeaveGroup for groups of either kind.
+
+    Refused carries the code of a refusal.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class ClassicProtocol:
         self._topics = topics
 
     def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
-        """`answer` is called once, now or when the generation is complete."""
+        """Serve a JoinGroup; `on_answer` is called once, now or when the generation is complete."""
         check_join(command, self._config)
         group_id = command.group_id
         shard = self._shards.of(group_id)
@@ -78,45 +81,46 @@ class ClassicProtocol:
     def _join(self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup) -> JoinAnswer:
         group_id = group.group_id
         try:
-            around = self._consumer.around(shard, group)
-            joined = join(group, command, around, self._conversions.policy)
-        except Refused as refused:  # as Kafka says it: without the member's id
+            context = self._consumer.around(shard, group)
+            result = join(group, command, context, self._conversions.policy)
+        except Refused as refused:  # As in Kafka, the answer has no member id.
             return JoinAnswer(code=refused.code)
-        if joined.downgraded is not None:
-            everybody = tuple(group.members)
-            shard.log.execute(Decision(joined.records, None))
-            self._consumer.drop(shard, group_id, everybody)
-            self._conversions.downgraded(shard, joined.downgraded, rebalances=joined.rebalances)
-        elif joined.step is not None:
-            shard.log.execute(Decision(joined.records, None))
-            member_id = joined.step.member.member_id
-            self._consumer.follow(shard, group, joined.step, command.session_timeout_ms)
+        if result.downgraded is not None:
+            member_ids = tuple(group.members)
+            shard.log.execute(Decision(result.records, None))
+            self._consumer.drop(shard, group_id, member_ids)
+            self._conversions.downgraded(shard, result.downgraded, rebalances=result.rebalances)
+        elif result.step is not None:
+            shard.log.execute(Decision(result.records, None))
+            member_id = result.step.member.member_id
+            self._consumer.follow(shard, group, result.step, command.session_timeout_ms)
             self._consumer.cancel_timer(Due.JOIN, group_id, member_id)
             timeout_ms = command.rebalance_timeout_ms
             self._consumer.set_timer(Due.SYNC, group_id, member_id, timeout_ms)
-        return joined.answer
+        return result.answer
 
     def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
-        """`answer` is called once, now or when the assignment is there."""
+        """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
         check_group_id(command.group_id)
         group = self._shards.of(command.group_id).state.consumer.get(command.group_id)
         if group is None:
             self._classic.sync(command, answer)
             return
-        member, found = sync(group, command, self._topics)
-        if found.code is Code.NONE:
+        member, sync_answer = sync(group, command, self._topics)
+        if sync_answer.code is Code.NONE:
             assert member.classic is not None
             session_ms = member.classic.session_timeout_ms
             self._consumer.cancel_timer(Due.SYNC, group.group_id, member.member_id)
             self._consumer.set_timer(Due.SESSION, group.group_id, member.member_id, session_ms)
         else:
             self._consumer.give_time_to_join(group.group_id, member)
-        answer(found)
+        answer(sync_answer)
 
     def heartbeat(self, command: Heartbeat) -> Code:
-        """NONE, or REBALANCE_IN_PROGRESS (27).
+        """Serve a heartbeat and return the code to answer it with.
 
-        NONE for anybody while the shard is being loaded: no session is counted down until it is.
+        It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE. It is NONE for
+        anybody while the shard is being loaded: no session is counted down until it is.
         """
         check_group_id(command.group_id)
         shard = self._shards.owner(command.group_id)
@@ -138,12 +142,12 @@ class ClassicProtocol:
         return Code.REBALANCE_IN_PROGRESS
 
     def leave(self, command: LeaveGroup) -> list[Code]:
-        """One code a member, in their order."""
+        """Serve a LeaveGroup; return one code for each member, in their order."""
         check_group_id(command.group_id)
         shard = self._shards.of(command.group_id)
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._classic.leave(command)
-        going, codes = leaving(group, command)
-        self._consumer.put_out(shard, group, going, Cause.MEMBER_LEFT)
+        leaving_members, codes = leaving(group, command)
+        self._consumer.put_out(shard, group, leaving_members, Cause.MEMBER_LEFT)
         return codes

@@ -1,4 +1,4 @@
-"""`group.consumer.migration.policy`: which way a group with members may be converted.
+"""Define `group.consumer.migration.policy`: which way a group with members may be converted.
 
 An empty group of either kind makes way for one of the other, whatever the policy.
 Source: org.apache.kafka.coordinator.group.ConsumerGroupMigrationPolicy.
@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MigrationPolicy:
-    """`upgrade`: to the consumer protocol; `downgrade`: back. The sizes are what a group of either
-    kind may have of members."""
+    """Tells which conversions are allowed, and how many members a group of either kind may have.
+
+    `allows_upgrade`: to the consumer protocol; `allows_downgrade`: back.
+    """
 
     upgrade: bool = True
     downgrade: bool = True
@@ -21,7 +23,7 @@ class MigrationPolicy:
 
     @classmethod
     def named(cls, name: str, consumer_max_size: int, classic_max_size: int) -> MigrationPolicy:
-        """`bidirectional`, `upgrade`, `downgrade`, and whatever else disables both."""
+        """Create the policy of a setting: `bidirectional`, `upgrade`, `downgrade`, else neither."""
         return cls(
             name in ("bidirectional", "upgrade"),
             name in ("bidirectional", "downgrade"),

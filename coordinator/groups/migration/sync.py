@@ -1,4 +1,4 @@
-"""SyncGroup of a classic member in a consumer group: it takes what it has in the group.
+"""Decide SyncGroup of a classic member in a consumer group: it gets its current assignment.
 
 There is no leader: assignments that it brings are passed over.
 Source: classicGroupSyncToConsumerGroup of GroupMetadataManager.
@@ -18,18 +18,21 @@ from coordinator.groups.migration.member import classic_member
 
 
 def sync(group: ConsumerGroup, command: SyncGroup, topics: TopicList) -> tuple[Member, SyncAnswer]:
-    """REBALANCE_IN_PROGRESS (27) as an answer: there is a newer target, for which it is to join.
+    """Return the member that sends a SyncGroup, and its answer.
 
-    While it has something to give up it has joined for that target already: it takes what it keeps.
-    Refuses with 25, 82, 22 and 23.
+    The answer is REBALANCE_IN_PROGRESS if there is a newer target, for which it is to join. While
+    it has something to revoke it has joined for that target already: it takes what it keeps.
+
+    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL.
     """
     member, classic = classic_member(
         group, command.member_id, command.instance_id, command.generation
     )
     protocol, metadata = classic.protocols[0]
-    for said, known in ((command.protocol_type, PROTOCOL_TYPE), (command.protocol, protocol)):
-        if said is not None and said != known:
-            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{said!r}, not {known!r}")
+    for requested, actual in ((command.protocol_type, PROTOCOL_TYPE), (command.protocol, protocol)):
+        if requested is not None and requested != actual:
+            raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{requested!r}, not {actual!r}")
     is_behind = group.target_epoch > member.epoch
     if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
         return member, SyncAnswer(code=Code.REBALANCE_IN_PROGRESS)

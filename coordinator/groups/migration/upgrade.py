@@ -1,4 +1,4 @@
-"""Upgrade: a consumer joins a classic group of consumers, which becomes a consumer group.
+"""Upgrade a classic group of consumers to a consumer group, as a consumer joins it.
 
 Its generation becomes epoch of group, target and members. What the leader assigned last becomes the
 target and what each member has, so that nothing moves by the conversion itself: the newcomer's
@@ -38,7 +38,10 @@ from coordinator.shard.decision import Origin
 
 
 def check_upgrade(group: Group, policy: MigrationPolicy) -> None:
-    """Refuses with 69 a group that is not to be converted."""
+    """Raise Refused if the policy, or the group itself, forbids the upgrade.
+
+    Raises Refused: GROUP_ID_NOT_FOUND, as in Kafka.
+    """
     if not policy.upgrade:
         raise _refused(group, "online upgrade is disabled.")
     if group.protocol_type != PROTOCOL_TYPE:
@@ -48,16 +51,22 @@ def check_upgrade(group: Group, policy: MigrationPolicy) -> None:
 
 
 def upgrade(group: Group, topics: TopicList) -> list[Record]:
-    """All that the log is to say of it from now on; the classic group's own tombstone is the
-    caller's. Refuses with 69 what can't be read, or would be lost; with -1 two owners of one
-    partition."""
+    """Return the records of the consumer group that a classic group becomes.
+
+    The classic group's own tombstone is the caller's.
+
+    Raises Refused: GROUP_ID_NOT_FOUND if something can't be decoded, or would be lost;
+    UNKNOWN_SERVER_ERROR if a partition has two owners.
+    """
     members = [_converted(group, member, topics) for member in group.members.values()]
     _check_owners(members)
     group_id, epoch = group.group_id, group.generation
     names = {topic for member in members for topic in member.topics}
     records: list[Record] = [member.saved(group_id) for member in members]
-    known = metadata_hash(names, topics) if _is_all_assigned(members, names, topics) else NO_HASH
-    records.append(ConsumerGroupSaved(group_id, epoch, known))
+    topics_hash = (
+        metadata_hash(names, topics) if _is_all_assigned(members, names, topics) else NO_HASH
+    )
+    records.append(ConsumerGroupSaved(group_id, epoch, topics_hash))
     for member in members:
         target: TopicPartitions = {
             topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()
@@ -69,17 +78,17 @@ def upgrade(group: Group, topics: TopicList) -> list[Record]:
 
 
 def outcome(group_id: str, records: list[Record]) -> ConsumerGroup:
-    """The group that these records make."""
-    made = {group_id: ConsumerGroup(group_id)}
+    """Return the consumer group that these records make."""
+    groups = {group_id: ConsumerGroup(group_id)}
     for record in records:
-        apply(made, record, Origin(-1))
-    return made[group_id]
+        apply(groups, record, Origin(-1))
+    return groups[group_id]
 
 
 def _converted(group: Group, member: ClassicGroupMember, topics: TopicList) -> Member:
     try:
-        has, user_data = read_assignment(member.assignment, topics)
-        said = read_subscription(_metadata(group, member), topics)
+        assigned, user_data = read_assignment(member.assignment, topics)
+        subscription = read_subscription(_metadata(group, member), topics)
     except ValueError as error:
         malformed = "the embedded consumer protocol is malformed."
         raise _refused(group, malformed) from error
@@ -94,29 +103,35 @@ def _converted(group: Group, member: ClassicGroupMember, topics: TopicList) -> M
         epoch=group.generation,
         previous_epoch=group.generation,
         instance_id=member.instance_id,
-        rack_id=said.rack_id,
+        rack_id=subscription.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        topics=said.topics,
+        topics=subscription.topics,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         assigned={
             topic_id: dict.fromkeys(sorted(indexes), group.generation)
-            for topic_id, indexes in has.items()
+            for topic_id, indexes in assigned.items()
         },
         classic=ClassicMember(member.session_timeout_ms, member.protocols),
     )
 
 
 def _metadata(group: Group, member: ClassicGroupMember) -> bytes:
-    """Of the group's protocol. While it rebalances for the first time there is none, and a member
-    that has just changed may not offer it: then its first. They all say the same topics."""
+    """Return a member's metadata for the group's protocol, or else for its first protocol.
+
+    While the group rebalances for the first time it has no protocol, and a member that has just
+    changed may not offer it. All its metadata say the same topics.
+    """
     return member.metadata(group.protocol) or member.protocols[0][1]
 
 
 def _is_all_assigned(members: list[Member], names: Iterable[str], topics: TopicList) -> bool:
-    """Whether the leader has left nothing out, as it does when its assignment isn't there yet, or
-    is older than some of the partitions. Then there is none to bring it up to date any more, and a
-    static member that changes its protocol brings no epoch by itself: the group needs one."""
+    """Whether the leader's assignment has all partitions of the subscribed topics.
+
+    It has not when it isn't there yet, or is older than some of the partitions. Then there is no
+    leader to bring it up to date any more, and a static member that changes its protocol brings no
+    epoch by itself: the group needs one.
+    """
     return all(
         sum(len(member.assigned.get(topic.id, ())) for member in members) == len(topic.partitions)
         for topic in map(topics.get, names)
@@ -125,6 +140,7 @@ def _is_all_assigned(members: list[Member], names: Iterable[str], topics: TopicL
 
 
 def _check_owners(members: list[Member]) -> None:
+    """Raise Refused (UNKNOWN_SERVER_ERROR) if a partition is assigned to two members."""
     owned = set()
     for member in members:
         for topic_id, epochs in member.assigned.items():
