@@ -1,4 +1,4 @@
-"""ConsumerProtocol: the bytes of a member's subscription and of its assignment, versions 0 to 3.
+"""Encode and decode ConsumerProtocol: a member's subscription and assignment, versions 0 to 3.
 
 A leader reads the subscriptions out of its JoinGroup response and writes the assignments into its
 SyncGroup request. Version 1 has the owned partitions (KIP-429), 2 their generation, 3 the rack
@@ -20,7 +20,10 @@ NEWEST = 3
 
 
 def encode_subscription(subscription: Subscription, version: int = NEWEST) -> bytes:
-    """Bytes of `version`; fields that it doesn't have are left out. Topics are sorted."""
+    """Encode a subscription in this version; fields that it doesn't have are left out.
+
+    Topics and owned partitions are sorted.
+    """
     writer = Writer(version)
     writer.strings(sorted(subscription.topics))
     writer.blob(subscription.user_data)
@@ -34,7 +37,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST) -> by
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises ValueError for bytes that are not a subscription."""
+    """Decode a member's subscription; raise ValueError for bytes that are none."""
     with _refusing(data):
         reader, version = _reader(data)
         topics = reader.strings()
@@ -46,8 +49,11 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_topics(data: bytes) -> tuple[str, ...]:
-    """The topics of a subscription. No more is read of it than version 0 has, with which every
-    other begins, also one that a newer client may have. Raises ValueError as above."""
+    """Decode only the topics of a subscription, of any version.
+
+    No more is read of it than version 0 has, with which every other begins, also one that a newer
+    client may have. Raises ValueError for bytes that are not a subscription.
+    """
     with _refusing(data):
         reader = Reader(data)
         reader.int16()  # its version, whatever it is
@@ -59,7 +65,10 @@ def decode_topics(data: bytes) -> tuple[str, ...]:
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = NEWEST
 ) -> bytes:
-    """Topics in the order of their first partitions, partitions in the order given."""
+    """Encode a member's assignment, with topics in the order of their first partitions.
+
+    Partitions of a topic are in the order given.
+    """
     writer = Writer(version)
     write_partitions(writer, partitions)
     writer.blob(user_data)
@@ -67,7 +76,7 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
-    """Partitions and user data. Raises ValueError for bytes that are not an assignment."""
+    """Decode the partitions and user data of an assignment; raise ValueError for other bytes."""
     with _refusing(data):
         reader, _ = _reader(data)
         return read_partitions(reader), reader.nullable_blob()
@@ -76,7 +85,7 @@ def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
 def write_partitions(
     writer: Writer, partitions: Iterable[TopicPartition], topics: Sequence[str] = ()
 ) -> None:
-    """An array of topics with their partitions; `topics` come first, in this order."""
+    """Write an array of topics with their partitions; `topics` come first, in this order."""
     by_topic: dict[str, list[int]] = {topic: [] for topic in topics}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -87,6 +96,7 @@ def write_partitions(
 
 
 def read_partitions(reader: Reader) -> list[TopicPartition]:
+    """Read an array of topics with their partitions as (topic, partition) pairs."""
     return [
         (topic, partition)
         for _ in range(reader.array())
@@ -105,7 +115,7 @@ def _reader(data: bytes) -> tuple[Reader, int]:
 
 @contextmanager
 def _refusing(data: bytes) -> Iterator[None]:
-    """Says of what reading has failed."""
+    """Raise a ValueError that shows the bytes in place of one from decoding them."""
     try:
         yield
     except ValueError as error:

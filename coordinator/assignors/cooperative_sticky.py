@@ -1,9 +1,10 @@
-"""The `cooperative-sticky` assignor: sticky, and nobody is given what another has not revoked.
+"""Assign like the `cooperative-sticky` assignor: nobody gets what another has not revoked.
 
 Members keep their partitions while the group rebalances (KIP-429). A partition that is to go from
 one member to another is at first assigned to nobody; the member that misses it revokes it and joins
 again, and then it is free for the other. What members own and since which generation is in their
 subscriptions, the generation of those older than version 2 in the user data: an int32.
+Kafka's counterpart is CooperativeStickyAssignor.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ NAME = "cooperative-sticky"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """The partitions of each member; see `subscriptions`."""
+    """Return the partitions of each member, but those that another member has to revoke first.
+
+    The order is Kafka's (see `subscriptions`).
+    """
     assignment, moving = assigning.assign(members, topics, _claim)
     if moving is None:
         moving = _moving(members, assignment)
@@ -34,13 +38,14 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
 
 def encode_user_data(generation: int) -> bytes:
+    """Encode the generation of a member's owned partitions for the next leader."""
     writer = Writer.bare()
     writer.int32(generation)
     return writer.done()
 
 
 def decode_user_data(data: bytes) -> int:
-    """The generation; -1 if it can't be read."""
+    """Decode the generation from a member's user data; -1 if it can't be read."""
     try:
         return Reader(data).int32()
     except ValueError:
@@ -55,11 +60,11 @@ def _claim(subscription: Subscription) -> Claim:
 
 
 def _moving(members: Members, assignment: Assignment) -> dict[TopicPartition, str]:
-    """The new owners of those partitions that another member owns and doesn't keep."""
-    added: dict[TopicPartition, str] = {}
+    """Return the new owners of those partitions that another member owns and doesn't keep."""
+    new_owners: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
-    for member, mine in assignment.items():
+    for member, assigned in assignment.items():
         owned = set(members[member].owned)
-        added.update((partition, member) for partition in mine if partition not in owned)
-        revoked |= owned.difference(mine)
-    return {partition: member for partition, member in added.items() if partition in revoked}
+        new_owners.update((partition, member) for partition in assigned if partition not in owned)
+        revoked |= owned.difference(assigned)
+    return {partition: member for partition, member in new_owners.items() if partition in revoked}

@@ -1,9 +1,9 @@
-"""The order in which a HashMap of Java is walked.
+"""Order keys as a HashMap of Java iterates over them.
 
-Kafka's assignors walk hash maps, and what they return depends on it: which of two members that have
-equally many partitions keeps one more, and the order of the topics within an assignment. Whoever
-leads a group next may be a Java client, so our answer is the same as Kafka's, and this order with
-it.
+Kafka's assignors iterate over hash maps, and what they return depends on it: which of two members
+that have equally many partitions keeps one more, and the order of the topics within an assignment.
+Whoever leads a group next may be a Java client, so our answer is the same as Kafka's, and this
+order with it.
 
 A map has 2^n buckets, 16 at first and twice as many once more than three quarters of that are in it
 (never fewer again). Keys go by their bucket, then in the order in which they came. (Java makes a
@@ -21,24 +21,24 @@ _TABLE_MIN = 16
 
 
 def hash_order(keys: Iterable[str]) -> list[str]:
-    """The keys as a HashMap yields them that they were put into one after the other."""
+    """Return distinct keys in the order of a HashMap that they were put into in turn."""
     distinct = list(dict.fromkeys(keys))
     return _by_bucket(distinct, _grown(_TABLE_MIN, len(distinct)))
 
 
 def computed_order(keys: Iterable[str]) -> list[str]:
-    """As `hash_order`, of a map to which `computeIfAbsent` was called for each of the keys.
+    """Return distinct keys in the order of a HashMap filled by `computeIfAbsent` for each key.
 
     That puts a new key first in its bucket, not last. It makes the table larger before it looks for
     the key, whether that is new or not.
     """
-    asked = list(keys)
-    distinct = list(dict.fromkeys(asked))
-    return _by_bucket(distinct[::-1], _grown(_TABLE_MIN, len(set(asked[:-1]))))
+    all_keys = list(keys)
+    distinct = list(dict.fromkeys(all_keys))
+    return _by_bucket(distinct[::-1], _grown(_TABLE_MIN, len(set(all_keys[:-1]))))
 
 
 class PartitionSet:
-    """A HashSet of partitions (Kafka's TopicPartition), for the one that it yields first."""
+    """Holds partitions like a Java HashSet of TopicPartition, to find its first element."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], None] = {}

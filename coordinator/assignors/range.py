@@ -1,12 +1,13 @@
-"""The `range` assignor: of each topic, partitions that follow one another for each subscriber.
+"""Assign like the `range` assignor: consecutive partitions of each topic for each subscriber.
 
-Subscribers go in the order of `static_members_first`; where the number doesn't divide the first
-ones get one more. So topics that are alike are co-partitioned.
+Subscribers go in the order of `sort_static_members_first`; where the number doesn't divide the
+first ones get one more. So topics that are alike are co-partitioned.
 
 Where racks matter (KIP-881) the members get partitions that have a replica in their rack first, as
-far as their share goes, and then what is left in ranges. Topics with the same subscribers and as
+far as their quota goes, and then what is left in ranges. Topics with the same subscribers and as
 many partitions stay co-partitioned: a member gets a partition of all of them, if all have a replica
 in its rack, or of none.
+Kafka's counterpart is RangeAssignor of the clients.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ NAME = "range"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """The partitions of each member; see `subscriptions`."""
+    """Return the partitions of each member, a range of each topic (see `subscriptions`)."""
     members, topics = as_kafka_walks(members, topics)
     ordered = static_members_first(members)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}
-    shares = [
+    topic_assignments = [
         _Share(
             topic,
             {m: members[m].rack_id or None for m in ordered if topic in subscribed[m]},
@@ -40,19 +41,19 @@ def assign(members: Members, topics: Topics) -> Assignment:
         for topic, partitions in topics.items()
     ]
     assignment: Assignment = {member: [] for member in members}
-    by_rack = any(share.racks_matter for share in shares)
+    by_rack = any(topic_assignment.racks_matter for topic_assignment in topic_assignments)
     if by_rack:
-        _assign_by_rack(shares, assignment)
-    for share in shares:
-        share.give_ranges(assignment, same_rack=False)
+        _assign_by_rack(topic_assignments, assignment)
+    for topic_assignment in topic_assignments:
+        topic_assignment.give_ranges(assignment, same_rack=False)
     if by_rack:
-        for mine in assignment.values():
-            mine.sort()
+        for assigned in assignment.values():
+            assigned.sort()
     return assignment
 
 
 class _Share:
-    """One topic: its consumers with their racks, what is left of it, and who may have how much."""
+    """Tracks one topic: its consumers with their racks, free partitions and quotas."""
 
     def __init__(
         self, topic: str, consumers: dict[str, str | None], partitions: Sequence[AbstractSet[str]]
@@ -67,13 +68,16 @@ class _Share:
         self._size, self._larger = divmod(len(partitions), len(consumers))
 
     def matches(self, consumer: str, partition: int) -> bool:
+        """Whether the consumer says no rack, or a replica of the partition is in its rack."""
         rack = self.consumers[consumer]
         return rack is None or rack in self.partitions[partition]
 
     def room(self, consumer: str) -> int:
+        """Return how many more partitions of the topic the consumer may get."""
         return max(0, self._size + (self._larger > 0) - self._given[consumer])
 
     def give(self, consumer: str, partitions: Sequence[int], assignment: Assignment) -> None:
+        """Assign partitions of the topic to a consumer."""
         assignment[consumer] += [(self.topic, partition) for partition in partitions]
         self._given[consumer] += len(partitions)
         self._larger -= self._given[consumer] > self._size
@@ -81,19 +85,21 @@ class _Share:
             del self._left[partition]
 
     def give_ranges(self, assignment: Assignment, *, same_rack: bool) -> None:
-        """Fill the consumers one after the other; only from their rack, if `same_rack`."""
+        """Fill the consumers' quotas one after the other; only from their rack, if `same_rack`."""
         for consumer in self.consumers:
-            wanted = [p for p in self._left if not same_rack or self.matches(consumer, p)]
-            mine = wanted[: self.room(consumer)]
-            if mine:
-                self.give(consumer, mine, assignment)
+            candidates = [p for p in self._left if not same_rack or self.matches(consumer, p)]
+            given = candidates[: self.room(consumer)]
+            if given:
+                self.give(consumer, given, assignment)
 
 
 def _assign_by_rack(shares: Sequence[_Share], assignment: Assignment) -> None:
-    alike: dict[tuple[frozenset[str], int], list[_Share]] = {}
-    for share in shares:
-        alike.setdefault((frozenset(share.consumers), len(share.partitions)), []).append(share)
-    for group in alike.values():
+    copartitioned: dict[tuple[frozenset[str], int], list[_Share]] = {}
+    for topic_assignment in shares:
+        copartitioned.setdefault(
+            (frozenset(topic_assignment.consumers), len(topic_assignment.partitions)), []
+        ).append(topic_assignment)
+    for group in copartitioned.values():
         if len(group) > 1:
             _assign_together(group, assignment)
         elif group[0].racks_matter:
@@ -103,20 +109,20 @@ def _assign_by_rack(shares: Sequence[_Share], assignment: Assignment) -> None:
 def _assign_together(shares: Sequence[_Share], assignment: Assignment) -> None:
     """Give each partition, of all these topics, to the first with room whose rack has them all."""
     if not any(shares[0].consumers.values()):
-        return  # nobody says where it is
+        return  # No consumer has said its rack.
     remaining = list(shares[0].consumers)
     for partition in range(len(shares[0].partitions)):
-        taker = next(
+        receiver = next(
             (
                 consumer
                 for consumer in remaining
-                if all(s.matches(consumer, partition) and s.room(consumer) for s in shares)
+                if all(each.matches(consumer, partition) and each.room(consumer) for each in shares)
             ),
             None,
         )
-        if taker is None:
+        if receiver is None:
             continue
-        for share in shares:
-            share.give(taker, [partition], assignment)
-        if not any(share.room(taker) for share in shares):
-            remaining.remove(taker)
+        for topic_assignment in shares:
+            topic_assignment.give(receiver, [partition], assignment)
+        if not any(topic_assignment.room(receiver) for topic_assignment in shares):
+            remaining.remove(receiver)

@@ -1,7 +1,8 @@
-"""The `roundrobin` assignor: all partitions are dealt to the members in turn.
+"""Assign like the `roundrobin` assignor: all partitions are dealt to the members in turn.
 
 Partitions go by topic and number; static members come first. Who isn't subscribed to the topic is
 passed over, and the next turn is that of the one after the taker.
+Kafka's counterpart is RoundRobinAssignor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NAME = "roundrobin"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """The partitions of each member; see `subscriptions`."""
+    """Return the partitions of each member, dealt in turn (see `subscriptions`)."""
     members, topics = as_kafka_walks(members, topics)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}
     circle = static_members_first(members)

@@ -1,4 +1,4 @@
-"""The `sticky` assignor: as balanced as can be, and few partitions move.
+"""Assign like the `sticky` assignor: as balanced as can be, and few partitions move.
 
 It is for eager members, who give everything up before they join: what they had is in the user data.
 That is in Kafka's format: an array of topics with their partitions, then, since version 1, the
@@ -28,13 +28,13 @@ NAME = "sticky"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """The partitions of each member; see `subscriptions`."""
+    """Return the partitions of each member, moving as few as possible (see `subscriptions`)."""
     assignment, _ = assigning.assign(members, topics, _claim)
     return assignment
 
 
 def encode_user_data(partitions: Sequence[TopicPartition], generation: int) -> bytes:
-    """What a member tells the next leader: its last assignment and the generation of that."""
+    """Encode a member's last assignment and its generation for the next leader."""
     writer = Writer.bare()
     write_partitions(writer, partitions, computed_order(topic for topic, _ in partitions))
     writer.int32(generation)
@@ -42,7 +42,7 @@ def encode_user_data(partitions: Sequence[TopicPartition], generation: int) -> b
 
 
 def decode_user_data(data: bytes) -> tuple[Sequence[TopicPartition], int]:
-    """Partitions and generation (-1 in version 0). What can't be read counts as nothing."""
+    """Decode partitions and generation (-1 in version 0); what can't be read counts as nothing."""
     reader = Reader(data)
     try:
         partitions = read_partitions(reader)

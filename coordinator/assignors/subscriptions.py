@@ -1,4 +1,4 @@
-"""What the leader of a classic group assigns from: members' subscriptions, and topics.
+"""Define the input of client-side assignors: members' subscriptions, and topics.
 
 The assignors that a leader runs (`range`, `round_robin`, `sticky`, `cooperative_sticky`) have one
 function, `assign(members, topics)`. It returns what Kafka's class of the same name returns (clients
@@ -24,7 +24,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member asks for, and what it owns.
+    """Represents the topics that a member subscribes to, and the partitions that it owns.
 
     `owned`, `generation` (of `owned`) and `rack_id` are None or empty, -1 and None for members that
     speak an older version of the protocol; `instance_id` comes from JoinGroup, not from these
@@ -43,7 +43,10 @@ Members = Mapping[str, Subscription]
 
 
 def as_kafka_walks(members: Members, topics: Topics) -> tuple[dict[str, Subscription], Topics]:
-    """Members, and subscribed topics that have partitions, in the order of Kafka's hash maps."""
+    """Return members and existing subscribed topics in the order of Kafka's hash maps.
+
+    Topics without partitions are left out.
+    """
     ordered = {member: members[member] for member in hash_order(members)}
     subscribed = hash_order(topic for each in ordered.values() for topic in each.topics)
     existing = hash_order(topic for topic in subscribed if topics.get(topic))
@@ -51,19 +54,19 @@ def as_kafka_walks(members: Members, topics: Topics) -> tuple[dict[str, Subscrip
 
 
 def static_members_first(members: Members) -> list[str]:
-    """Member ids: static members by instance id, then the others by member id."""
+    """Return member ids: static members by instance id, then the others by member id."""
 
-    def rank(member: str) -> tuple[bool, str]:
+    def sort_key(member: str) -> tuple[bool, str]:
         instance_id = members[member].instance_id
         return (True, member) if instance_id is None else (False, instance_id)
 
-    return sorted(members, key=rank)
+    return sorted(members, key=sort_key)
 
 
 def racks_matter(
     consumer_racks: AbstractSet[str], partition_racks: Sequence[AbstractSet[str]]
 ) -> bool:
-    """Whether it makes a difference who gets which partition (KIP-881).
+    """Whether it makes a difference which consumer gets which partition (KIP-881).
 
     It doesn't if no consumer is in a rack that has a replica, or all racks have all partitions.
     """

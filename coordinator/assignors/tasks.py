@@ -1,4 +1,4 @@
-"""Assign stream tasks to members: balanced, and sticky to where they ran.
+"""Assign stream tasks to members, balanced, and sticky to where they ran.
 
 A pure function. Each member gets the same number of tasks within one; among the assignments that do
 so, a task stays with the member that had it wherever that member's quota allows. Tasks that are
@@ -19,31 +19,31 @@ def assign_tasks(
     previous: Mapping[str, Collection[str]],
     able: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, list[str]]:
-    """Tasks for each member.
+    """Return the tasks of each member, sorted.
 
     `previous` has every member, with the tasks that it runs now (or none); tasks that no longer
-    exist, or that two members claim, do no harm. `able` has the members that may have each task, if
-    not all may have all; a task that nobody may have is left out. Returns each member's tasks,
-    sorted. Deterministic whatever the order of the arguments. Raises ValueError without members.
+    exist, or that two members claim, do no harm. `eligible_members` has the members that may have
+    each task, if not all may have all; a task that nobody may have is left out. Deterministic
+    whatever the order of the arguments. Raises ValueError without members.
     """
     if not previous:
         raise ValueError("tasks can't be assigned to no members")
     if able is not None:
         return _assign_among_able(tasks, previous, able)
     members = sorted(previous)
-    base, extra = divmod(len(tasks), len(members))
+    base_quota, larger_quota_count = divmod(len(tasks), len(members))
     unassigned = set(tasks)
     assigned: dict[str, list[str]] = {member: [] for member in members}
-    # Those who had most keep the larger quotas: fewest tasks move.
+    # Members that had most tasks get the larger quotas, so that the fewest tasks move.
     for member in sorted(members, key=lambda m: (-len(unassigned.intersection(previous[m])), m)):
         kept = sorted(unassigned.intersection(previous[member]), key=_by_partition)
-        quota = base + (1 if extra > 0 and len(kept) > base else 0)
-        extra -= quota - base
+        quota = base_quota + (1 if larger_quota_count > 0 and len(kept) > base_quota else 0)
+        larger_quota_count -= quota - base_quota
         assigned[member] = kept[:quota]
         unassigned.difference_update(assigned[member])
     for task in sorted(unassigned, key=_by_partition):
         assigned[_least_loaded(task, members, assigned)].append(task)
-    return {member: sorted(mine) for member, mine in assigned.items()}
+    return {member: sorted(member_tasks) for member, member_tasks in assigned.items()}
 
 
 def _assign_among_able(
@@ -59,12 +59,12 @@ def _assign_among_able(
             if task not in owners and member in candidates[task]:
                 owners[task] = member
                 assigned[member].append(task)
-    free = candidates.keys() - owners.keys()
-    for task in sorted(free, key=lambda task: (len(candidates[task]), _by_partition(task))):
+    unassigned = candidates.keys() - owners.keys()
+    for task in sorted(unassigned, key=lambda task: (len(candidates[task]), _by_partition(task))):
         owners[task] = _least_loaded(task, candidates[task], assigned)
         assigned[owners[task]].append(task)
     moved = True
-    while moved:  # each move makes the sum of the squared loads smaller: it ends
+    while moved:  # It ends, as each move makes the sum of the squared loads smaller.
         moved = False
         for task in sorted(owners, key=_by_partition, reverse=True):
             target = _least_loaded(task, candidates[task], assigned)
@@ -73,16 +73,20 @@ def _assign_among_able(
                 assigned[target].append(task)
                 owners[task] = target
                 moved = True
-    return {member: sorted(mine) for member, mine in assigned.items()}
+    return {member: sorted(member_tasks) for member, member_tasks in assigned.items()}
 
 
 def _least_loaded(
     task: str, members: Collection[str], assigned: Mapping[str, Collection[str]]
 ) -> str:
-    """Return the member with the fewest tasks; of these the one with the fewest of the task's own
-    sub-topology."""
-    alike = {m: sum(_subtopology(t) == _subtopology(task) for t in assigned[m]) for m in members}
-    return min(members, key=lambda m: (len(assigned[m]), alike[m], m))
+    """Return the member with the fewest tasks.
+
+    Among several it is the one with the fewest of the task's own sub-topology.
+    """
+    same_subtopology_counts = {
+        m: sum(_subtopology(t) == _subtopology(task) for t in assigned[m]) for m in members
+    }
+    return min(members, key=lambda m: (len(assigned[m]), same_subtopology_counts[m], m))
 
 
 def _subtopology(task: str) -> str:
@@ -90,6 +94,9 @@ def _subtopology(task: str) -> str:
 
 
 def _by_partition(task: str) -> tuple[int, int]:
-    """In this order, whatever is cut off or handed out has every sub-topology in it."""
+    """Return a key that sorts tasks by partition, then by sub-topology.
+
+    So any part of a sorted list has tasks of every sub-topology.
+    """
     subtopology, _, partition = task.partition("_")
     return int(partition), int(subtopology)

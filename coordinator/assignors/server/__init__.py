@@ -1,4 +1,4 @@
-"""The assignors that the coordinator runs for consumer groups of the new protocol (KIP-848).
+"""Provide the assignors that the coordinator runs for consumer groups (KIP-848).
 
 `uniform` spreads partitions evenly and moves few; `range` gives each member the same range of each
 topic. Both have one function, `assign(members, partitions)`:

@@ -1,4 +1,4 @@
-"""A balanced assignment for members whose subscriptions differ.
+"""Balance partitions among members whose subscriptions differ.
 
 Theory of operation. Members keep what they have of topics that they are (still) subscribed to. Then
 each free partition goes to the subscriber that has the fewest partitions, topics with the most
@@ -29,7 +29,7 @@ def balance(
     assigned: Mapping[str, TopicPartitions],
     partitions: Mapping[UUID, int],
 ) -> dict[str, TopicPartitions]:
-    """The target of each member.
+    """Return the balanced target assignment of each member.
 
     `topics`: what each member is subscribed to, of topics that exist; `assigned`: what it has.
     """
@@ -43,27 +43,27 @@ def balance(
         key=lambda t: (-partitions[t] / len(subscribers[t]), len(subscribers[t]), t.int),
     )
     owners = {topic: [_NOBODY] * partitions[topic] for topic in order}
-    sizes = [0] * len(members)
-    changed = {
+    loads = [0] * len(members)
+    changed_members = {
         index
         for index, member in enumerate(members)
-        if not _keep(assigned[member], topics[member], owners, index, sizes)
+        if not _keep(assigned[member], topics[member], owners, index, loads)
     }
     for topic in order:
-        changed |= _hand_out(owners[topic], subscribers[topic], sizes)
-    moving = True
+        changed_members |= _hand_out(owners[topic], subscribers[topic], loads)
+    has_moved = True
     for _ in range(_ROUNDS_MAX):
-        if not moving:
+        if not has_moved:
             break
-        moving = False
+        has_moved = False
         for topic in order:
-            moved = _even_out(owners[topic], subscribers[topic], sizes)
-            changed |= moved
-            moving |= bool(moved)
+            moved_members = _even_out(owners[topic], subscribers[topic], loads)
+            changed_members |= moved_members
+            has_moved |= bool(moved_members)
 
-    targets = _targets(owners, changed)
+    targets = _targets(owners, changed_members)
     return {
-        member: targets[index] if index in changed else assigned[member]
+        member: targets[index] if index in changed_members else assigned[member]
         for index, member in enumerate(members)
     }
 
@@ -75,81 +75,81 @@ def _keep(
     member: int,
     sizes: list[int],
 ) -> bool:
-    """Give a member what it may keep. Returns whether that is all that it had."""
-    whole = True
-    for topic, mine in assigned.items():
+    """Give a member the assigned partitions that it may keep; return whether these are all."""
+    keeps_all = True
+    for topic, assigned_partitions in assigned.items():
         if topic not in topics:
-            whole = False
+            keeps_all = False
             continue
-        owner = owners[topic]
-        for partition in mine:
-            if partition < len(owner) and owner[partition] == _NOBODY:
-                owner[partition] = member
+        partition_owners = owners[topic]
+        for partition in assigned_partitions:
+            if partition < len(partition_owners) and partition_owners[partition] == _NOBODY:
+                partition_owners[partition] = member
                 sizes[member] += 1
             else:
-                whole = False
-    return whole
+                keeps_all = False
+    return keeps_all
 
 
 def _hand_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set[int]:
-    """Give each free partition of a topic to its least loaded subscriber. Returns who got any."""
-    takers: set[int] = set()
+    """Give each free partition of a topic to its least loaded subscriber; return who got any."""
+    receivers: set[int] = set()
     if _NOBODY not in owner:
-        return takers
-    least = [(sizes[member], member) for member in subscribers]
-    heapq.heapify(least)
+        return receivers
+    least_loaded = [(sizes[member], member) for member in subscribers]
+    heapq.heapify(least_loaded)
     for partition, holder in enumerate(owner):
         if holder == _NOBODY:
-            size, member = least[0]
+            size, member = least_loaded[0]
             owner[partition] = member
             sizes[member] = size + 1
-            heapq.heapreplace(least, (size + 1, member))
-            takers.add(member)
-    return takers
+            heapq.heapreplace(least_loaded, (size + 1, member))
+            receivers.add(member)
+    return receivers
 
 
 def _even_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set[int]:
-    """Move partitions of a topic to its less loaded subscribers. Returns who has lost or got any.
+    """Move partitions of a topic to its less loaded subscribers; return who lost or got any.
 
-    A size in one heap may be out of date by what happened through the other. That does no harm: who
+    A load in one heap may be out of date by what happened through the other. That does no harm: who
     gave was the most loaded and who took the least loaded, so once such an entry comes up, what is
     between the two ends is one at most.
     """
-    loads = [sizes[member] for member in subscribers]
-    if max(loads) - min(loads) <= 1:
+    subscriber_loads = [sizes[member] for member in subscribers]
+    if max(subscriber_loads) - min(subscriber_loads) <= 1:
         return set()
-    held: dict[int, list[int]] = {}
-    for partition, holder in enumerate(owner):
-        held.setdefault(holder, []).append(partition)
-    most = [(-sizes[member], -member) for member in held]
-    least = list(zip(loads, subscribers, strict=True))
-    heapq.heapify(most)
-    heapq.heapify(least)
-    touched: set[int] = set()
-    while most:
-        giver, taker = -most[0][1], least[0][1]
+    owned_partitions: dict[int, list[int]] = {}
+    for partition, owner_index in enumerate(owner):
+        owned_partitions.setdefault(owner_index, []).append(partition)
+    most_loaded = [(-sizes[member], -member) for member in owned_partitions]
+    least_loaded = list(zip(subscriber_loads, subscribers, strict=True))
+    heapq.heapify(most_loaded)
+    heapq.heapify(least_loaded)
+    changed_members: set[int] = set()
+    while most_loaded:
+        giver, taker = -most_loaded[0][1], least_loaded[0][1]
         if sizes[giver] - sizes[taker] <= 1:
             break
-        owner[held[giver].pop()] = taker
+        owner[owned_partitions[giver].pop()] = taker
         sizes[giver] -= 1
         sizes[taker] += 1
-        touched |= {giver, taker}
-        heapq.heapreplace(least, (sizes[taker], taker))
-        if held[giver]:
-            heapq.heapreplace(most, (-sizes[giver], -giver))
+        changed_members |= {giver, taker}
+        heapq.heapreplace(least_loaded, (sizes[taker], taker))
+        if owned_partitions[giver]:
+            heapq.heapreplace(most_loaded, (-sizes[giver], -giver))
         else:
-            heapq.heappop(most)
-    return touched
+            heapq.heappop(most_loaded)
+    return changed_members
 
 
 def _targets(owners: Mapping[UUID, list[int]], changed: set[int]) -> dict[int, TopicPartitions]:
-    """What the members who have `changed` own now."""
-    mine: dict[int, dict[UUID, set[int]]] = {member: {} for member in changed}
-    for topic, owner in owners.items():
-        for partition, holder in enumerate(owner):
-            if holder in changed:
-                mine[holder].setdefault(topic, set()).add(partition)
+    """Return the target assignments of the members that have changed."""
+    partitions_by_member: dict[int, dict[UUID, set[int]]] = {member: {} for member in changed}
+    for topic, partition_owners in owners.items():
+        for partition, member_index in enumerate(partition_owners):
+            if member_index in changed:
+                partitions_by_member[member_index].setdefault(topic, set()).add(partition)
     return {
-        member: {topic: frozenset(held) for topic, held in topics.items()}
-        for member, topics in mine.items()
+        member: {topic: frozenset(partitions) for topic, partitions in topics.items()}
+        for member, topics in partitions_by_member.items()
     }

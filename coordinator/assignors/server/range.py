@@ -1,4 +1,4 @@
-"""The `range` assignor of KIP-848: to each member the same range of every topic.
+"""Assign like the `range` assignor of KIP-848: each member gets the same range of every topic.
 
 For each topic the subscribers, in order, get partitions that follow one another; the first ones get
 one more where the number doesn't divide. So topics with as many partitions and the same subscribers
@@ -20,17 +20,17 @@ NAME = "range"
 def assign(
     members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
-    """The target of each member; see the package."""
+    """Return the target of each member, a range of each topic (see the package)."""
     ordered = sorted(members.items(), key=_static_members_first)
     targets: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic, count in partitions.items():
         subscribers = [member_id for member_id, member in ordered if topic in member.topics]
         if not subscribers:
             continue
-        size, larger = divmod(count, len(subscribers))
+        range_size, larger_range_count = divmod(count, len(subscribers))
         start = 0
         for turn, member_id in enumerate(subscribers[:count]):
-            end = start + size + (turn < larger)
+            end = start + range_size + (turn < larger_range_count)
             targets[member_id][topic] = frozenset(range(start, end))
             start = end
     return {

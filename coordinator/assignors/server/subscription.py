@@ -1,4 +1,4 @@
-"""What an assignor of the server is told of one member."""
+"""Define the input of a server-side assignor for one member."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TopicPartitions = Mapping[UUID, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """Ids of the topics a member is subscribed to, and the target assignment it has now."""
+    """Holds the ids of a member's subscribed topics and its present target assignment."""
 
     topics: frozenset[UUID]
     assigned: TopicPartitions

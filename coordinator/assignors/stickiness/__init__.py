@@ -1,4 +1,4 @@
-"""What `sticky` and `cooperative_sticky` share: keep what members own, and balance the rest.
+"""Keep what members own, and balance the rest: shared by `sticky` and `cooperative_sticky`.
 
 `claims` decides who owned what. Where all members are subscribed to the same topics, `constrained`
 assigns by quotas; otherwise `general` moves partitions one by one until no move balances better.

@@ -1,4 +1,4 @@
-"""The assignment that keeps what it can: what `sticky` and `cooperative_sticky` have in common."""
+"""Assign partitions so that members keep what they can, for both sticky assignors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from coordinator.assignors.subscriptions import (
 def assign(
     members: Members, topics: Topics, claim: Callable[[Subscription], Claim]
 ) -> tuple[Assignment, dict[TopicPartition, str] | None]:
-    """The partitions of each member; `claim` finds what a member says that it owned.
+    """Return the partitions of each member, and the new owners of partitions that move.
 
-    Also the new owners of those partitions that another member has to give up first; None where
-    that has to be found out by comparing.
+    `read_claim` finds the partitions that a member says it owned. Moving partitions are those that
+    another member has to revoke first; None where that has to be found out by comparing.
     """
     if not members:
         return {}, {}

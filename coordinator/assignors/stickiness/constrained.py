@@ -1,4 +1,4 @@
-"""Assign by quotas: all members are subscribed to the same topics.
+"""Assign by quotas where all members are subscribed to the same topics.
 
 Theory of operation. With p partitions and n members each gets p // n, the base, and p % n of them
 one more, the ceiling. First members keep what they owned, up to the ceiling as long as somebody may
@@ -23,26 +23,32 @@ from coordinator.assignors.subscriptions import Assignment, TopicPartition, Topi
 def assign(
     topics: Topics, racks: Racks, owned: Owned
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """The partitions of each member, and those of them that another may have to revoke first."""
-    dealing = _Dealing(topics, racks, owned)
+    """Return the partitions of each member, and those that another may have to revoke first."""
+    dealer = _Dealing(topics, racks, owned)
     for member, partitions in owned.by_member.items():
-        dealing.keep(member, partitions)
-    dealing.below.sort()
-    dealing.at_base.sort()
-    kept = {partition for mine in dealing.assignment.values() for partition in mine}
-    free = [
+        dealer.keep(member, partitions)
+    dealer.below.sort()
+    dealer.at_base.sort()
+    kept = {
+        partition
+        for member_partitions in dealer.assignment.values()
+        for partition in member_partitions
+    }
+    unassigned = [
         (topic, number)
         for topic in sorted(topics)
         for number in range(len(topics[topic]))
         if (topic, number) not in kept
     ]
     if racks:
-        free = dealing.deal_near(racks.hardest_first(free))
-    dealing.deal(free)
-    return dealing.assignment, dealing.moving
+        unassigned = dealer.deal_near(racks.hardest_first(unassigned))
+    dealer.deal(unassigned)
+    return dealer.assignment, dealer.moving
 
 
 class _Dealing:
+    """Deals partitions to members up to their quotas."""
+
     def __init__(self, topics: Topics, racks: Racks, owned: Owned) -> None:
         self._racks = racks
         self._disputed = owned.disputed
@@ -52,7 +58,7 @@ class _Dealing:
         self.assignment: Assignment = {member: [] for member in owned.by_member}
         self.moving: dict[TopicPartition, str] = {}
         self.below: list[str] = []  # members that have less than the base
-        self.at_base: list[str] = []  # members that may get the one more
+        self.at_base: list[str] = []  # members that may get one more than the base
 
     def keep(self, member: str, partitions: Sequence[TopicPartition]) -> None:
         """Let a member keep what it owned, as far as its quota goes."""
@@ -75,7 +81,7 @@ class _Dealing:
             self._released[partition] = member
 
     def deal_near(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Deal what somebody is near to who wants more; returns the rest."""
+        """Deal partitions to members near them that are below their quota; return the rest."""
         rest = []
         turn = 0
         for partition in free:
@@ -110,17 +116,18 @@ class _Dealing:
             if self._give(partition, member) == self._base:
                 del self.below[turn]
                 self.at_base.append(member)
-                # Who follows has moved up. After the last one Kafka begins anew, and so does this.
+                # The next member has moved to this index; after the last one, as in Kafka,
+                # it begins anew.
             else:
                 turn += 1
 
     def _give(self, partition: TopicPartition, member: str) -> int:
-        """Returns how many the member has then."""
-        mine = self.assignment[member]
-        mine.append(partition)
+        """Give a partition to a member; return how many the member has then."""
+        member_partitions = self.assignment[member]
+        member_partitions.append(partition)
         if self._released.get(partition, member) != member or partition in self._disputed:
             self.moving[partition] = member
-        return len(mine)
+        return len(member_partitions)
 
     def _count_larger(self) -> None:
         self._larger -= 1

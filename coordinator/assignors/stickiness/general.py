@@ -31,20 +31,22 @@ def assign(
     owned: Owned,
     earlier: Mapping[TopicPartition, str],
 ) -> Assignment:
-    """The partitions of each member; `earlier`: who had a partition before the last generation."""
-    balancing = _Balancing(members, topics, racks, earlier)
-    balancing.keep(owned.by_member)
-    free = [partition for partition in balancing.partitions if partition not in balancing.owner]
-    balancing.hand_out(free)
-    balancing.improve(free)
-    return balancing.assignment
+    """Return the partitions of each member; `earlier_owners` are of generations before the last."""
+    balancer = _Balancing(members, topics, racks, earlier)
+    balancer.keep(owned.by_member)
+    unassigned = [partition for partition in balancer.partitions if partition not in balancer.owner]
+    balancer.hand_out(unassigned)
+    balancer.improve(unassigned)
+    return balancer.assignment
 
 
-# Few groups need more than three. What Kafka does without a bound has gone on for ever (see above).
+# Few groups need more than three passes. Kafka has no bound, and may never end (see above).
 _PASSES_MAX = 100
 
 
 class _Balancing:
+    """Balances an assignment by moving single partitions between members."""
+
     def __init__(
         self, members: Members, topics: Topics, racks: Racks, earlier: Mapping[TopicPartition, str]
     ) -> None:
@@ -73,6 +75,7 @@ class _Balancing:
         self.assignment: Assignment = {member: [] for member in members}
 
     def keep(self, owned: Mapping[str, Sequence[TopicPartition]]) -> None:
+        """Let members keep owned partitions of subscribed topics that aren't far from them."""
         for member, partitions in owned.items():
             for partition in partitions:
                 if partition[0] in self._wants[member] and not self._racks.is_far(
@@ -93,27 +96,32 @@ class _Balancing:
             self._give(partition, near=False)
 
     def improve(self, added: Sequence[TopicPartition]) -> None:
-        """Move partitions, at first only the `added` ones, as long as that balances better."""
-        choice = {topic for topic, each in self._subscribers.items() if len(each) >= 2}
+        """Move partitions as long as that balances better, at first only `added_partitions`."""
+        movable_topics = {topic for topic, each in self._subscribers.items() if len(each) >= 2}
         self._ranked = [
             (size, member)
             for size, member in self._ranked
             if size < self._most[member]
-            or any(topic in choice for topic, _ in self.assignment[member])
+            or any(topic in movable_topics for topic, _ in self.assignment[member])
         ]
-        before = {member: list(mine) for member, mine in self.assignment.items()}
+        previous = {
+            member: list(member_partitions) for member, member_partitions in self.assignment.items()
+        }
         if not self._revoked:
-            self._move_while_better([each for each in added if each[0] in choice])
-        moved = self._move_while_better([each for each in self.partitions if each[0] in choice])
+            self._move_while_better([each for each in added if each[0] in movable_topics])
+        has_moved = self._move_while_better(
+            [each for each in self.partitions if each[0] in movable_topics]
+        )
         taking_part = [member for _, member in self._ranked]
         if (
-            moved
+            has_moved
             and not self._started_empty
-            and _imbalance(self.assignment, taking_part) >= _imbalance(before, taking_part)
+            and _imbalance(self.assignment, taking_part) >= _imbalance(previous, taking_part)
         ):
-            self.assignment = before
+            self.assignment = previous
 
     def _give(self, partition: TopicPartition, *, near: bool) -> bool:
+        """Give a partition to the subscriber with the fewest; return False if there is none."""
         for size, member in self._ranked:
             if partition[0] in self._wants[member] and not (
                 near and self._racks.is_far(member, partition)
@@ -125,21 +133,21 @@ class _Balancing:
         return False
 
     def _move_while_better(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Returns whether anything has moved."""
-        moved = False
+        """Move partitions until no move balances better; return whether anything has moved."""
+        has_moved = False
         for _ in range(_PASSES_MAX):
-            moves = 0
+            move_count = 0
             for partition in partitions:
                 if self._is_balanced():
                     break
-                target = self._better_owner(partition)
-                if target is not None:
-                    self._move(partition, target)
-                    moves += 1
-            if not moves:
+                new_owner = self._better_owner(partition)
+                if new_owner is not None:
+                    self._move(partition, new_owner)
+                    move_count += 1
+            if not move_count:
                 break
-            moved = True
-        return moved
+            has_moved = True
+        return has_moved
 
     def _better_owner(self, partition: TopicPartition) -> str | None:
         topic = partition[0]
@@ -151,7 +159,7 @@ class _Balancing:
             and size > len(self.assignment[earlier]) + 1
         ):
             return earlier
-        # Who has the fewest, whether near or not: racks count for what is handed out only.
+        # The subscriber with the fewest, near or not: racks only count for free partitions.
         fewest, member = next(each for each in self._ranked if topic in self._wants[each[1]])
         return member if size > fewest + 1 else None
 
@@ -186,7 +194,7 @@ class _Balancing:
 
 
 def _imbalance(assignment: Assignment, members: Sequence[str]) -> int:
-    """The differences of all pairs of members together."""
+    """Return the sum of the differences in partition count between all pairs of members."""
     return sum(
         abs(one - other) for one, other in combinations([len(assignment[m]) for m in members], 2)
     )

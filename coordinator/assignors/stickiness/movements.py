@@ -1,4 +1,4 @@
-"""Which partitions have moved between which members while an assignment is balanced.
+"""Track which partitions move between which members while an assignment is balanced.
 
 When a partition of a topic is to move from A to B and another one of that topic has moved from B to
 A before, that one moves back instead: no two members swap partitions of a topic.
@@ -13,6 +13,8 @@ _Pair = tuple[str, str]  # from, to
 
 
 class Movements:
+    """Tracks the moves of partitions; Kafka's counterpart is PartitionMovements."""
+
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, _Pair] = {}
         self._moved: dict[tuple[str, _Pair], PartitionSet] = {}
@@ -27,7 +29,7 @@ class Movements:
         self._moved.setdefault((partition[0], pair), PartitionSet()).add(partition)
 
     def better_choice(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """The partition to move: this one, or one of its topic that came the other way."""
+        """Return the partition to move: this one, or one of its topic that came the other way."""
         if partition in self._pairs:
             source = self._pairs[partition][0]
         reverse = self._moved.get((partition[0], (target, source)))

@@ -1,4 +1,4 @@
-"""Which racks consumers and replicas are in, as far as that matters (KIP-881)."""
+"""Tell which racks consumers and replicas are in, as far as that matters (KIP-881)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from coordinator.assignors.subscriptions import Members, TopicPartition, Topics,
 
 
 class Racks:
-    """Falsy if racks don't matter: then everybody may have everything."""
+    """Holds the racks of consumers and replicas; falsy if racks don't matter.
+
+    Then everybody may have everything. Kafka's counterpart is RackInfo of its
+    AbstractStickyAssignor.
+    """
 
     def __init__(self, members: Members, topics: Topics) -> None:
         consumers = {member: each.rack_id for member, each in members.items() if each.rack_id}
@@ -28,7 +32,7 @@ class Racks:
         return bool(self._of_consumer)
 
     def of(self, partition: TopicPartition) -> AbstractSet[str]:
-        """The racks with a replica of a partition."""
+        """Return the racks with a replica of a partition."""
         return self._of_partition.get(partition, frozenset())
 
     def is_near(self, consumer: str, partition: TopicPartition) -> bool:
@@ -41,7 +45,7 @@ class Racks:
         return rack is not None and rack not in self.of(partition)
 
     def hardest_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Those with the fewest consumers near them first."""
+        """Return partitions sorted so that those with the fewest consumers near them come first."""
         return sorted(
             partitions, key=lambda partition: sum(self._consumers[r] for r in self.of(partition))
         )
@@ -49,7 +53,10 @@ class Racks:
     def next_near(
         self, partition: TopicPartition, consumers: Sequence[str], first: int
     ) -> int | None:
-        """The index of a consumer near the partition, looking from `first` on and around."""
+        """Return the index of a consumer near the partition, or None.
+
+        The search goes from `first_index` to the end, then from the beginning.
+        """
         for offset in range(len(consumers)):
             index = (first + offset) % len(consumers)
             if self.is_near(consumers[index], partition):
