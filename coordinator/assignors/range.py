@@ -28,7 +28,10 @@ NAME = "range"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """Return the partitions of each member, a range of each topic (see `subscriptions`)."""
+    """Return the partitions of each member: consecutive ones of each topic.
+
+    See `subscriptions` for the contract.
+    """
     members, topics = as_kafka_walks(members, topics)
     ordered = static_members_first(members)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}

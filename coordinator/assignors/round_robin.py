@@ -19,7 +19,10 @@ NAME = "roundrobin"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """Return the partitions of each member, dealt in turn (see `subscriptions`)."""
+    """Return the partitions of each member, dealt to the members in turn.
+
+    See `subscriptions` for the contract.
+    """
     members, topics = as_kafka_walks(members, topics)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}
     circle = static_members_first(members)

@@ -28,7 +28,10 @@ NAME = "sticky"
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
-    """Return the partitions of each member, moving as few as possible (see `subscriptions`)."""
+    """Return the partitions of each member, balanced, with as few moves as possible.
+
+    See `subscriptions` for the contract.
+    """
     assignment, _ = assigning.assign(members, topics, _claim)
     return assignment
 

@@ -1,4 +1,4 @@
-"""Find what a group of any kind says about its offsets, and build the records that delete it.
+"""Find which offsets of a group may be deleted, and build the records that delete a group.
 
 A group that has been joined is of one kind; one that somebody only commits offsets for is simple.
 """
@@ -18,7 +18,7 @@ from coordinator.offsets.holding import SIMPLE, UNREADABLE, Holding
 
 
 def holding_of(shard: GroupShard, group_id: str) -> Holding | None:
-    """Return what a group says about its offsets, or None if there is no such group."""
+    """Return which offsets of a group may be deleted or expire; None if there is no such group."""
     if shard.log.unknown.has(group_id):
         return UNREADABLE
     group = shard.groups.get(group_id)

@@ -243,7 +243,7 @@ class GroupOffsets:
             shard.forget()
 
     def has_still_to_forget(self, topic: str) -> bool:
-        """Whether a shard has still to delete the offsets of a deleted topic."""
+        """Whether a shard has still to delete the offsets of this topic, which was deleted."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
     def take_refused_topics(self) -> set[str]:

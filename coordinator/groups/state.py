@@ -40,7 +40,7 @@ class GroupShardState:
     def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
         """Change the state as a record or a transaction marker says."""
         match record:
-            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # frequent
+            case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # most records
                 offset_apply.apply(self.offsets, record, origin)
             case GroupSaved():
                 self.groups[record.group_id] = record
@@ -64,7 +64,7 @@ class GroupCodec:
     """
 
     def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
-        if isinstance(record, _OFFSETS):  # frequent
+        if isinstance(record, _OFFSETS):  # most records
             return offset_records.encode_offset(record)
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group(record)

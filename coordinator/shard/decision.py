@@ -17,7 +17,7 @@ A = TypeVar("A", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Identify the transactional producer that records are written for.
+    """Identifies the transactional producer that records are written for.
 
     They count once the marker of its transaction says commit.
     """
@@ -27,9 +27,9 @@ class Producer:
 
 
 class Decision(NamedTuple, Generic[R, A]):
-    """Carry the records to append as one batch (none is fine) and the response to give afterwards.
+    """Carries the records to append as one batch and the response to give afterwards.
 
-    Kafka's counterpart is CoordinatorResult.
+    No records are fine, too. Kafka's counterpart is CoordinatorResult.
     """
 
     records: Sequence[R]
@@ -38,7 +38,7 @@ class Decision(NamedTuple, Generic[R, A]):
 
 
 class Origin(NamedTuple):
-    """Tell where an applied record stands in the log: its offset and its producer id (-1: none).
+    """Tells where an applied record stands in the log: its offset and producer id (-1: none).
 
     `replaying`: it comes from a log that is being loaded, which may have been compacted.
     """
@@ -55,7 +55,9 @@ origin_of: Callable[[tuple[int, int, bool]], Origin] = partial(tuple.__new__, Or
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnded:
-    """Represent a marker: the transaction of this producer id has ended in the log it stands in.
+    """Represents a transaction marker: the transaction of a producer id has ended.
+
+    It holds for the log that the marker stands in.
 
     `transaction_version`: from 2 on the epoch is one that the transaction's data did not have. The
     log doesn't say: there the marker stands already.

@@ -19,7 +19,7 @@ from coordinator.errors import Code
 
 
 class Life(Enum):
-    """List the states of a shard; Kafka's counterpart is CoordinatorRuntime.CoordinatorState."""
+    """Lists the states of a shard, as CoordinatorRuntime.CoordinatorState does in Kafka."""
 
     LOADING = auto()
     ACTIVE = auto()

@@ -20,7 +20,10 @@ NAME = "range"
 def assign(
     members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
-    """Return the target of each member, a range of each topic (see the package)."""
+    """Return the target assignment of each member: consecutive partitions of each topic.
+
+    See the package for the contract.
+    """
     ordered = sorted(members.items(), key=_static_members_first)
     targets: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic, count in partitions.items():

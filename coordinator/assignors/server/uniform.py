@@ -20,9 +20,9 @@ NAME = "uniform"
 def assign(
     members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
-    """Return the target of each member, equally large within one (see the package).
+    """Return the target assignment of each member, with equally many partitions within one.
 
-    Where subscriptions differ, sizes may differ more.
+    Where subscriptions differ, sizes may differ more. See the package for the contract.
     """
     existing = {
         topics: topics.intersection(partitions)

@@ -28,7 +28,7 @@ class Owned:
 
 
 def settle(claims: Mapping[str, Claim], members: Members, topics: Topics) -> Owned:
-    """Return the owners of claimed partitions: of two claims that of the newer generation holds.
+    """Return the owners of claimed partitions; of two claims the one of the newer generation holds.
 
     Neither does if they are equal. Kafka compares the generation of the later claim, which `sticky`
     has from its user data, with the one of the earlier member's subscription. So do we.

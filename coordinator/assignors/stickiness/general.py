@@ -175,7 +175,7 @@ class _Balancing:
         self._balanced = None
 
     def _rank(self, member: str, size_before: int) -> None:
-        """Put a member whose number of partitions has changed where it belongs."""
+        """Move a member to its place in the ranking after its number of partitions changed."""
         del self._ranked[bisect_left(self._ranked, (size_before, member))]
         insort(self._ranked, (len(self.assignment[member]), member))
 

@@ -13,14 +13,14 @@ _Pair = tuple[str, str]  # from, to
 
 
 class Movements:
-    """Tracks the moves of partitions; Kafka's counterpart is PartitionMovements."""
+    """Tracks the moves of partitions between members, as PartitionMovements in Kafka."""
 
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, _Pair] = {}
         self._moved: dict[tuple[str, _Pair], PartitionSet] = {}
 
     def moved(self, partition: TopicPartition, source: str, target: str) -> None:
-        """Note a move; one that returns a partition to where it was at first is none."""
+        """Record a move; one that returns a partition to where it was at first is forgotten."""
         if partition in self._pairs:
             source = self._forget(partition)[0]
         if source == target:
@@ -29,7 +29,7 @@ class Movements:
         self._moved.setdefault((partition[0], pair), PartitionSet()).add(partition)
 
     def better_choice(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """Return the partition to move: this one, or one of its topic that came the other way."""
+        """Return the partition to move: this one, or one of its topic that moved the other way."""
         if partition in self._pairs:
             source = self._pairs[partition][0]
         reverse = self._moved.get((partition[0], (target, source)))

@@ -87,7 +87,10 @@ class SyncAnswer:
 
 
 class Draft:
-    """Collects the effects of one decision on a copy of a classic group (see the module)."""
+    """Collects the effects of one decision on a copy of a classic group.
+
+    See the module's docstring.
+    """
 
     def __init__(self, group: Group, config: GroupConfig, now_ms: int) -> None:
         self.group = group.copy()
@@ -179,7 +182,7 @@ class Draft:
             self.set_timer(Due.SYNC, None)
 
     def refuse_syncs(self, code: Code) -> None:
-        """Clear all assignments of this generation and answer pending SyncGroups with the code."""
+        """Clear the assignments of this generation; answer pending SyncGroups with the code."""
         group = self.group
         for member in tuple(group.members.values()):
             group.members[member.member_id] = replace(member, assignment=b"")
@@ -188,7 +191,10 @@ class Draft:
             self.answer_sync(member.member_id, SyncAnswer(code=code))
 
     def rebalance_or_complete_join(self, cause: Cause) -> None:
-        """Start a rebalance for a change of members, or go on with the join phase under way."""
+        """Start a rebalance as members have changed, or complete the join phase under way.
+
+        It is completed only if nobody else is to join.
+        """
         if self.group.phase in PREVIOUS[Phase.PREPARING_REBALANCE]:
             self.prepare_rebalance(cause)
         else:

@@ -21,13 +21,13 @@ def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: in
         and (member_id in group.joining or member_id in group.syncing)
     ):
         return None
-    draft = Draft(group, config, now_ms)
-    draft.remove(member_id)
-    if member is not None and draft.group.phase is not Phase.PREPARING_REBALANCE:
-        draft.prepare_rebalance(Cause.SESSION_EXPIRED)
-    elif draft.group.phase is Phase.PREPARING_REBALANCE and draft.group.all_joined:
-        draft.complete_join()
-    return draft
+    transition = Draft(group, config, now_ms)
+    transition.remove(member_id)
+    if member is not None and transition.group.phase is not Phase.PREPARING_REBALANCE:
+        transition.prepare_rebalance(Cause.SESSION_EXPIRED)
+    elif transition.group.phase is Phase.PREPARING_REBALANCE and transition.group.all_joined:
+        transition.complete_join()
+    return transition
 
 
 def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
@@ -37,8 +37,8 @@ def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
     """
     if group.phase is not Phase.PREPARING_REBALANCE:
         return None
-    draft = Draft(group, config, now_ms)
-    next_group = draft.group
+    transition = Draft(group, config, now_ms)
+    next_group = transition.group
     if (
         next_group.came_from is Phase.EMPTY
         and next_group.new_member_added
@@ -50,10 +50,10 @@ def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
             config.initial_rebalance_delay_ms, next_group.initial_remaining_ms
         )
         next_group.initial_remaining_ms = max(next_group.initial_remaining_ms - waited_ms, 0)
-        draft.set_timer(Due.JOIN, next_group.initial_delay_ms)
+        transition.set_timer(Due.JOIN, next_group.initial_delay_ms)
     else:
-        draft.complete_join()
-    return draft
+        transition.complete_join()
+    return transition
 
 
 def expire_sync(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
@@ -63,8 +63,8 @@ def expire_sync(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
     """
     if group.phase not in (Phase.COMPLETING_REBALANCE, Phase.STABLE) or not group.pending_sync:
         return None
-    draft = Draft(group, config, now_ms)
+    transition = Draft(group, config, now_ms)
     for member_id in sorted(group.pending_sync):
-        draft.remove(member_id)
-    draft.prepare_rebalance(Cause.SYNC_EXPIRED)
-    return draft
+        transition.remove(member_id)
+    transition.prepare_rebalance(Cause.SYNC_EXPIRED)
+    return transition

@@ -1,4 +1,4 @@
-"""Derive what a classic group says about its offsets (see `offsets.policy`).
+"""Derive from a classic group's members which of its offsets may be deleted or expire.
 
 The topics that a group of consumers is subscribed to are in the metadata of its members, which the
 broker otherwise only hands on. Groups of other types (Kafka Connect) don't say what they read, or
@@ -14,7 +14,7 @@ from coordinator.offsets.holding import SIMPLE, Holding
 
 
 def holding_of(group: Group) -> Holding:
-    """Return what a classic group says about its offsets."""
+    """Return which offsets of a classic group may be deleted or expire."""
     if group.protocol_type is None:
         return SIMPLE
     is_empty = group.phase is Phase.EMPTY

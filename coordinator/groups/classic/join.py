@@ -57,15 +57,15 @@ def join(
         if command.member_id:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
         group = Group(command.group_id, phase_ms=now_ms)
-    draft = Draft(group, config, now_ms)
-    answer = _join(draft, command)
+    transition = Draft(group, config, now_ms)
+    answer = _join(transition, command)
     if is_new_group:
-        draft.save_new()
-    return draft, answer
+        transition.save_new()
+    return transition, answer
 
 
 def check_join(command: JoinGroup, config: GroupConfig) -> None:
-    """Raise Refused if a JoinGroup is wrong whatever the group is.
+    """Raise Refused if a JoinGroup's group id or session timeout is not allowed.
 
     Raises Refused: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT.
     """

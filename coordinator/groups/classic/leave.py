@@ -35,11 +35,11 @@ def leave(
     """
     if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
         return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
-    draft = Draft(group, config, now_ms)
-    codes = [_remove(draft, leaving) for leaving in command.members]
-    if Code.NONE in codes and draft.group.phase is not Phase.EMPTY:
-        draft.rebalance_or_complete_join(Cause.MEMBER_LEFT)
-    return draft, codes
+    transition = Draft(group, config, now_ms)
+    codes = [_remove(transition, leaving) for leaving in command.members]
+    if Code.NONE in codes and transition.group.phase is not Phase.EMPTY:
+        transition.rebalance_or_complete_join(Cause.MEMBER_LEFT)
+    return transition, codes
 
 
 def _remove(draft: Draft, leaving: Leaving) -> Code:

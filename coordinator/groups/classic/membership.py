@@ -89,9 +89,9 @@ class ClassicMembership:
     # Conversions from and to consumer groups
 
     def drop(self, shard: GroupShard, group: Group) -> None:
-        """Drop a group that has become a consumer group; who waits is to join that.
+        """Drop a group that has become a consumer group, and answer its pending requests.
 
-        Pending requests are answered with REBALANCE_IN_PROGRESS.
+        These are answered with REBALANCE_IN_PROGRESS, so that the members join the consumer group.
         """
         del shard.groups[group.group_id]
         self._let_go(group, Code.REBALANCE_IN_PROGRESS)

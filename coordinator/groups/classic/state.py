@@ -121,7 +121,10 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
-    """Represents a classic group in memory, the volatile half (see the module)."""
+    """Represents a classic group in memory, with the rebalance under way.
+
+    It is the volatile half of a group: see the module's docstring.
+    """
 
     group_id: str
     phase: Phase = Phase.EMPTY
@@ -143,7 +146,7 @@ class Group:
 
     @classmethod
     def of(cls, saved: GroupSaved) -> Group:
-        """Create the group that a restart makes of its record."""
+        """Create the group from its record, as after a restart."""
         phase = Phase.STABLE if saved.members else Phase.EMPTY
         members = (
             Member(

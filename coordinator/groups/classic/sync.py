@@ -51,14 +51,14 @@ def sync(
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{requested!r}, not {actual!r}")
     if group.phase is Phase.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS, f"{command.group_id} is rebalancing")
-    draft = Draft(group, config, now_ms)
-    draft.forget_pending_sync(command.member_id)
+    transition = Draft(group, config, now_ms)
+    transition.forget_pending_sync(command.member_id)
     if group.phase is Phase.STABLE:
-        return draft, assignment_of(draft.group, command.member_id)
-    draft.wait_for_sync(command.member_id)
+        return transition, assignment_of(transition.group, command.member_id)
+    transition.wait_for_sync(command.member_id)
     if command.member_id == group.leader:
-        _assign(draft, command.assignments)
-    return draft, None
+        _assign(transition, command.assignments)
+    return transition, None
 
 
 def _assign(draft: Draft, assignments: Mapping[str, bytes]) -> None:
@@ -86,11 +86,11 @@ def lose_assignment(
 
     The leader is told the same code.
     """
-    draft = Draft(group, config, now_ms)
-    draft.set_session(leader_id)
-    draft.refuse_syncs(code)
-    draft.prepare_rebalance(Cause.ASSIGNMENT_LOST)
-    return draft
+    transition = Draft(group, config, now_ms)
+    transition.set_session(leader_id)
+    transition.refuse_syncs(code)
+    transition.prepare_rebalance(Cause.ASSIGNMENT_LOST)
+    return transition
 
 
 def assignment_of(group: Group, member_id: str) -> SyncAnswer:

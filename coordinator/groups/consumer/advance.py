@@ -77,7 +77,7 @@ def advance(
     around: Surroundings,
     records: list[Record],
 ) -> Step:
-    """Move a created or updated member, and its group, one step on; add the records for it.
+    """Advance a created or updated member, and its group, by one step; add the records for it.
 
     `member` says what `updated` is by now; `replaced_member_id`: whose place it takes, if it has
     another id than before.
@@ -124,7 +124,7 @@ def advance(
 def _change_regex(
     group: ConsumerGroup, old: str | None, new: str | None, records: list[Record]
 ) -> bool:
-    """Whether the group needs an epoch now for a member's new expression.
+    """Record a member's change of expression; return whether the group needs an epoch now.
 
     It doesn't for an expression that is still to be resolved, which will bring one then.
 

@@ -22,7 +22,7 @@ PartitionEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
 
 
 class MemberState(IntEnum):
-    """Lists how far a member has come with its target assignment, by the numbers in the log."""
+    """Lists the states of a member on its way to its target; the numbers are those of the log."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1  # it has to revoke some before it gets to the next epoch
@@ -56,7 +56,9 @@ class ConsumerGroupForgotten:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionMetadataSaved:
-    """Represents a record that Kafka wrote before 4.1, instead of `metadata_hash`.
+    """Represents the record of subscribed topics that Kafka wrote before 4.1.
+
+    Since then there is `metadata_hash`.
 
     Read, never written: a group that has it ends it with its next epoch. What it says of the topics
     is not kept.

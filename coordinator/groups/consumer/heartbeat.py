@@ -27,7 +27,7 @@ from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, Consume
 
 
 class ConsumerHeartbeat(NamedTuple):
-    """Represents a ConsumerGroupHeartbeat request; None: the member reports no change of it.
+    """Represents a ConsumerGroupHeartbeat request; a field is None if the member reports no change.
 
     `member_id` is made up by the caller for a member that joins without one; `has_generated_id`
     then.
@@ -70,7 +70,7 @@ class HeartbeatAnswer(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Holds the records of a heartbeat, its answer, and what follows once they are written."""
+    """Holds a heartbeat's records, its answer, and what follows once the records are written."""
 
     records: list[Record]
     answer: HeartbeatAnswer
@@ -107,7 +107,9 @@ def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surround
 
 
 def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig) -> None:
-    """Raise Refused if a newcomer joins a group that is full; None: one that has no id yet.
+    """Raise Refused if a newcomer joins a group that is full.
+
+    `member_id` None: the newcomer has no id yet.
 
     Raises Refused: GROUP_MAX_SIZE_REACHED.
     """
@@ -181,9 +183,9 @@ def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Me
 
 
 def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
-    """Raise Refused unless the request has the member's epoch.
+    """Raise Refused unless the request has the member's epoch, or the one before it.
 
-    A member may be one epoch behind, if it has no more than it is to have: an answer was lost.
+    A member may be one epoch behind if it has no more than it is to have, as an answer was lost.
 
     Raises Refused: FENCED_MEMBER_EPOCH.
     """
@@ -205,6 +207,7 @@ def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
 
 
 def _has_no_more_than(owned: Owned, assigned: PartitionEpochs) -> bool:
+    """Whether a member reports no other partitions than those assigned to it."""
     if owned is None:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Derive what a consumer group says about its offsets (see `offsets.policy`).
+"""Derive from a consumer group's members which of its offsets may be deleted or expire.
 
 Each ages from its commit, also while the group is empty: the log doesn't say since when it is.
 Source: org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup.
@@ -11,5 +11,5 @@ from coordinator.offsets.holding import Holding
 
 
 def holding_of(group: ConsumerGroup) -> Holding:
-    """Return what a consumer group says about its offsets."""
+    """Return which offsets of a consumer group may be deleted or expire."""
     return Holding(is_empty=not group.members, is_subscribed=group.is_subscribed_to)

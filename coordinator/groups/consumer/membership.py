@@ -146,7 +146,7 @@ class ConsumerMembership:
         return describe(group, self._config.assignors[0], self._topics)
 
     def _join_group(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
-        """Let a first member join a new group, or a classic one, which is converted.
+        """Serve the heartbeat of a member that joins a new group, or a classic one to be converted.
 
         Raises Refused: GROUP_ID_NOT_FOUND, and as `process_heartbeat` does.
         """
@@ -278,7 +278,7 @@ class ConsumerMembership:
             transient_state.unstable_ms = self._clock.now_ms()
 
     def _count_completed(self, shard: GroupShard, group: ConsumerGroup) -> None:
-        """Count a rebalance as complete if all members have reached their target."""
+        """Count a rebalance as complete if the group is Stable or Empty by now."""
         transient_state = shard.seen.get(group.group_id)
         if transient_state is None or transient_state.unstable_ms is None:
             return
@@ -291,7 +291,10 @@ class ConsumerMembership:
         transient_state.unstable_ms = None
 
     def _set_rebalance(self, group_id: str, member: Member) -> bool:
-        """Whether the member has partitions to revoke, for which its rebalance timer was set."""
+        """Start the rebalance timer of a member if it has partitions to revoke.
+
+        Returns whether it has.
+        """
         if member.state is not MemberState.UNREVOKED_PARTITIONS or member.classic is not None:
             return False
         key = (Due.REBALANCE, group_id, member.member_id)
@@ -341,7 +344,7 @@ class ConsumerMembership:
     def _accept(
         self, group_id: str, found: dict[str, frozenset[str]], version: int, began_ms: int
     ) -> bool:
-        """Whether the records of resolved expressions have been written for the group."""
+        """Append the records of resolved expressions; return False if that isn't possible now."""
         shard = self._shards.owner(group_id)
         group = shard.state.consumer.get(group_id)
         if group is None:

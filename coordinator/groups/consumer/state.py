@@ -182,7 +182,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str, instance_id: str | None) -> TopicPartitions:
-        """Return what a member is to have; a static one inherits it by its instance id."""
+        """Return a member's target assignment; a static member inherits it by its instance id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
         return self.target.get(member_id, NO_TARGET)
@@ -194,7 +194,7 @@ class ConsumerGroup:
         )
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """Return the topics that a member is subscribed to.
+        """Return the names of the topics that a member is subscribed to.
 
         A regular expression that isn't resolved is no topic.
         """

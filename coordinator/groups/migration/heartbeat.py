@@ -21,7 +21,10 @@ from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
 
 
 def has_to_join(group: ConsumerGroup, member: Member) -> bool:
-    """Whether a classic member of a consumer group is to join again (see the module)."""
+    """Whether a classic member of a consumer group is to join again.
+
+    See the module's docstring for the cases.
+    """
     if member.epoch < group.target_epoch:
         return True
     if group.target_epoch < group.epoch and group.classic_members == len(group.members):

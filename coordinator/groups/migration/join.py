@@ -33,7 +33,7 @@ from coordinator.groups.state import Record as ShardRecord
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Holds the records and the answer of a join, and what follows once the records are written.
+    """Holds the records and the answer of a join, and its effects once the records are written.
 
     `advance_result` None: nothing but the answer, or the group is classic again.
     """
