@@ -97,6 +97,7 @@ class _Share:
 
 
 def _assign_by_rack(shares: Sequence[_Share], assignment: Assignment) -> None:
+    """Assign partitions within racks, together for topics that stay co-partitioned."""
     copartitioned: dict[tuple[frozenset[str], int], list[_Share]] = {}
     for topic_assignment in shares:
         copartitioned.setdefault(

@@ -51,6 +51,7 @@ def _assign_among_able(
     previous: Mapping[str, Collection[str]],
     able: Mapping[str, Collection[str]],
 ) -> dict[str, list[str]]:
+    """Assign tasks where members differ in which tasks they may have, then move single ones."""
     candidates = {task: sorted(able[task]) for task in tasks if able.get(task)}
     assigned: dict[str, list[str]] = {member: [] for member in sorted(previous)}
     owners: dict[str, str] = {}

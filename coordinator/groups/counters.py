@@ -17,9 +17,11 @@ class GroupCounters:
     rebalance_ms_max: int = 0
 
     def count_begun(self, cause: str) -> None:
+        """Count a rebalance that starts, by its cause."""
         self.rebalances[cause] = self.rebalances.get(cause, 0) + 1
 
     def count_completed(self, took_ms: int) -> None:
+        """Count a rebalance that is complete, with its duration."""
         self.completed += 1
         self.rebalance_ms += took_ms
         if took_ms > self.rebalance_ms_max:

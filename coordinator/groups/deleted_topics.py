@@ -88,6 +88,7 @@ class DeletedTopics:
             self._retry.cancel()
 
     def _ended(self, outcome: Exception | None) -> None:
+        """Schedule the retry of refused topics, and call back whoever waits with the outcome."""
         self._is_running = False
         if self._retry is None and self._offsets.has_refused_topics():
             self._retry = self._scheduler.call_later(RETRY_MS, self._forget_refused)

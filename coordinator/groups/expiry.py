@@ -59,6 +59,7 @@ class OffsetExpiry:
         self._sweeps.clear()
 
     def _fire(self, key: int) -> None:
+        """Start the sweep of a shard whose interval has passed, or run the next slice."""
         if key == NEXT_SLICE:
             self._go_on()
         else:
@@ -68,6 +69,7 @@ class OffsetExpiry:
             self._timers.set(NEXT_SLICE, 0)
 
     def _go_on(self) -> None:
+        """Run one slice of the sweeps, the first one first; end a sweep that the log refuses."""
         left = SLICE
         while self._sweeps and left > 0:
             sweep = self._sweeps[0]

@@ -71,6 +71,7 @@ def _let_go(state: OffsetState, producer_id: int, key: OffsetKey) -> None:
 
 
 def _forget(state: OffsetState, record: OffsetForgotten) -> None:
+    """Delete a partition's committed offset and all its pending ones."""
     partition = (record.topic, record.partition)
     group = state.committed.get(record.group_id)
     if group is not None:

@@ -126,6 +126,7 @@ class OffsetState:
     groups: set[str] = field(default_factory=set)
 
     def clear(self) -> None:
+        """Drop all offsets, as the log is to be loaded anew or belongs to another broker."""
         self.committed.clear()
         self.pending.clear()
         self.holders.clear()

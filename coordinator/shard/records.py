@@ -165,20 +165,24 @@ class Reader:
         return self._data[position]
 
     def nullable_string(self) -> str | None:
+        """Read a string with its length before it; null becomes None."""
         length = self.uvarint() - 1 if self.flexible else self.int16()
         return None if length < 0 else self._take(length).decode()
 
     def string(self) -> str:
+        """Read a string; raise ValueError if it is null."""
         value = self.nullable_string()
         if value is None:
             raise ValueError("null where the schema wants a string")
         return value
 
     def nullable_blob(self) -> bytes | None:
+        """Read bytes with their length before them; null becomes None."""
         length = self.uvarint() - 1 if self.flexible else self.int32()
         return None if length < 0 else self._take(length)
 
     def blob(self) -> bytes:
+        """Read bytes with their length before them; raise ValueError if they are null."""
         value = self.nullable_blob()
         if value is None:
             raise ValueError("null where the schema wants bytes")

@@ -61,6 +61,7 @@ class Timers(Generic[K]):
         heapq.heappush(self._heap, (deadline_ms, self._sequence, key))
 
     def _schedule(self) -> None:
+        """Let the scheduler call at the earliest deadline, unless it will call by then already."""
         if not self._heap:
             return
         earliest_ms = self._heap[0][0]
@@ -73,6 +74,7 @@ class Timers(Generic[K]):
         self._scheduled = self._scheduler.call_later(delay_ms, self._wake)
 
     def _wake(self) -> None:
+        """Call `on_expiry` with each key that is due, and schedule the next deadline."""
         self._scheduled = None
         now_ms = self._clock.monotonic_ms()
         due: list[K] = []

@@ -150,6 +150,10 @@ class _Balancing:
         return has_moved
 
     def _better_owner(self, partition: TopicPartition) -> str | None:
+        """Return a subscriber that has two partitions fewer than the owner, or None.
+
+        An owner of an earlier generation comes first, then the subscriber with the fewest.
+        """
         topic = partition[0]
         size = len(self.assignment[self.owner[partition]])
         earlier = self._earlier.get(partition)
@@ -164,6 +168,7 @@ class _Balancing:
         return member if size > fewest + 1 else None
 
     def _move(self, wanted: TopicPartition, target: str) -> None:
+        """Move a partition, or one of its topic that came from the new owner; update ranks."""
         partition = self._movements.better_choice(wanted, self.owner[wanted], target)
         source = self.owner[partition]
         self._movements.moved(partition, source, target)

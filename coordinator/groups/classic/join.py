@@ -81,6 +81,7 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
 
 
 def _join(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+    """Decide a JoinGroup on the transition's copy of the group; None: the answer comes later."""
     group = draft.group
     if not _has_room(group, command.member_id, draft.config.max_size):
         draft.remove(command.member_id)  # it exceeds the maximum
@@ -100,6 +101,7 @@ def _join(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+    """Whether the group's maximum size lets this member join in the present phase."""
     match group.phase:
         case Phase.PREPARING_REBALANCE:
             return member_id in group.joining or len(group.joining) < max_size
@@ -110,6 +112,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _join_newcomer(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+    """Decide the JoinGroup of a member without an id, static ones that come back included."""
     if command.instance_id is not None:
         current_id = draft.group.static_member_id(command.instance_id)
         if current_id is not None:
@@ -124,6 +127,7 @@ def _join_newcomer(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
 
 
 def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
+    """Add a new member to the group, and rebalance."""
     group = draft.group
     if not group.members:
         group.protocol_type = command.protocol_type
@@ -148,6 +152,7 @@ def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
 
 
 def _update(draft: Draft, command: JoinGroup, member: Member) -> None:
+    """Store what a known member's JoinGroup says, and let it wait for the answer."""
     draft.group.members[member.member_id] = replace(
         member,
         protocols=command.protocols,

@@ -43,6 +43,7 @@ def leave(
 
 
 def _remove(draft: Draft, leaving: Leaving) -> Code:
+    """Remove one member that leaves, if it is known; return the code for it."""
     group = draft.group
     member_id: str | None = leaving.member_id
     if not member_id:

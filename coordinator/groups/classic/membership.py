@@ -225,6 +225,7 @@ class ClassicMembership:
         _answer(self._syncing, group.group_id, draft.sync_answers)
 
     def _fire(self, key: TimerKey) -> None:
+        """Commit the transition that an expired timer brings; retry later if the log refuses it."""
         timer, group_id, member_id = key
         shard = self._shards.owner(group_id)
         group = shard.groups.get(group_id)  # There is none if the shard has resigned.

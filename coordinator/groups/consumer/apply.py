@@ -104,6 +104,7 @@ ENDINGS = (
 
 
 def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
+    """Store what a member said of itself, and keep the group's indexes in step with it."""
     old_member = group.members.get(record.member_id)
     new_member = replace(
         old_member or Member(record.member_id),
@@ -166,6 +167,7 @@ def _add(counts: dict[str, int], key: str, by: int) -> None:
 
 
 def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin) -> None:
+    """Store a member's current assignment, and make it the owner of those partitions."""
     old_member = group.members.get(record.member_id) or Member(record.member_id)
     new_member = replace(
         old_member,
@@ -186,6 +188,7 @@ def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin
 
 
 def _unassign(group: ConsumerGroup, member_id: str) -> None:
+    """Clear a member's current assignment and epoch, and release its partitions."""
     old = group.members.get(member_id)
     if old is None:
         return

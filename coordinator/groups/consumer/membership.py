@@ -180,6 +180,7 @@ class ConsumerMembership:
         return result.answer
 
     def _leave(self, shard: GroupShard, command: ConsumerHeartbeat) -> HeartbeatAnswer:
+        """Serve the heartbeat of a member that leaves, for good or to come back."""
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             raise _no_group(shard, command.group_id)
@@ -306,6 +307,7 @@ class ConsumerMembership:
             self._timers.cancel((due, group_id, member_id))
 
     def _fire(self, key: TimerKey) -> None:
+        """Fence a member whose timer has expired; retry later if the log refuses it."""
         timer, group_id, member_id = key
         shard = self._shards.owner(group_id)
         group = shard.state.consumer.get(group_id)  # none if the shard has resigned

@@ -74,6 +74,7 @@ def _next(
     owned: Owned,
     owner: Callable[[UUID, int], str | None],
 ) -> Member:
+    """Return the member with what it keeps, has to revoke and newly gets, and its next state."""
     kept: dict[UUID, Mapping[int, int]] = {}
     revoking: dict[UUID, Mapping[int, int]] = {}
     added: dict[UUID, list[int]] = {}

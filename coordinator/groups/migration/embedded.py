@@ -31,6 +31,7 @@ class Said:
 
 
 def read_subscription(metadata: bytes, topics: TopicList) -> Said:
+    """Decode a member's subscription, with owned partitions of existing topics only."""
     subscription = decode_subscription(metadata)
     return Said(
         frozenset(subscription.topics), _by_id(subscription.owned, topics), subscription.rack_id

@@ -79,6 +79,7 @@ class ClassicProtocol:
             self._consumer.drop(shard, group_id, ())
 
     def _join(self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup) -> JoinAnswer:
+        """Serve the JoinGroup of a classic member in a consumer group that has members."""
         group_id = group.group_id
         try:
             context = self._consumer.around(shard, group)

@@ -86,6 +86,10 @@ def outcome(group_id: str, records: list[Record]) -> ConsumerGroup:
 
 
 def _converted(group: Group, member: ClassicGroupMember, topics: TopicList) -> Member:
+    """Return the consumer group's member that a classic member becomes.
+
+    Raises Refused: GROUP_ID_NOT_FOUND.
+    """
     try:
         assigned, user_data = read_assignment(member.assignment, topics)
         subscription = read_subscription(_metadata(group, member), topics)
