@@ -1,1 +1,1 @@
-"""Compaction: of the records with one key only the last one stays. Kafka's rules, in slices."""
+"""Compacts logs by Kafka's rules, in slices: only the last record of each key stays."""

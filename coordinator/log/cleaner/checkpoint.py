@@ -1,12 +1,12 @@
-"""Tell other people's tools up to which offset each log is clean: `cleaner-offset-checkpoint`.
+"""Writes up to which offset each log is clean, for other tools: `cleaner-offset-checkpoint`.
 
 Kafka's file in Kafka's format: a version, 0; how many lines follow; for each partition its topic,
-its number and the first offset that is dirty. The broker itself never goes by it. A line carries no
+its number and the first offset that is dirty. The broker itself never uses it. A line carries no
 topic id, and outlives its log if the broker is killed, or a write fails, before the file without it
-is there; and the log's files may have been replaced by another broker's. What is below the offset
-of another log would count as clean: older values would be kept, and the tombstones behind them go.
-What the cleaner goes by stands in each partition's own checkpoint (`log.checkpoint`).
-Source: CheckpointFile, OffsetCheckpointFile.
+is there; and the log's files may have been replaced by another broker's. If the offset of another
+log were believed, records below it would count as clean: older values would be kept, and the
+tombstones behind them removed. The cleaner uses the offset in each partition's own checkpoint
+(`log.checkpoint`). Source: CheckpointFile, OffsetCheckpointFile.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ TopicPartition = tuple[str, int]
 
 
 def read_cleaned(disk: Disk, directory: Path) -> dict[TopicPartition, int]:
-    """Read the first dirty offset of each partition that has a line; a file that can't be read has
-    none."""
+    """Read the first dirty offset of each partition in the file; none if it can't be read."""
     try:
         version, count, *lines = (disk.read(directory / FILE_NAME) or b"").decode().splitlines()
         if version != _VERSION or int(count) != len(lines):
@@ -36,7 +35,10 @@ def read_cleaned(disk: Disk, directory: Path) -> dict[TopicPartition, int]:
 
 
 def write_cleaned(disk: Disk, directory: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Durable when this returns. OSError."""
+    """Replace the file by one with these first dirty offsets, flushed on return.
+
+    Raises: OSError.
+    """
     lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
     content = "\n".join([_VERSION, str(len(lines)), *lines, ""])
     disk.replace(directory / FILE_NAME, content.encode())

@@ -1,16 +1,16 @@
-"""The log cleaner: looks for the dirtiest log, cleans it, looks again, all on the broker's loop.
+"""Runs the log cleaner: finds the dirtiest log, cleans it, and looks again, on the broker's loop.
 
     waiting    log.cleaner.backoff.ms after a look that found nothing to do
-    looking    at all partitions: which of those that are worth it has most to clean of its bytes
+    looking    at all partitions: which of those worth it has the largest dirty share of its bytes
     cleaning   one log, in slices of SLICE_MS with rests of _REST_MS between them, so that produce
                and fetch never wait for more than a slice; flushing a file and compressing a large
                batch happen on another thread
 
 A thread of its own would not be better: Python's threads take turns of 5 ms, and a request would
 wait for several of them. A log that can't be cleaned (a batch that holds no records) is left alone
-until the broker starts again; where the disk failed it is tried again when there is nothing else
-to clean, so that it keeps no other log waiting.
-Source: LogCleaner, LogCleanerManager.grabFilthiestCompactedLog.
+until the broker starts again; where the disk failed it is tried again when there is nothing else to
+clean, so that it keeps no other log waiting. Source: LogCleaner,
+LogCleanerManager.grabFilthiestCompactedLog.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ logger = logging.getLogger(__name__)
 
 SLICE_MS = 1
 _REST_MS = 2
-# Where time stands still (a simulation), a slice ends after so many steps.
+# In a simulation, where time stands still, a slice ends after so many steps.
 _STEPS_A_SLICE = 16
 _PARTITIONS_A_STEP = 64
 
 
 class Cleaner:
-    """Of all compacted logs of a broker. `start` once they are loaded, `close` before they are
-    closed."""
+    """Compacts the logs of a broker, one after the other.
+
+    `start_cleaning` is called once they are loaded, `close` before they are closed. Kafka:
+    `LogCleaner`.
+    """
 
     def __init__(
         self,
@@ -56,8 +59,11 @@ class Cleaner:
         config: Callable[[], BrokerConfig],
         is_loaded: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`is_loaded`: whether the coordinators have read their logs. Nothing is cleaned before: a
-        record that they can't read may be what takes an older one of its key away."""
+        """Prepare the cleaner; nothing is cleaned before `is_loaded` returns True.
+
+        It tells whether the coordinators have read their logs: a record that they can't read may be
+        the one that replaces an older one of its key.
+        """
         self._topics = topics
         self._directory = directory
         self._machine = machine
@@ -71,19 +77,21 @@ class Cleaner:
         topics.when_deleted.append(self._forget)
 
     def start(self) -> None:
+        """Write the offsets for other tools if they are outdated, and start the timer."""
         if read_cleaned(self._machine.disk, self._directory) != self._first_dirty_offsets():
             self._write_checkpoint()
         self._later(self._backoff_ms, self._begin)
 
     def close(self) -> None:
-        """Stop where it is: what isn't in place yet is dropped."""
+        """Stop at once: a cleaned segment that isn't in place yet is dropped."""
         if self._timer is not None:
             self._timer.cancel()
         self._drop_steps()
 
     def clean_now(self, partition: Partition | None = None) -> int:
-        """For tests: clean everything that may be cleaned, or one log, whatever its dirty ratio,
-        without a pause; how many cleanings there were. Only where background work is done at once.
+        """Clean one log or all of them without a pause, whatever the dirty ratio; return the count.
+
+        It is for tests, and only where background work is done at once.
         """
         count = 0
         for each in [partition] if partition else self._topics.partitions():
@@ -99,11 +107,15 @@ class Cleaner:
     # One cleaning after the other
 
     def _begin(self) -> None:
+        """Start the steps that look for a log to clean, and run their first slice."""
         self._steps = self._look_and_clean()
         self._go_on()
 
     def _look_and_clean(self) -> Steps[bool]:
-        """Whether a log was cleaned: then there may be another."""
+        """Find the dirtiest log and clean it; return whether one was cleaned.
+
+        If one was, there may be another.
+        """
         if not self._config().log_cleaner_enable or not self._is_loaded():
             return False
         found: tuple[Partition, Section] | None = None
@@ -134,6 +146,7 @@ class Cleaner:
             self._current = None
 
     def _is_compacted(self, partition: Partition) -> bool:
+        """Whether a log is compacted, undamaged, and has not turned out to be uncleanable."""
         return (
             partition.settings.is_compacted
             and partition.damage is None
@@ -141,10 +154,14 @@ class Cleaner:
         )
 
     def _section(self, partition: Partition) -> Section:
+        """Find the part of a log that can be cleaned now."""
         return section_of(partition, self._machine.clock.now_ms())
 
     def _clean(self, partition: Partition, section: Section) -> Steps[bool]:
-        """Whether it went well."""
+        """Clean a section of a log, and return whether that went well.
+
+        A log that fails is put off, or not cleaned any more.
+        """
         name = (partition.topic, partition.index)
         map_bytes = self._config().log_cleaner_dedupe_buffer_size
         before = sum(segment.size for segment in section.segments)
@@ -155,7 +172,7 @@ class Cleaner:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             self._put_off.add(partition)
             return False
-        except Exception:  # Damaged, ValueError, IndexError and what else nobody thought of
+        except Exception:  # CorruptBatch, ValueError, IndexError, or anything unforeseen
             logger.exception("%s-%d is not cleaned any more", *name)
             self._uncleanable.add(partition)
             return False
@@ -166,7 +183,7 @@ class Cleaner:
         return True
 
     def _forget(self, topic: Topic) -> None:
-        """Stop cleaning a topic that was deleted, and drop what is known of its logs."""
+        """Stop cleaning a topic that was deleted, and drop what is stored about its logs."""
         if self._current in topic.partitions:
             self._drop_steps()
             self._later(0, self._begin)
@@ -184,8 +201,11 @@ class Cleaner:
         }
 
     def _write_checkpoint(self) -> None:
-        """Write the file for others, on another thread. If that fails it is an old one, until the
-        next log is cleaned or the broker starts again."""
+        """Write the first dirty offsets to a file for other tools, on another thread.
+
+        If that fails, the file is outdated until the next log is cleaned or the broker starts
+        again.
+        """
         content = self._first_dirty_offsets()
         self._machine.background.run(
             lambda: write_cleaned(self._machine.disk, self._directory, content), _log_if_failed
@@ -193,11 +213,16 @@ class Cleaner:
 
     @property
     def _backoff_ms(self) -> int:
+        """Return how long to wait after a look that found nothing to clean."""
         return max(_REST_MS, self._config().log_cleaner_backoff_ms)
 
     # Slices
 
     def _go_on(self, error: Exception | None = None) -> None:
+        """Run the current steps for one slice, then rest, or wait for what they wait for.
+
+        An `error` of the call that they waited for is raised in them.
+        """
         steps = self._steps
         if steps is None:
             return
@@ -205,9 +230,9 @@ class Cleaner:
         until_ms = clock.monotonic_ms() + SLICE_MS
         try:
             for _ in range(_STEPS_A_SLICE):
-                asked = next(steps) if error is None else steps.throw(error)
+                step = next(steps) if error is None else steps.throw(error)
                 error = None
-                match asked:
+                match step:
                     case None:
                         if clock.monotonic_ms() >= until_ms:
                             break
@@ -224,16 +249,18 @@ class Cleaner:
         self._later(_REST_MS, self._go_on)
 
     def _resume(self, steps: Steps[bool], error: Exception | None) -> None:
-        """What the steps waited for is done, unless they were dropped meanwhile."""
+        """Go on with the steps after the call that they waited for, unless they were dropped."""
         if steps is self._steps:
             self._later(0, partial(self._go_on, error))
 
     def _drop_steps(self) -> None:
+        """Close the current steps, so that their cleaning ends unfinished."""
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
 
     def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
+        """Schedule a call in place of the one that is scheduled."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._machine.scheduler.call_later(delay_ms, call)

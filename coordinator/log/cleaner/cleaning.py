@@ -1,13 +1,14 @@
-"""One cleaning of one log, from its first reading to the last segment put in place, in steps.
+"""Cleans one log, from its first reading to the last segment put in place, in steps.
 
-    1. the dirty part is read, and the last offset of each key taken up      (mapping)
-    2. run by run, what survives is copied to a new segment beside the log   (survivors)
-    3. which replaces the run as soon as it is complete                      (Partition.replace)
+    1. the dirty part is read, and the last offset of each key noted     (offset_map_builder)
+    2. run by run, the surviving records are copied to a new segment     (batch_compaction)
+       beside the log
+    3. which replaces the run as soon as it is complete                  (replace_segments)
 
 Readers find the old segments or the new one, and so does a broker that was killed in between. If
 the map was full before the dirty part was read, the cleaning ends there, and the rest is for the
 next one. A log that changes under it (old segments were removed, the topic deleted, damage was met)
-is left alone.
+is left alone. Kafka: `Cleaner.doClean`.
 """
 
 from __future__ import annotations
@@ -27,17 +28,23 @@ from coordinator.log.segment import Segment
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 64 << 10
 _BATCHES_A_STEP = 32
-_CHECKPOINT_STEPS = 50_000  # more than half a minute, where they are slices of a loop
+_CHECKPOINT_STEPS = 50_000  # more than half a minute where steps are run in slices
 
 
 class NotNow(Exception):
-    """The log can't be cleaned at this time: segments that were being cleaned are no longer in it,
-    what replaced others is in no checkpoint yet, or damage was met, and all of it has to stay."""
+    """Reports that a log can't be cleaned at this time.
+
+    Segments that were being cleaned are no longer in it, a replacement before is in no checkpoint
+    yet, or damage was met, and all of it has to stay. Kafka: `LogCleaningAbortedException`.
+    """
 
 
 def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int) -> Steps[int]:
-    """The offset up to which the log is clean then. NotNow; Damaged, ValueError, IndexError
-    where something in the log is no batch or no record; OSError."""
+    """Clean a section of a log in steps, and return the offset up to which it is clean then.
+
+    Raises: LogCleaningAborted; `CorruptBatch`, ValueError or IndexError where something in the log
+    is no batch or no record; OSError.
+    """
     offsets = OffsetMap(map_bytes)
     offsets.end_offset = section.first_dirty_offset
     aborted = partition.aborted_in(section.first_dirty_offset, section.end_offset)
@@ -72,10 +79,12 @@ def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int)
 
 
 def _ends(segments: Sequence[Segment], end_offset: int) -> list[int]:
+    """Return the offset at which each segment ends, the last one at `end_offset`."""
     return [*(each.base_offset for each in segments[1:]), end_offset]
 
 
 def _last_of_producers(partition: Partition) -> dict[int, LastOfProducer]:
+    """Return the last data offset and the epoch of each producer of the partition."""
     found = {}
     for producer_id, known, _ in partition.producers.items():
         last = known.batches[-1] if known.batches else None
@@ -86,8 +95,11 @@ def _last_of_producers(partition: Partition) -> dict[int, LastOfProducer]:
 def _pieces(
     partition: Partition, run: Sequence[Segment], segment: Segment
 ) -> Iterator[Sequence[Batch]]:
-    """All batches of a segment of the run, some at a time. NotNow if the run has left the log since
-    the piece before: then its files may be closed and gone."""
+    """Yield all batches of a segment of the run, some at a time.
+
+    Raises: LogCleaningAborted if the run has left the log since the piece before: then its files
+    may be closed and gone.
+    """
     position = 0
     while position < segment.size:
         _check_in_log(partition, run)
@@ -103,7 +115,7 @@ def _map(
     transactions: CleanedTransactions,
     first_dirty_offset: int,
 ) -> Steps[bool]:
-    """Whether there was room for all keys of the segment."""
+    """Add the keys of a segment's dirty batches to the offset map; return False if it is full."""
     for piece in _pieces(partition, [segment], segment):
         for at, batch in enumerate(piece):
             if batch.last_offset < first_dirty_offset:
@@ -123,9 +135,11 @@ def _replace(
     transactions: CleanedTransactions,
     first_dirty_offset: int,
 ) -> Steps[None]:
-    """Copy what survives of a run, and put it in the run's place: the log is clean up to
-    `first_dirty_offset` then."""
-    for _ in range(_CHECKPOINT_STEPS):  # the one before waits for a checkpoint of the log
+    """Copy the surviving records of a run to a new segment, and replace the run by it.
+
+    The log is clean up to `first_dirty_offset` then. Raises: LogCleaningAborted.
+    """
+    for _ in range(_CHECKPOINT_STEPS):  # the last replacement has to be in a checkpoint first
         if not partition.is_replacing:
             break
         yield None
@@ -139,12 +153,12 @@ def _replace(
             new.aborted.add(each)
         _check_in_log(partition, run)
 
-        def start(done: Callable[[Exception | None], None]) -> None:
+        def start_replacement(done: Callable[[Exception | None], None]) -> None:
             partition.replace(run, new, first_dirty_offset, done)
 
-        # From here on a journal may name it: dropping these steps must not remove it.
+        # From here on a journal may name the segment: dropping these steps must not remove it.
         is_handed_over = True
-        yield Started(start)
+        yield Started(start_replacement)
     finally:
         if not is_handed_over:
             partition.discard_cleaned(new)
@@ -157,10 +171,11 @@ def _copy(
     cleaning: Cleaning,
     transactions: CleanedTransactions,
 ) -> Steps[None]:
+    """Copy the batches that compaction leaves of a run to a new segment."""
     out = bytearray()
     headers: list[Batch] = []
 
-    def write() -> None:
+    def write_out() -> None:
         new.write(out)
         for each in headers:
             new.noted(each.size, each.last_offset, each.max_timestamp_ms)
@@ -178,15 +193,15 @@ def _copy(
                     out += kept
                 if len(out) >= _WRITE_BYTES:
                     yield None
-                    write()
+                    write_out()
                 if at % _BATCHES_A_STEP == 0:
                     yield None
             yield None
-    write()
+    write_out()
 
 
 def _check_in_log(partition: Partition, run: Sequence[Segment]) -> None:
-    """NotNow unless these are neighbouring segments of the log, and no damage was met in it."""
+    """Raise LogCleaningAborted unless the run is still in the log and no damage was met."""
     if partition.damage is not None:
         raise NotNow(f"{partition.directory} is damaged: {partition.damage}")
     closed = partition.closed_segments()

@@ -1,8 +1,7 @@
-"""Taking up the keys of the dirty section: the first of a cleaning's two readings.
+"""Adds the keys of the dirty section to an offset map: the first of a cleaning's two readings.
 
-Every batch from the first dirty offset on, and its transactions, as the second reading will meet
-them: the key of an aborted record replaces nothing.
-Source: Cleaner.buildOffsetMapForSegment.
+Every batch from the first dirty offset on is read, and its transactions as the second reading will
+meet them: the key of an aborted record replaces nothing. Source: Cleaner.buildOffsetMapForSegment.
 """
 
 from __future__ import annotations
@@ -19,8 +18,11 @@ _RECORDS_A_STEP = 512
 def take_up(
     batch: Batch, offsets: OffsetMap, transactions: CleanedTransactions, first_dirty_offset: int
 ) -> Steps[bool]:
-    """Whether there was room for all keys of the batch, the next one in the log. If not, the map
-    ends before the record that found none. ValueError or IndexError where there are no records."""
+    """Add the keys of the log's next batch to the offset map; return False if it is full.
+
+    If it is, the map ends before the record that found no room. Raises: ValueError or IndexError
+    where the bytes are no records.
+    """
     if batch.is_control:
         transactions.ends_nothing(batch)
     elif not transactions.is_aborted(batch) and batch.record_count:

@@ -1,11 +1,11 @@
-"""The last offset of each key in the dirty section of a log, in bounded memory.
+"""Maps each key in the dirty section of a log to its last offset, in bounded memory.
 
 Kafka keeps 24 bytes a key, a hash and an offset. Here it is a dictionary of the keys themselves:
-never a mistaken key, and as fast as Python gets, for about six times the memory. What an entry
-costs is counted with it. When the room is used up the map is full: the log is cleaned up to the
-offset that the map has reached, and the rest of the dirty section with another map, after that.
-It is divided by the keys' hashes, since a dictionary that grows, or goes, does so at one stroke.
-Source: SkimpyOffsetMap, Cleaner.buildOffsetMap.
+never a mistaken key, and as fast as Python gets, for about six times the memory. The memory of an
+entry is counted with its key. When the room is used up the map is full: the log is cleaned up to
+the offset that the map has reached, and the rest of the dirty section with another map, after that.
+It is divided by the keys' hashes, since a dictionary that grows, or is freed, holds up the loop
+while it does so. Source: SkimpyOffsetMap, Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ _PARTS = 256
 
 
 class OffsetMap:
-    """Grows up to `bytes_max`, but has room for one key at least."""
+    """Maps keys to their last offsets, up to `bytes_max`, with room for one key at least."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.end_offset = 0  # what is below has been taken up
+        self.end_offset = 0  # keys of records below this offset are in the map
         self._parts: list[dict[bytes, int]] = [{} for _ in range(_PARTS)]
         self._count = 0
         self._room = bytes_max
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note that the key was written at this offset, a later one than any before. False, and
-        nothing has changed, if the map is full."""
+        """Note that the key was written at this offset, a later one than any before.
+
+        Return False, with nothing changed, if the map is full.
+        """
         offsets = self._parts[hash(key) % _PARTS]
         if key not in offsets:
             size = ENTRY_BYTES + len(key)
@@ -42,14 +44,14 @@ class OffsetMap:
         return True
 
     def is_replaced(self, key: bytes, offset: int) -> bool:
-        """Whether the key was written again, after this offset."""
+        """Whether the key was written again after this offset."""
         return self._parts[hash(key) % _PARTS].get(key, -1) > offset
 
     def __len__(self) -> int:
         return self._count
 
     def emptied(self) -> Steps[None]:
-        """Give the room back, which takes as long as it took to fill it."""
+        """Remove all entries in steps, which takes as long as it took to add them."""
         for part in self._parts:
             part.clear()
             yield None

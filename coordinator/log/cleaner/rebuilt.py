@@ -1,11 +1,11 @@
-"""A batch that has lost some of its records, or all, and is otherwise what it was.
+"""Encodes a batch again that has lost some of its records, or all.
 
 It keeps its base and its last offset, and so its sequences; its producer, its codec, the records
 that stay with their offsets and timestamps. A delete horizon that it is given takes the place of
-the base timestamp, from which the records count theirs, so they are written anew and may take more
-room. If the batch grows beyond `max.message.bytes` by that, it is divided, each part with the
-offsets and sequences that are its own. (Kafka lets it grow.)
-Source: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
+the base timestamp, to which the records' timestamps are relative, so they are written anew and may
+take more room. If the batch grows beyond `max.message.bytes` by that, it is divided, each part with
+the offsets and sequences that are its own. (Kafka lets it grow.) Source:
+MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SEQUENCES = 2**31
 
 
 def emptied(batch: Batch) -> bytes:
-    """No more than the header: offsets, producer, sequences, kind, time."""
+    """Encode a batch without records that keeps offsets, producer, sequences, kind and time."""
     attributes = batch.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     return _sealed(batch._replace(attributes=attributes, base_timestamp_ms=-1, record_count=0), b"")
 
@@ -37,8 +37,11 @@ def emptied(batch: Batch) -> bytes:
 def rebuilt(
     batch: Batch, data: bytes, spans: list[Span], horizon_ms: int | None, bytes_max: int
 ) -> Steps[list[bytes]]:
-    """The batch with these of its records, which are in `data`; several if it would grow beyond
-    `bytes_max`. `horizon_ms` is the delete horizon to be set; None leaves what is there."""
+    """Encode a batch again with only these of its records, which are in `data`.
+
+    Several batches are returned if it would grow beyond `bytes_max`. `delete_horizon_ms` is the
+    delete horizon to be set; None leaves the one that is there.
+    """
     head = batch
     if horizon_ms is not None:
         head = batch._replace(
@@ -58,7 +61,7 @@ def _divided(
     shift_ms: int,
     limit: int,
 ) -> Steps[list[bytes]]:
-    """What spans these offset deltas, in one batch, or in halves if that is too large."""
+    """Encode the records of an offset range as one batch, or as halves if that is too large."""
     made = yield from _part(head, data, spans, first_delta, last_delta, shift_ms)
     if len(made) <= limit or len(spans) == 1:
         return [made]
@@ -79,6 +82,7 @@ def _part(
     last_delta: int,
     shift_ms: int,
 ) -> Steps[bytes]:
+    """Encode records as one batch with these first and last offset deltas."""
     records = []
     deltas_ms = []
     for start in range(0, len(spans), _RECORDS_A_STEP):
@@ -113,7 +117,7 @@ def _part(
 
 
 def _sealed(head: Batch, body: Bytes) -> bytes:
-    """A header with these fields but for length and checksum, which are made, and the body."""
+    """Encode a header with these fields, its length and checksum computed, and the body."""
     *fields, _ = head._replace(length=HEADER_BYTES - _PREFIX_BYTES + len(body), crc=0)
     out = bytearray(HEADER.pack(*fields))
     out += body

@@ -1,7 +1,8 @@
-"""The records of a batch as spans of bytes: what the cleaner has to know of each, and no more.
+"""Finds the records of a batch as spans of bytes, with the few facts that the cleaner needs.
 
-Most of what is cleaned stays, byte for byte. So a record is not decoded: its key is looked at, and
-whether it has a value. The loop is the cleaner's hottest; varints of one byte are read in place.
+Most records that are cleaned stay, byte for byte. So a record is not decoded: its key is looked at,
+and whether it has a value. The loop is the cleaner's hottest; varints of one byte are read in
+place.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _RECORDS_A_STEP = 256
 
 
 class Span(NamedTuple):
-    """One record: its bytes, and of what is in them the cleaner's part."""
+    """Represents one record by its position in the bytes, its key and whether it has a value."""
 
     start: int
     end: int
@@ -27,8 +28,10 @@ class Span(NamedTuple):
 
 
 def read_spans(data: bytes, at: int, count: int) -> tuple[list[Span], int]:
-    """So many records from this position on, and the position after them. ValueError or IndexError
-    where the bytes are no records."""
+    """Find `count` records from a position on, and return the position after them, too.
+
+    Raises: ValueError or IndexError where the bytes are no records.
+    """
     spans = []
     for _ in range(count):
         start = at
@@ -65,7 +68,10 @@ def read_spans(data: bytes, at: int, count: int) -> tuple[list[Span], int]:
 
 
 def moved(data: bytes, span: Span, shift_ms: int, shift_offset: int) -> tuple[bytes, int]:
-    """The record counted from a base that is so much later; and its new timestamp delta."""
+    """Encode a record again relative to a later base; return its new timestamp delta, too.
+
+    The base timestamp is later by `shift_ms`, the base offset higher by `shift_offset`.
+    """
     _, start = read_varint(data, span.start)
     delta_ms, at = read_varint(data, start + 1)
     if not shift_ms and not shift_offset:
@@ -78,8 +84,10 @@ def moved(data: bytes, span: Span, shift_ms: int, shift_offset: int) -> tuple[by
 
 
 def opened(batch: Batch) -> Steps[tuple[bytes, list[Span]]]:
-    """The records of a batch, and the bytes that they are in, decompressed. ValueError, IndexError
-    where there are no records."""
+    """Decompress a batch; return its bytes and the spans of its records in them.
+
+    Raises: ValueError or IndexError where the bytes are no records.
+    """
     data = bytes(batch.data)[HEADER_BYTES:]
     codec = batch.attributes & COMPRESSION_MASK
     if codec and len(data) >= ASIDE_BYTES:

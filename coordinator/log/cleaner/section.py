@@ -1,15 +1,14 @@
-"""What of a log can be cleaned, and whether it is worth it: decisions on what is known in memory.
+"""Decides which part of a log can be cleaned, and whether it is worth it, from what is in memory.
 
     clean                dirty                          not to be cleaned yet
     |--------------------|------------------------------|------------------------->
     start                first dirty offset             end of the section
 
-The first dirty offset is where the last cleaning came to (`Partition.first_dirty_offset`). The
+The first dirty offset is where the last cleaning ended (`PartitionLog.first_dirty_offset`). The
 section ends with the last closed segment that is stable altogether and whose records are older than
 `min.compaction.lag.ms`. It is cleaned if its dirty part is more than `min.cleanable.dirty.ratio` of
-it, or older than `max.compaction.lag.ms`.
-Source: LogCleanerManager.{cleanableOffsets, calculateCleanableBytes, maxCompactionDelay},
-Cleaner.groupSegmentsBySize.
+it, or older than `max.compaction.lag.ms`. Source: LogCleanerManager.{cleanableOffsets,
+calculateCleanableBytes, maxCompactionDelay}, Cleaner.groupSegmentsBySize.
 """
 
 from __future__ import annotations
@@ -26,23 +25,27 @@ _OFFSETS_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What may be cleaned of a log now."""
+    """Represents the part of a log that may be cleaned now.
+
+    Kafka: `LogToClean`.
+    """
 
     segments: Sequence[Segment]  # oldest first, the clean ones as well
     first_dirty_offset: int
     end_offset: int
     dirty_bytes: int
-    ratio: float  # dirty of all bytes
+    ratio: float  # dirty bytes divided by all bytes
     is_overdue: bool
 
     def is_worth_it(self, settings: LogSettings) -> bool:
+        """Whether the section is dirty enough to be cleaned, or overdue."""
         return self.dirty_bytes > 0 and (
             self.is_overdue or self.ratio > settings.min_cleanable_dirty_ratio
         )
 
 
 def section_of(partition: Partition, now_ms: int) -> Section:
-    """Find what may be cleaned of a partition's log, and how dirty that is."""
+    """Find the part of a partition's log that may be cleaned, and how dirty it is."""
     start = partition.start_offset
     first_dirty = partition.first_dirty_offset
     if not start <= first_dirty <= partition.end_offset:
@@ -80,8 +83,11 @@ def section_of(partition: Partition, now_ms: int) -> Section:
 def runs(
     segments: Sequence[Segment], end_offset: int, settings: LogSettings
 ) -> list[list[Segment]]:
-    """The segments in runs that become one each: neighbours that together are no larger than a
-    segment may be. `end_offset` is where the last of them ends."""
+    """Group neighbouring segments into runs that become one segment each.
+
+    Those of a run together are no larger than a segment may be. `end_offset` is where the last
+    segment ends. Kafka: `Cleaner.groupSegmentsBySize`.
+    """
     ends = [*(each.base_offset for each in segments[1:]), end_offset]
     found: list[list[Segment]] = []
     size = index_size = 0

@@ -1,8 +1,8 @@
-"""Work in small steps: a generator that is driven on, and that never holds the loop for long.
+"""Defines work in small steps: a generator that never holds the loop for long.
 
 The generator yields None where it may be paused, after about half a millisecond of work at most.
-Where it has to wait it yields what it waits for, `Started` or `Aside`: it goes on when that is
-done, and what came between is raised where it was yielded.
+Where it has to wait it yields what it waits for, `AsyncOperation` or `BackgroundCall`: it goes on
+when that is done, and an error of that is raised where it was yielded.
 """
 
 from __future__ import annotations
@@ -18,47 +18,49 @@ Done: TypeAlias = Callable[[Exception | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Something that is begun by calling `start`, and that calls back at its end."""
+    """Represents an operation that `start` begins, and that calls back at its end."""
 
     start: Callable[[Done], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A call that takes long and touches no state of the broker: made on another thread."""
+    """Represents a long call that touches no state of the broker, to be made on another thread."""
 
     call: Callable[[], None]
 
 
 Steps: TypeAlias = Generator[Started | Aside | None, None, T]
 
-# What is worth a thread: compressing less than this takes less than half a millisecond or so.
+# Calls with fewer bytes aren't worth a thread: compressing them takes half a millisecond or so.
 ASIDE_BYTES = 64 << 10
 
 
 def aside(call: Callable[[], T]) -> Steps[T]:
-    """What the call returns, made on another thread if there is one."""
+    """Make a call on another thread if there is one, and return its result."""
     returned: list[T] = []
     yield Aside(lambda: returned.append(call()))
     return returned[0]
 
 
 def done_at_once(steps: Steps[T]) -> T:
-    """Drive on to the end without a pause; what comes of it. What is started has to be done when
-    `start` returns."""
+    """Run steps to their end without a pause, and return their result.
+
+    An operation that they start has to be done when `start` returns.
+    """
     error: Exception | None = None
 
-    def done(outcome: Exception | None) -> None:
+    def store_error(outcome: Exception | None) -> None:
         nonlocal error
         error = outcome
 
     try:
         while True:
-            asked = next(steps) if error is None else steps.throw(error)
+            step = next(steps) if error is None else steps.throw(error)
             error = None
-            match asked:
+            match step:
                 case Started(start):
-                    start(done)
+                    start(store_error)
                 case Aside(call):
                     try:
                         call()

@@ -1,4 +1,4 @@
-"""What is left of one batch: the decision at the heart of compaction.
+"""Decides which batches replace a batch when its log is compacted.
 
     the batch is                              what is left
     of an aborted transaction                 nothing
@@ -13,10 +13,10 @@ The delete horizon of a batch is the time from which its tombstones or its marke
 base timestamp, and a bit of the attributes says so (KIP-534).
 
 A batch that loses all its records goes as well, but for two: the last batch of a producer that is
-still known, since it tells its sequence and epoch, and the last batch of what is cleaned into one
-segment, since it tells where the next one goes on. Of these an empty header stays.
-Source: Cleaner.cleanInto, MemoryRecords.filterTo. There the last batch of the whole cleaning stays,
-and a segment whose last batches are gone ends earlier.
+still known, since it tells its sequence and epoch, and the last batch of the segments that are
+cleaned into one, since it tells where the next one goes on. Of these an empty header stays. Source:
+Cleaner.cleanInto, MemoryRecords.filterTo. There the last batch of the whole cleaning stays, and a
+segment whose last batches are gone ends earlier.
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ _RECORDS_A_STEP = 512
 
 
 class LastOfProducer(NamedTuple):
-    """What a partition knows of a producer's last batch."""
+    """Represents a producer's last data offset on a partition, and its epoch.
 
-    offset: int | None  # None: nothing but a marker is known
+    Kafka: `LastRecord`.
+    """
+
+    offset: int | None  # None: only markers of this producer are known
     epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """One cleaning of a log: what holds for all its batches."""
+    """Holds the parameters that one cleaning applies to all batches of a run."""
 
     offsets: OffsetMap
     now_ms: int
@@ -54,15 +57,17 @@ class Cleaning:
 
     @property
     def delete_horizon_ms(self) -> int:
-        """Of the batches whose tombstones or marker it is the first to meet."""
+        """Return the delete horizon for tombstones and markers that this cleaning meets first."""
         return self.now_ms + self.delete_retention_ms
 
 
 def surviving(
     batch: Batch, cleaning: Cleaning, transactions: CleanedTransactions, *, is_last: bool
 ) -> Steps[list[bytes]]:
-    """The batches that take this one's place: none, itself, an emptied one, or rarely several.
-    Batches come in the order of the log. ValueError or IndexError where the bytes are no records.
+    """Return the batches that replace this one: none, itself, an emptied one, or rarely several.
+
+    Batches come in the order of the log. Raises: ValueError or IndexError where the bytes are no
+    records.
     """
     kept: list[bytes] = []
     if batch.is_control:
@@ -77,6 +82,7 @@ def surviving(
 def _marker(
     batch: Batch, cleaning: Cleaning, transactions: CleanedTransactions
 ) -> Steps[list[bytes]]:
+    """Return what replaces a marker: itself, with or without a new delete horizon, or nothing."""
     if not transactions.ends_nothing(batch):
         return [bytes(batch.data)]
     horizon_ms = batch.delete_horizon_ms
@@ -93,6 +99,7 @@ def _marker(
 
 
 def _records(batch: Batch, cleaning: Cleaning) -> Steps[list[bytes]]:
+    """Return what replaces a batch of records: the batch itself, or one with fewer records."""
     offsets = cleaning.offsets
     if batch.base_offset >= offsets.end_offset:
         return [bytes(batch.data)]
@@ -130,6 +137,7 @@ def _records(batch: Batch, cleaning: Cleaning) -> Steps[list[bytes]]:
 
 
 def _is_last_of_producer(batch: Batch, producers: Mapping[int, LastOfProducer]) -> bool:
+    """Whether this is the last batch that the partition remembers of its producer."""
     last = producers.get(batch.producer_id)
     if last is None:
         return False

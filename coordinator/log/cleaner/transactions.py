@@ -1,7 +1,7 @@
-"""What the cleaner knows of the transactions whose batches and markers it comes by.
+"""Tracks the transactions whose batches and markers the cleaner meets.
 
 It meets the batches of a log in their order. A batch of an aborted transaction is dropped. A marker
-may go when nothing of its transaction was met: then there is no record left whose fate it tells.
+may go when nothing of its transaction was met: then there is no record left whose outcome it tells.
 The aborted transactions of which something was met stay in the index of the cleaned segment.
 Source: CleanedTransactionMetadata.
 """
@@ -15,13 +15,17 @@ from coordinator.log.batch import Batch
 
 
 class CleanedTransactions:
-    """`aborted`: at least those with data or a marker in what is going to be read."""
+    """Tracks which transactions are open, aborted or committed while batches are read in order.
+
+    `aborted` has at least the aborted transactions with data or a marker in the batches that are
+    going to be read. Kafka: `CleanedTransactionMetadata`.
+    """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self.kept: list[AbortedTransaction] = []  # whose marker stays, as they were completed
+        self.kept: list[AbortedTransaction] = []  # those whose marker stays, in order of completion
         self._coming = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         self._aborted: dict[int, AbortedTransaction] = {}  # open at this point of the log
-        self._met: set[int] = set()  # of these, the ones with data in what was read
+        self._met: set[int] = set()  # of these, the producers with data in the batches read so far
         self._committed: set[int] = set()  # producers of other transactions with data
 
     def is_aborted(self, batch: Batch) -> bool:
@@ -36,10 +40,10 @@ class CleanedTransactions:
         return False
 
     def ends_nothing(self, marker: Batch) -> bool:
-        """Whether the marker, the next batch in the log, has nothing left to end."""
+        """Whether a marker, the next batch in the log, has no data left that it ends."""
         self._advance(marker)
         if not marker.record_count:
-            return True  # cleaned before: it stands for its producer's epoch only
+            return True  # emptied by an earlier cleaning: it only keeps its producer's epoch
         committed, _ = marker.marker()
         producer_id = marker.producer_id
         if committed:
@@ -54,13 +58,14 @@ class CleanedTransactions:
         return False
 
     def take_kept(self) -> list[AbortedTransaction]:
-        """Those that were kept since the last call."""
+        """Return the aborted transactions whose marker was kept since the last call."""
         kept, self.kept = self.kept, []
         return kept
 
     def _advance(self, batch: Batch) -> None:
+        """Open the aborted transactions that begin at or before the end of this batch."""
         coming = self._coming
         while coming and coming[-1].first_offset <= batch.last_offset:
             found = coming.pop()
-            if found.last_offset >= batch.base_offset:  # else it ended before what is read
+            if found.last_offset >= batch.base_offset:  # else it ended before this batch
                 self._aborted[found.producer_id] = found
