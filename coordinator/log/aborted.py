@@ -1,4 +1,4 @@
-"""The aborted transactions of a segment (those whose marker is in it), as they were completed.
+"""Indexes the aborted transactions of a segment, those whose abort marker is in it.
 
 A read_committed consumer gets the entries that touch what it fetched, and drops the batches of
 those producers from the first offset on until it meets the abort marker.
@@ -21,6 +21,11 @@ _by_last_offset = attrgetter("last_offset")
 
 
 class AbortedTransaction(NamedTuple):
+    """Represents an aborted transaction of a partition, with the offsets of its data and marker.
+
+    `last_stable_offset` is the one at completion. Kafka: `AbortedTxn`.
+    """
+
     producer_id: int
     first_offset: int
     last_offset: int
@@ -28,22 +33,28 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedTransactions:
-    """Grows at its end, one entry for each abort marker that ended a transaction with data."""
+    """Holds one entry for each abort marker of a segment that ended a transaction with data.
+
+    Entries are only ever added at the end, in the order of the markers.
+    """
 
     def __init__(self, data: bytes = b"") -> None:
-        """`data`: what `.txnindex` has."""
+        """Decode the entries from the content of a `.txnindex` file."""
         self._entries = [AbortedTransaction(*rest) for _, *rest in _ENTRY.iter_unpack(data)]
 
     def add(self, entry: AbortedTransaction) -> None:
         self._entries.append(entry)
 
     def entries_from(self, start: int) -> bytes:
-        """What `.txnindex` has from this byte on."""
+        """Encode the entries that `.txnindex` has from this byte on."""
         return b"".join(_ENTRY.pack(0, *entry) for entry in self._entries[start // _ENTRY.size :])
 
     def touching(self, offset: int, upper_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Those with data in [offset, upper_offset); and whether that is all, later segments
-        included."""
+        """Return the aborted transactions with data between two offsets, and whether these are all.
+
+        The range is [`fetch_offset`, `upper_bound_offset`). False: later segments may have more of
+        them. Kafka: `TransactionIndex.collectAbortedTxns`.
+        """
         found = []
         # Entries are in the order of their markers. Once the stable offset at completion has
         # reached the upper bound, every transaction completed later began at or above it.

@@ -1,10 +1,11 @@
-"""A record batch in Kafka's v2 format: the unit that is produced, stored and fetched.
+"""Parses, checks and encodes record batches of Kafka's v2 format.
 
-The log treats a batch as a header of 61 bytes and an opaque rest. A produced batch is checked
-(`produced`), its offset is written over the client's (`rewritten`), and the bytes go to disk
-and later to consumers as they are, so its cost does not depend on the number of records in it.
-The broker opens batches of its own making (`encode_batch`, `encode_marker`, `Batch.records`), and a
-client's to look for a time or for keys in it.
+A batch is the unit that is produced, stored and fetched. The log treats it as a header of 61 bytes
+and an opaque rest. A produced batch is checked (`batch_validation`), its offset is written over the
+client's (`copy_with_offset`), and the bytes go to disk and later to consumers as they are, so its
+cost does not depend on the number of records in it. The broker opens batches of its own making
+(`encode_batch`, `encode_marker`, `RecordBatch.iterate_records`), and a client's to look for a time
+or for keys in it.
 
     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
@@ -56,7 +57,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class LogRecord(NamedTuple):
-    """One record of a batch, with its absolute offset and timestamp."""
+    """Represents one record of a batch, with its absolute offset and timestamp."""
 
     offset: int
     timestamp_ms: int
@@ -66,7 +67,7 @@ class LogRecord(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The header of one batch field by field, and the bytes of the batch."""
+    """Represents one record batch: the fields of its header, and its bytes."""
 
     base_offset: int
     length: int
@@ -81,11 +82,11 @@ class Batch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     record_count: int
-    data: Bytes  # of this batch alone
+    data: Bytes  # the bytes of this batch alone
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, its first 12 included."""
+        """Return the size of the whole batch in bytes, its first 12 included."""
         return PREFIX_BYTES + self.length
 
     @property
@@ -94,7 +95,10 @@ class Batch(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequences wrap to 0 after 2^31 - 1."""
+        """Return the sequence number of the last record, or -1 if the batch has none.
+
+        Sequences wrap to 0 after 2^31 - 1.
+        """
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) % _SEQUENCES
@@ -109,8 +113,11 @@ class Batch(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on its tombstones or its marker may be cleaned away; None: no cleaning has met
-        them yet. It has the base timestamp's place in the header (KIP-534)."""
+        """Return the time from which tombstones or a marker in it may be removed; None if unset.
+
+        No cleaning has met them yet if it is unset. It takes the base timestamp's place in the
+        header (KIP-534).
+        """
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
     @property
@@ -118,13 +125,16 @@ class Batch(NamedTuple):
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     def is_intact(self) -> bool:
-        """Whether the bytes are those that the checksum was made of."""
+        """Whether the bytes match the batch's checksum."""
         return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
 
     def records(self) -> Iterator[LogRecord]:
-        """The records in order, decompressed if need be. ValueError or IndexError where the bytes
-        are no records, or more than is made room for (see `compression`)."""
-        if not self.record_count:  # an empty batch, which the log cleaner leaves
+        """Yield the records in order, decompressed if need be.
+
+        Raises: ValueError or IndexError where the bytes are no records, or more than room is made
+        for (see `compression`).
+        """
+        if not self.record_count:  # the log cleaner leaves empty batches
             return
         data, at = self.data, HEADER_BYTES
         codec = self.attributes & COMPRESSION_MASK
@@ -135,6 +145,7 @@ class Batch(NamedTuple):
             yield record
 
     def _record(self, data: Bytes, at: int) -> tuple[LogRecord, int]:
+        """Decode the record at this position; also return the position after it."""
         length, at = read_varint(data, at)
         end = at + length
         if length < _RECORD_BYTES_MIN or end > len(data):
@@ -158,8 +169,10 @@ class Batch(NamedTuple):
         return LogRecord(offset, timestamp_ms, key, value, tuple(headers)), end
 
     def marker(self) -> tuple[bool, int]:
-        """Return what a marker says: whether its transaction was committed, and the coordinator's
-        epoch. Raises ValueError if it says neither."""
+        """Return whether the marker commits its transaction, and the coordinator's epoch.
+
+        Raises: ValueError if the bytes are no marker.
+        """
         try:
             record = next(self.records())
             _, kind = _MARKER_KEY.unpack_from(record.key or b"")
@@ -170,6 +183,7 @@ class Batch(NamedTuple):
 
 
 def _read_bytes(data: Bytes, at: int) -> tuple[bytes | None, int]:
+    """Read bytes prefixed with their varint length, None for -1; return the next position, too."""
     length, at = read_varint(data, at)
     if length < 0:
         return None, at
@@ -177,7 +191,10 @@ def _read_bytes(data: Bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def parse_header(data: Bytes, at: int = 0) -> Batch:
-    """The batch that starts at `at`; the caller knows that it is all there."""
+    """Parse the header of the batch that starts at this position.
+
+    At least the header has to be there; `data` of the result is what there is of the batch.
+    """
     fields = HEADER.unpack_from(data, at)
     size = PREFIX_BYTES + fields[1]
     own = data if at == 0 and len(data) == size else data[at : at + size]
@@ -185,9 +202,9 @@ def parse_header(data: Bytes, at: int = 0) -> Batch:
 
 
 def batches(data: bytes) -> Iterator[Batch]:
-    """The whole batches in `data`, in order; a piece of one at the end is left out.
+    """Yield the whole batches in `data`, in order; a piece of one at the end is left out.
 
-    ValueError where a batch says that it is shorter than its header: nobody would get past it.
+    Raises: ValueError where a batch claims to be shorter than its header: nobody would get past it.
     """
     view = memoryview(data)
     at = 0
@@ -202,7 +219,7 @@ def batches(data: bytes) -> Iterator[Batch]:
 
 
 def is_transactional(data: Bytes) -> bool:
-    """Whether what may be a batch says that it is part of a transaction."""
+    """Whether bytes that may be a batch are marked as part of a transaction."""
     return (
         len(data) > _ATTRIBUTES_AT + 1
         and data[_MAGIC_AT] == 2
@@ -211,19 +228,25 @@ def is_transactional(data: Bytes) -> bool:
 
 
 def size_at(data: Bytes, at: int) -> int:
-    """Bytes of the batch that starts at `at`, of which at least 12 bytes are there."""
+    """Return the size in bytes of the batch that starts at this position.
+
+    At least its first 12 bytes have to be there.
+    """
     length: int = _PREFIX.unpack_from(data, at)[1]
     return PREFIX_BYTES + length
 
 
 def rewritten(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> bytearray:
-    """A copy with the offset that the log gives it; a time given becomes every record's."""
+    """Copy a batch with the offset that the log gives it, and with its append time if there is one.
+
+    A `log_append_time_ms` becomes the timestamp of every record; None leaves the producer's.
+    """
     out = bytearray(data)
     _ASSIGNED.pack_into(out, 0, base_offset, len(out) - PREFIX_BYTES, _LEADER_EPOCH)
     if log_append_time_ms is not None:
         out[_ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
         out[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8] = log_append_time_ms.to_bytes(8, "big")
-    elif out[_ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME:  # a producer has no say in this
+    elif out[_ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME:  # producers may not claim the log's time
         out[_ATTRIBUTES_AT + 1] ^= _LOG_APPEND_TIME
     else:
         return out
@@ -240,7 +263,10 @@ def encode_batch(
     base_sequence: int = -1,
     transactional: bool = False,
 ) -> bytes:
-    """A batch of the broker's own (key, value) records, at base offset 0, all of one timestamp."""
+    """Encode (key, value) records as a batch at base offset 0, all with one timestamp.
+
+    The broker writes its own records like this.
+    """
     return _encode(
         records,
         _TRANSACTIONAL if transactional else 0,
@@ -257,7 +283,7 @@ def encode_marker(
     coordinator_epoch: int,
     timestamp_ms: int,
 ) -> bytes:
-    """The control batch that ends a transaction on a partition."""
+    """Encode the control batch that ends a transaction on a partition."""
     key = _MARKER_KEY.pack(0, 1 if committed else 0)
     value = _MARKER_VALUE.pack(0, coordinator_epoch)
     attributes = _TRANSACTIONAL | _CONTROL
@@ -270,6 +296,7 @@ def _encode(
     timestamp_ms: int,
     producer: tuple[int, int, int],
 ) -> bytes:
+    """Encode an uncompressed batch; `producer` is the producer id, epoch and base sequence."""
     if not records:
         raise ValueError("a batch has at least one record")
     sized = []

@@ -1,15 +1,15 @@
-"""The checkpoint of a partition: up to where its log is known to be whole and on the disk.
+"""Writes and reads the checkpoint of a partition: up to where its log is whole and on the disk.
 
 Below the recovery point everything is flushed: the batches, the index files and a snapshot of the
 producers. So a start reads the log from there on only, whether the broker was stopped, killed, or
 lost its power. Kafka keeps an offset for each partition and believes what index files lie there;
 here a file in the partition's directory says of each segment how much of which file is good, with a
-checksum of it, and has one itself. Whatever isn't as it says counts for nothing: then the whole log
-is read (see `recovery`). The file is replaced after all that it speaks of was flushed. It also says
-how far the cleaner has cleaned this log: what outlives the log, or stays when other files are put
-in its place, can't be believed about that.
+checksum of it, and has one itself. If anything isn't as the file says, all of it is ignored: then
+the whole log is read (see `recovery`). The file is replaced after everything that it vouches for
+was flushed. It also says how far the cleaner has cleaned this log: a file that outlives the log, or
+stays when other files are put in its place, can't be believed about that.
 
-    checkpoint      what this file says (see `sealed`)
+    checkpoint      the content of a `PartitionCheckpoint` (see `checksummed_json`)
     start-offset    only if records were deleted by request: that can't wait for the
                     next checkpoint
 """
@@ -35,22 +35,24 @@ _START_OFFSET = "start-offset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What the file says."""
+    """Represents the content of a partition's checkpoint file."""
 
     topic_id: UUID
     start_offset: int
     recovery_point: int
     has_gaps: bool  # a compaction has taken batches away
     first_dirty_offset: int = 0  # the log has been cleaned up to here
-    segments: Sequence[Saved]  # oldest first; those that the recovery point is behind
-    snapshot_crc: int = 0  # worked out by the thread that writes it
+    segments: Sequence[Saved]  # oldest first; all of the log up to the recovery point
+    snapshot_crc: int = 0  # computed by the thread that writes the snapshot
 
     @property
     def snapshot_name(self) -> str:
+        """Return the name of the producer snapshot that belongs to this checkpoint."""
         return file_name(self.recovery_point, "snapshot")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """Encode a checkpoint as the content of its file."""
     return sealed(
         checkpoint.topic_id,
         start_offset=checkpoint.start_offset,
@@ -63,7 +65,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint | None:
-    """None if there is none of this topic, or none that can be believed."""
+    """Read a partition's checkpoint; None if it is missing, damaged or another topic's."""
     data = disk.read(directory / _CHECKPOINT)
     if data is None:
         return None
@@ -74,7 +76,7 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
             start_offset=found["start_offset"],
             recovery_point=found["recovery_point"],
             has_gaps=found["has_gaps"],
-            first_dirty_offset=found.get("first_dirty_offset", 0),  # earlier ones don't say
+            first_dirty_offset=found.get("first_dirty_offset", 0),  # older files don't have it
             snapshot_crc=found["snapshot_crc"],
             segments=[
                 Saved(*numbers, *(SavedFile(*file) for file in files))
@@ -87,19 +89,25 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
 
 
 def forget_segments(disk: Disk, directory: Path, topic_id: UUID) -> None:
-    """Let the next start read the whole log: its files are going to be changed. OSError."""
+    """Rewrite the checkpoint without segments, so that the next start reads the whole log.
+
+    It is called before the log's files are changed. Raises: OSError.
+    """
     found = read_checkpoint(disk, directory, topic_id)
     if found is not None:
         disk.replace(directory / _CHECKPOINT, encode_checkpoint(replace(found, segments=())))
 
 
 def write_start_offset(disk: Disk, directory: Path, topic_id: UUID, offset: int) -> None:
-    """Durable when this returns. OSError."""
+    """Write the offset at which the log starts to a file of its own, flushed on return.
+
+    Raises: OSError.
+    """
     disk.replace(directory / _START_OFFSET, sealed(topic_id, start_offset=offset))
 
 
 def read_start_offset(disk: Disk, directory: Path, topic_id: UUID) -> int:
-    """0 if none was written, or none that can be believed."""
+    """Read the offset at which the log starts; 0 if none was written, or none that is intact."""
     try:
         data = disk.read(directory / _START_OFFSET) or b""
         return int(unsealed(data, topic_id)["start_offset"])
@@ -109,20 +117,25 @@ def read_start_offset(disk: Disk, directory: Path, topic_id: UUID) -> int:
 
 @dataclass(slots=True)
 class Saving:
-    """Everything that a new checkpoint needs, as it was at one moment. `write` may be called on
-    another thread: nothing in here changes any more."""
+    """Writes a checkpoint from a copy of the partition's state at one moment.
+
+    `write_checkpoint` may be called on another thread: nothing in here changes any more.
+    """
 
     disk: Disk
     directory: Path
     flushes: Iterable[File]
     flush_names: Callable[[], None]
-    pieces: Iterable[tuple[Path, int, bytes]]  # of index files: file, from this byte on, bytes
+    pieces: Iterable[tuple[Path, int, bytes]]  # index files: path, byte to write at, content
     producers: Sequence[tuple[int, Producer, int]]
     checkpoint: Checkpoint
     flush_failed: bool = False
 
     def write(self) -> None:
-        """OSError; with `flush_failed` if it came of flushing batches."""
+        """Flush the log, write index files and the producer snapshot, then replace the checkpoint.
+
+        Raises: OSError, with `flush_failed` set if flushing batches failed.
+        """
         try:
             for file in self.flushes:
                 file.flush()

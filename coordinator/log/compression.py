@@ -1,12 +1,12 @@
-"""The records of a batch, compressed and decompressed by the codec in its attributes.
+"""Compresses and decompresses the records of a batch by the codec in its attributes.
 
-Kafka compresses what follows a batch's header as one stream: gzip, snappy in the frames of
+Kafka compresses the bytes behind a batch's header as one stream: gzip, snappy in the frames of
 snappy-java ("xerial") or bare, an lz4 frame, zstd. Produce and Fetch never look inside; a look-up
 by time, the key check of a compacted topic, and the log cleaner do.
 
-What a client compressed may be a bomb: a few bytes that stand for gigabytes. Room is made in steps
-that double, and none beyond the limit.
-Source: org.apache.kafka.common.compress; Lz4BlockInputStream takes independent blocks only.
+Compressed data of a client may be a bomb: a few bytes that stand for gigabytes. The output buffer
+grows in steps that double, and never beyond the limit. Source: org.apache.kafka.common.compress;
+Lz4BlockInputStream takes independent blocks only.
 
 cramjam is imported with the first compressed batch: the broker starts without it.
 """
@@ -36,7 +36,7 @@ _LZ4_PLAIN = 1 << 31  # the block's length says that it isn't compressed
 
 
 class Codec(IntEnum):
-    """The number in the three low bits of a batch's attributes."""
+    """Names the codecs by the number in the three low bits of a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -46,15 +46,18 @@ class Codec(IntEnum):
 
 
 class TooLarge(ValueError):
-    """The records would take more room than may be made for them."""
+    """Reports records that would take more bytes than allowed when decompressed."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"more than {limit} bytes when decompressed")
 
 
 def decompress(codec: int, data: Bytes, limit: int = DECOMPRESSED_BYTES_MAX) -> Bytes:
-    """What was compressed. ValueError where the bytes are not of that codec, or there is no such
-    codec; TooLarge beyond `limit` bytes."""
+    """Decompress the records of a batch.
+
+    Raises: ValueError where the bytes are not of that codec, or there is no such codec;
+    `DecompressedTooLarge` beyond `max_bytes`.
+    """
     if codec == Codec.NONE:
         return data
     import cramjam
@@ -75,7 +78,10 @@ def decompress(codec: int, data: Bytes, limit: int = DECOMPRESSED_BYTES_MAX) -> 
 
 
 def compress(codec: int, data: Bytes) -> Bytes:
-    """The same in the form that Kafka's clients read."""
+    """Compress the records of a batch in the form that Kafka's clients read.
+
+    Raises: ValueError if there is no such codec.
+    """
     if codec == Codec.NONE:
         return data
     import cramjam
@@ -93,7 +99,10 @@ def compress(codec: int, data: Bytes) -> Bytes:
 
 
 def _grown(into: Callable[[Bytes, bytearray], int], data: Bytes, limit: int) -> Bytes:
-    """Decompressed into room that doubles until all of it fits."""
+    """Decompress into a buffer that doubles until all of the output fits.
+
+    Raises: `DecompressedTooLarge` beyond `max_bytes`.
+    """
     import cramjam
 
     room = min(limit, max(_ROOM_BYTES_MIN, 4 * len(data)))
@@ -112,6 +121,7 @@ def _grown(into: Callable[[Bytes, bytearray], int], data: Bytes, limit: int) -> 
 
 
 def _unsnapped(data: Bytes, limit: int) -> Bytes:
+    """Decompress snappy data, either in the frames of snappy-java or bare."""
     data = memoryview(data)
     if data[:_XERIAL_MAGIC_BYTES] != _XERIAL[:_XERIAL_MAGIC_BYTES]:
         return _snappy_block(data, 0, limit)
@@ -132,7 +142,10 @@ def _unsnapped(data: Bytes, limit: int) -> Bytes:
 
 
 def _snappy_block(block: memoryview, before: int, limit: int) -> Bytes:
-    """A block begins with its decompressed length; `before` bytes have come out of earlier ones."""
+    """Decompress one snappy block, which begins with its decompressed length.
+
+    `decompressed_bytes` have come out of earlier blocks, and count for the limit.
+    """
     import cramjam
 
     if before + cramjam.snappy.decompress_raw_len(block) > limit:
@@ -141,6 +154,7 @@ def _snappy_block(block: memoryview, before: int, limit: int) -> Bytes:
 
 
 def _snapped(data: Bytes) -> bytes:
+    """Compress data with snappy into the frames of snappy-java."""
     import cramjam
 
     out = bytearray(_XERIAL)
@@ -151,6 +165,7 @@ def _snapped(data: Bytes) -> bytes:
 
 
 def _lz4_frame(data: Bytes) -> bytes:
+    """Compress data into an lz4 frame of independent blocks."""
     import cramjam
 
     out = bytearray(_LZ4_FRAME)

@@ -1,9 +1,9 @@
-"""The configuration of a topic: Kafka's names, defaults and limits.
+"""Defines the configuration of a topic: Kafka's names, defaults and limits.
 
 A topic keeps only what was set for it. `api/describing` lays that over the broker's settings and
-Kafka's defaults; `settings_of` is what the log takes from it. Names that Kafka has but that this
-broker doesn't act on are accepted, kept and described, so that a topic made by a client for real
-Kafka can be made here.
+Kafka's defaults; `build_log_settings` selects the part of it that the log needs. Names that Kafka
+has but that this broker doesn't act on are accepted, kept and described, so that a topic made by a
+client for real Kafka can be made here.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from coordinator.settings import INT32_MAX, INT64_MAX, Kind, Setting, checked
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig(Setting):
-    """One configuration, with the broker's setting that stands behind it, by Kafka's name."""
+    """Describes one topic configuration and names the broker setting that is its default."""
 
     from_broker: str | None = None
 
     @property
     def broker_field(self) -> str | None:
-        """The same as a field of BrokerConfig; None if this broker has no such setting."""
+        """Return the field of BrokerConfig behind this configuration; None if there is none."""
         field = (self.from_broker or "").replace(".", "_")
         return field if field in SETTINGS else None
 
 
 def _behind(broker_setting: str) -> TopicConfig:
-    """A configuration that is like the broker's setting behind it."""
+    """Make a topic configuration with the type and limits of the broker setting behind it."""
     like = SETTINGS[broker_setting.replace(".", "_")]
     return TopicConfig(
         like.kind, like.default, like.low, like.high, like.choices, from_broker=broker_setting
@@ -89,13 +89,16 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
 
 
 def default_of(name: str, broker: BrokerConfig) -> str:
-    """What a topic has if nothing was set for it."""
+    """Return the value that a topic has if none was set for it."""
     config = TOPIC_CONFIGS[name]
     return broker.text_of(config.broker_field) if config.broker_field else config.default
 
 
 def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
-    """The same, checked. Refused(INVALID_CONFIG) names what is wrong."""
+    """Validate topic configurations and return them as they are to be kept.
+
+    Raises: Refused (INVALID_CONFIG), naming the wrong one.
+    """
     found = {}
     for name, value in configs.items():
         config = TOPIC_CONFIGS.get(name)
@@ -111,6 +114,7 @@ def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _check_together(configs: Mapping[str, str]) -> None:
+    """Raise Refused (INVALID_CONFIG) if configurations are unsupported or contradict each other."""
     compression = configs.get("compression.type", "producer")
     if compression != "producer":
         raise Refused(
@@ -135,33 +139,33 @@ def _check_together(configs: Mapping[str, str]) -> None:
 
 
 def settings_of(configs: Mapping[str, str], broker: BrokerConfig) -> LogSettings:
-    """What a log needs to know of its topic's configuration."""
+    """Build the settings of a topic's logs from its configuration and the broker's."""
 
-    def value(name: str) -> str:
+    def config_value(name: str) -> str:
         return configs.get(name, default_of(name, broker))
 
-    policy = {each.strip() for each in value("cleanup.policy").split(",")}
-    segment_ms = int(value("segment.ms"))
-    if "compact" in policy:  # what is in the active segment isn't cleaned
-        segment_ms = min(segment_ms, int(value("max.compaction.lag.ms")))
+    policy = {each.strip() for each in config_value("cleanup.policy").split(",")}
+    segment_ms = int(config_value("segment.ms"))
+    if "compact" in policy:  # the active segment is never cleaned, so it has to roll in time
+        segment_ms = min(segment_ms, int(config_value("max.compaction.lag.ms")))
     return LogSettings(
-        segment_bytes=int(value("segment.bytes")),
+        segment_bytes=int(config_value("segment.bytes")),
         segment_ms=segment_ms,
-        segment_index_bytes=int(value("segment.index.bytes")),
+        segment_index_bytes=int(config_value("segment.index.bytes")),
         is_deleted="delete" in policy,
         is_compacted="compact" in policy,
-        min_cleanable_dirty_ratio=float(value("min.cleanable.dirty.ratio")),
-        min_compaction_lag_ms=int(value("min.compaction.lag.ms")),
-        max_compaction_lag_ms=int(value("max.compaction.lag.ms")),
-        delete_retention_ms=int(value("delete.retention.ms")),
-        retention_ms=int(value("retention.ms")),
-        retention_bytes=int(value("retention.bytes")),
-        file_delete_delay_ms=int(value("file.delete.delay.ms")),
-        flush_messages=int(value("flush.messages")),
-        flush_ms=int(value("flush.ms")),
-        index_interval_bytes=int(value("index.interval.bytes")),
-        max_message_bytes=int(value("max.message.bytes")),
-        log_append_time=value("message.timestamp.type") == "LogAppendTime",
-        timestamp_before_max_ms=int(value("message.timestamp.before.max.ms")),
-        timestamp_after_max_ms=int(value("message.timestamp.after.max.ms")),
+        min_cleanable_dirty_ratio=float(config_value("min.cleanable.dirty.ratio")),
+        min_compaction_lag_ms=int(config_value("min.compaction.lag.ms")),
+        max_compaction_lag_ms=int(config_value("max.compaction.lag.ms")),
+        delete_retention_ms=int(config_value("delete.retention.ms")),
+        retention_ms=int(config_value("retention.ms")),
+        retention_bytes=int(config_value("retention.bytes")),
+        file_delete_delay_ms=int(config_value("file.delete.delay.ms")),
+        flush_messages=int(config_value("flush.messages")),
+        flush_ms=int(config_value("flush.ms")),
+        index_interval_bytes=int(config_value("index.interval.bytes")),
+        max_message_bytes=int(config_value("max.message.bytes")),
+        log_append_time=config_value("message.timestamp.type") == "LogAppendTime",
+        timestamp_before_max_ms=int(config_value("message.timestamp.before.max.ms")),
+        timestamp_after_max_ms=int(config_value("message.timestamp.after.max.ms")),
     )

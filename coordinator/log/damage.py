@@ -1,4 +1,4 @@
-"""Find the bytes of a log that are damaged, so that a person can repair it.
+"""Finds the damaged bytes of a log, so that a person can repair it.
 
 A repair takes the bytes of the damaged batch out of its file (see `coordinator.repair`): from where
 it begins to where the next whole batch does. The length in a damaged batch may be wrong, too, so
@@ -18,18 +18,18 @@ from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, parse_header, size
 from coordinator.log.segment import Damaged, Segment
 from coordinator.log.segments import Segments
 
-# What stands at byte 12 of every batch: the leader epoch (0 in ours; Kafka's are small), magic 2.
+# Byte 12 of every batch: the leader epoch (0 in ours; Kafka's are small), then magic 2.
 _LANDMARK = re.compile(rb"(?=\x00\x00..\x02)", re.DOTALL)
 _LANDMARK_AT = 12
 _LANDMARK_END = 17
-_CHECKSUM_END = 21  # it is over all that follows
+_CHECKSUM_END = 21  # the checksum is over all that follows
 WINDOW_BYTES = 1 << 16
 
-Read: TypeAlias = Callable[[int, int], bytes]  # so many bytes, from this position on
+Read: TypeAlias = Callable[[int, int], bytes]  # (count, position) -> bytes
 
 
 class Damage(NamedTuple):
-    """The bytes of a file that are no batch, or whose records can't be read."""
+    """Represents the bytes of a file that are no batch, or whose records can't be read."""
 
     path: Path
     start: int
@@ -40,7 +40,7 @@ class Damage(NamedTuple):
 
 
 def damage_with(segments: Segments, offset: int) -> Damage:
-    """Locate the batch with this offset, which is damaged."""
+    """Locate the bytes of the damaged batch that has this offset."""
     segment = segments.all[segments.with_offset(offset)]
     try:
         start = segment.position_of(offset)
@@ -50,16 +50,20 @@ def damage_with(segments: Segments, offset: int) -> Damage:
 
 
 def damage_at(segment: Segment, start: int, offset: int) -> Damage:
-    """Find where the damage ends that starts at this position, with this offset."""
+    """Find the range of damaged bytes that starts at this position of a segment.
+
+    `damaged_offset` is the offset of the damaged batch.
+    """
     file = segment.file
     return Damage(segment.path, start, damage_end(file.read, start, file.size(), offset))
 
 
 def damage_end(read: Read, start: int, end: int, offset: int) -> int:
-    """Return where the damaged batch ends that begins at byte `start` and has this offset.
+    """Return the position at which the damaged batch ends.
 
-    That is where the next whole one begins, or `end` if there is none. Its length is believed if a
-    batch begins there."""
+    That is where the next whole batch begins, or `end_position` if there is none. The length in the
+    damaged batch is believed if a batch begins there.
+    """
     prefix = read(PREFIX_BYTES, start)
     size = size_at(prefix, 0) if len(prefix) == PREFIX_BYTES else 0
     stop = start + size
@@ -70,8 +74,11 @@ def damage_end(read: Read, start: int, end: int, offset: int) -> int:
 
 
 def find_batch(read: Read, start: int, end: int, offset: int) -> int | None:
-    """The position of the first whole batch behind `start`, and before `end`, that begins behind
-    this offset; None if there is none. Read in windows: there may be a gigabyte."""
+    """Return the position of the first intact batch between two positions; None if there is none.
+
+    It begins behind `start_position` and has a base offset above `after_offset`. The file is read
+    in windows: there may be a gigabyte.
+    """
     at = start + 1
     while at + HEADER_BYTES <= end:
         window = read(WINDOW_BYTES + _LANDMARK_END - 1, at)
@@ -84,11 +91,12 @@ def find_batch(read: Read, start: int, end: int, offset: int) -> int | None:
 
 
 def is_whole(data: bytes, at: int) -> bool:
-    """Whether all bytes of what may be a batch are there."""
+    """Whether all bytes of the batch at this position are in the data."""
     return at + HEADER_BYTES <= len(data) and HEADER_BYTES <= size_at(data, at) <= len(data) - at
 
 
 def _is_intact_batch(read: Read, at: int, end: int, offset: int) -> bool:
+    """Whether a whole batch with a right checksum and a higher offset stands at this position."""
     if at + HEADER_BYTES > end:
         return False
     batch = parse_header(read(HEADER_BYTES, at))

@@ -1,10 +1,10 @@
-"""The disk as an argument: every call that the broker makes of files and directories.
+"""Defines the disk that the broker is given: every call that it makes of files and directories.
 
-Kafka's promise on a single machine is the page cache's: a write that has returned survives
-`kill -9` of the broker. So an append is one plain write. What is to survive a loss of power has to
-be flushed: a file's bytes with `File.flush`, names that were made, changed or removed in a
-directory with `flush_directory`; `replace` does both.
-A test or a simulation passes a disk of its own that fails, tears or loses writes where it likes.
+Kafka's promise on a single machine is the page cache's: a write that has returned survives `kill
+-9` of the broker. So an append is one plain write. To survive a loss of power, a file's bytes have
+to be flushed with `File.flush`, and names that were made, changed or removed in a directory with
+`flush_directory`; `replace_file` does both. A test or a simulation passes a disk of its own that
+fails, tears or loses writes where it likes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from typing import Protocol
 
 
 class File(Protocol):
-    """A file that grows at its end. Every call may raise OSError. One that nothing refers to any
-    more is closed; it can be referred to weakly."""
+    """Reads and writes an open file that grows at its end; every call may raise OSError.
+
+    A file that nothing refers to any more is closed; it can be referred to weakly.
+    """
 
     def write(self, data: bytes | bytearray, at: int) -> None:
-        """All of `data`, at this position."""
+        """Write all of `data` at this position."""
         ...
 
     def read(self, count: int, at: int) -> bytes:
-        """Up to `count` bytes from this position; fewer only at the end."""
+        """Read up to `count` bytes from this position; fewer only at the end."""
         ...
 
     def size(self) -> int: ...
@@ -35,83 +37,94 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def flush(self) -> None:
-        """The bytes and the size survive a loss of power. Also called from another thread."""
+        """Force the file's bytes and size to the disk, to survive a loss of power.
+
+        It is also called from another thread.
+        """
         ...
 
     def close(self) -> None: ...
 
 
 class Lock(Protocol):
-    """A lock that is held."""
+    """Represents a lock that is held until it is released."""
 
     def release(self) -> None: ...
 
 
 class Disk(Protocol):
-    """Files and directories by path. Every call may raise OSError."""
+    """Reads and changes files and directories by path; every call may raise OSError."""
 
     def open(self, path: Path) -> File:
-        """The file, made if it isn't there."""
+        """Open a file, creating it if it isn't there."""
         ...
 
     def size(self, path: Path) -> int | None:
-        """Bytes in a file; None if it isn't there."""
+        """Return the size of a file in bytes; None if it isn't there."""
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """All of a small file; None if it isn't there."""
+        """Read all of a small file; None if it isn't there."""
         ...
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Put a whole small file in place: after a crash of any kind it is the old or the new one,
-        and once this has returned the new one."""
+        """Replace a small file atomically and flush it.
+
+        After a crash of any kind it has the old or the new content, and once this has returned the
+        new one.
+        """
         ...
 
     def room(self, directory: Path) -> tuple[int, int]:
-        """The bytes of the file system that the directory is on: all, and those still free."""
+        """Return the total and the free bytes of the directory's file system."""
         ...
 
     def names(self, directory: Path) -> list[str]:
-        """What is in a directory; nothing if it isn't there."""
+        """List the names in a directory; none if it isn't there."""
         ...
 
     def make_directory(self, path: Path) -> None:
-        """With those above it, if it isn't there."""
+        """Create a directory, and those above it, if it isn't there."""
         ...
 
     def flush_directory(self, path: Path) -> None:
-        """The names in it survive a loss of power."""
+        """Force the names in a directory to the disk, to survive a loss of power."""
         ...
 
     def rename(self, old: Path, new: Path) -> None:
-        """A file or a directory; a file in the place of `new` is gone then."""
+        """Rename a file or a directory; a file in the place of `new` is replaced."""
         ...
 
     def remove(self, path: Path) -> None:
-        """A file, if it is there."""
+        """Remove a file, if it is there."""
         ...
 
     def remove_tree(self, path: Path) -> None:
-        """A directory and what is in it, as far as it is there."""
+        """Remove a directory and everything in it, as far as it is there."""
         ...
 
     def lock(self, path: Path) -> Lock:
-        """Held until released or the process ends. BlockingIOError while another holds it."""
+        """Lock a file until the lock is released or the process ends.
+
+        Raises: BlockingIOError while another holds it.
+        """
         ...
 
 
 class SystemFile:
-    """A file of the operating system, read and written at positions. Closed at the latest when
-    nothing refers to it any more."""
+    """Reads and writes a file of the operating system at positions.
 
-    _fd = -1  # of one that could not be opened
+    It is closed at the latest when nothing refers to it any more.
+    """
+
+    _fd = -1  # of a file that could not be opened
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def write(self, data: bytes | bytearray, at: int) -> None:
         written = os.pwrite(self._fd, data, at)
-        while written < len(data):  # a full disk takes a part first, and fails then
+        while written < len(data):  # a full disk takes a part first, and only fails the next write
             written += os.pwrite(self._fd, memoryview(data)[written:], at + written)
 
     def read(self, count: int, at: int) -> bytes:
@@ -135,7 +148,7 @@ class SystemFile:
 
 
 class SystemLock:
-    """A lock on a file; the kernel lets go of it when the process ends."""
+    """Holds a lock on a file; the kernel releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -150,10 +163,12 @@ class SystemLock:
 
 
 class SystemDisk:
-    """The machine's own. `like`: files that are replaced or locked get its owner and mode, and not
-    those of this process."""
+    """Accesses the file system of the machine.
 
-    _like: os.stat_result | None = None  # of a disk of a test, too
+    `like`: files that are replaced or locked get its owner and mode, and not those of this process.
+    """
+
+    _like: os.stat_result | None = None  # subclasses in tests don't call __init__
 
     def __init__(self, like: os.stat_result | None = None) -> None:
         self._like = like
@@ -221,6 +236,7 @@ class SystemDisk:
         return SystemLock(path)
 
     def _give(self, new: Path) -> None:
+        """Give a file the owner and mode of `like`, if there is one."""
         like = self._like
         if like is None:
             return

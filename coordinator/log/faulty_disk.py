@@ -1,7 +1,7 @@
-"""Another disk, on which faults can be set (see `faults`).
+"""Injects faults into the calls of another disk (see `faults`).
 
-While none is set for the disk, the calls of an open file that can fail are the other disk's own,
-put in place of the methods here: an append then costs what it costs without this file.
+While no rule is set for the disk, the calls of an open file that can fail are replaced by the other
+disk's own: an append then costs what it costs without this file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CALLS = ("write", "read", "flush")
 
 
 class FaultyFile:
-    """A file whose writes and flushes fail where a rule says so."""
+    """Passes calls to another file, and fails writes and flushes where a rule says so."""
 
     def __init__(self, file: File, path: Path, faults: Faults) -> None:
         self._file = file
@@ -26,7 +26,7 @@ class FaultyFile:
         self._faults = faults
 
     def choose(self) -> None:
-        """Use the methods below if there are rules, else the file's own."""
+        """Call the wrapped file directly while there are no rules, else through this class."""
         if self._faults.on_disk:
             for name in _CALLS:
                 self.__dict__.pop(name, None)
@@ -60,7 +60,7 @@ class FaultyFile:
 
 
 class FaultyDisk:
-    """A disk whose writes and flushes fail where a rule says so; the rest is the other disk's."""
+    """Passes calls to another disk, and fails writes and flushes where a rule says so."""
 
     def __init__(self, disk: Disk, faults: Faults) -> None:
         self._disk = disk
@@ -73,7 +73,7 @@ class FaultyDisk:
         file = FaultyFile(self._disk.open(path), path, self._faults)
         with self._lock:
             self._open.add(file)
-        file.choose()  # after it can be found by whoever sets a rule just now
+        file.choose()  # only now: a thread that sets a rule meanwhile has to find the file
         return file
 
     def size(self, path: Path) -> int | None:
@@ -115,6 +115,7 @@ class FaultyDisk:
         return self._disk.lock(path)
 
     def _choose(self) -> None:
+        """Make every open file bypass this disk if there are no rules, and not if there are."""
         with self._lock:
             files = tuple(self._open)
         for file in files:
@@ -122,6 +123,7 @@ class FaultyDisk:
 
 
 def _check(faults: Faults, action: str, path: Path, number: int) -> None:
+    """Raise an OSError with this number if a rule strikes the action on this file."""
     if faults.strike_disk(action, path):
         raise _error(number, path)
 

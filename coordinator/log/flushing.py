@@ -1,12 +1,12 @@
-"""Flushing what is appended: when it is done, and what follows if it fails.
+"""Flushes appended batches to disk, and handles a flush that fails.
 
-By its configuration a topic is flushed every `flush.messages`, and `flush.ms` after the first batch
-that isn't; by default neither, for a checkpoint flushes too (see `segments`).
+By its configuration a topic is flushed every `flush.messages`, and `flush.ms` after the first
+unflushed batch; by default neither, for a checkpoint flushes too (see `segments`).
 
 A flush that failed can't be tried again: the system may have marked as clean what it couldn't
-write. All that came since the last good one is suspect then, and no append is taken. Before the
-next one the suspect bytes are read, their checksums tested, written once more and flushed; if that
-goes well, the log is whole again, and if not, the append is refused and so is the next.
+write. All bytes since the last good flush are suspect then, and no append is taken. Before the next
+one the suspect bytes are read, their checksums tested, written once more and flushed; if that goes
+well, the log is whole again, and if not, the append is refused and so is the next.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ _HEAL_INTERVAL_MS = 1_000
 
 
 class FlushFailed(OSError):
-    """Bytes were written, but are not known to be on the disk."""
+    """Reports bytes that were written, but are not known to be on the disk."""
 
 
 class Flushing:
-    """The flushes of one partition. `segments` are the log's own, which change under it."""
+    """Flushes the segments of one partition.
+
+    `segments` is the log's own list, which changes while this works on it.
+    """
 
     def __init__(
         self, directory: Path, segments: list[Segment], settings: LogSettings, machine: Machine
@@ -46,12 +49,14 @@ class Flushing:
 
     @property
     def has_failed(self) -> bool:
-        """Whether bytes are suspect."""
+        """Whether a flush has failed and the bytes since the last good one are suspect."""
         return bool(self._failure)
 
     def written(self, size: int, last_offset: int) -> None:
-        """A batch of this size is behind the end of the active segment: flush if it is time.
-        OSError."""
+        """Flush if it is time, after a batch was written behind the end of the active segment.
+
+        Raises: OSError.
+        """
         settings = self.settings
         if last_offset - self._flushed_offset >= settings.flush_messages - 1:
             self._flush(size)
@@ -60,8 +65,11 @@ class Flushing:
             self._flush_later()
 
     def flush_found(self) -> None:
-        """Flush what a broker before this one has written and perhaps not flushed: it is in the log
-        now, and a producer that asks again is told so."""
+        """Flush or schedule a flush of batches that an earlier broker process wrote.
+
+        They may never have been flushed, but are in the log now, and a producer that retries one is
+        told so.
+        """
         if not self._unflushed():
             return
         if self.settings.flush_messages < NEVER:
@@ -73,7 +81,10 @@ class Flushing:
             self._flush_later()
 
     def _flush(self, added: int) -> None:
-        """Now. `added` bytes are behind the end of the active segment."""
+        """Flush every segment that needs it now, and the directories.
+
+        `added_bytes` are behind the end of the active segment. Raises: FlushFailed.
+        """
         for segment in self._unflushed(added):
             try:
                 segment.file.flush()
@@ -88,27 +99,28 @@ class Flushing:
         self._timer = self._machine.scheduler.call_later(self.settings.flush_ms, self._flush_aside)
 
     def _flush_aside(self) -> None:
-        """On another thread, for `flush.ms`."""
+        """Flush on another thread when `flush.ms` has passed."""
         self._timer = None
         segments = [(segment, segment.file, segment.size) for segment in self._unflushed()]
         if not segments:
             return
 
-        def flush() -> None:
+        def flush_files() -> None:
             for _, file, _ in segments:
                 file.flush()
             self.flush_names()
 
-        def done(error: Exception | None) -> None:
+        def mark_flushed(error: Exception | None) -> None:
             if isinstance(error, OSError):
                 self.note_failed(error)
                 return
             for segment, _, size in segments:
                 segment.flushed_size = max(segment.flushed_size, size)
 
-        self._machine.background.run(flush, done)
+        self._machine.background.run(flush_files, mark_flushed)
 
     def _unflushed(self, added: int = 0) -> list[Segment]:
+        """Return the segments with unflushed bytes, and the active one if bytes were added."""
         active = self._segments[-1] if self._segments else None
         return [
             segment
@@ -117,16 +129,20 @@ class Flushing:
         ]
 
     def is_flushed_to(self, offset: int) -> None:
-        """What a checkpoint vouches for is on the disk."""
+        """Note that a checkpoint has flushed the log up to this offset."""
         self._flushed_offset = offset
 
-    # Names
+    # Directories
 
     def names_have_changed(self) -> None:
+        """Note that the directory has a new name in it, which is to be flushed."""
         self._are_names_flushed = False
 
     def flush_names(self) -> None:
-        """The directory with its segments, and the one that it is in. On any thread. OSError."""
+        """Flush the log's directory and the one above it, if names have changed.
+
+        It may be called on any thread. Raises: OSError.
+        """
         if not self._are_names_flushed:
             self._are_names_flushed = True
             try:
@@ -136,20 +152,26 @@ class Flushing:
                 self._are_names_flushed = False
                 raise
 
-    # Healing
+    # Healing after a failed flush
 
     def note_failed(self, error: OSError) -> None:
-        """What was to be flushed is suspect."""
+        """Note that a flush failed: appends are refused until the bytes are written again."""
         logger.error("%s: a flush failed, nothing is appended: %s", self._directory, error)
         self._failure = str(error)
 
     def check(self) -> None:
-        """Before an append: heal what is suspect. OSError if that doesn't go well."""
+        """Write suspect bytes again before an append, if a flush has failed.
+
+        Raises: OSError if that fails, too.
+        """
         if self._failure:
             self._heal()
 
     def _heal(self) -> None:
-        """Write the suspect bytes again and flush them. OSError."""
+        """Write the unflushed bytes again, after testing their checksums, and flush them.
+
+        Raises: OSError.
+        """
         now_ms = self._machine.clock.monotonic_ms()
         if now_ms < self._heal_from_ms:
             raise FlushFailed(f"not flushed: {self._failure}")

@@ -1,4 +1,4 @@
-"""Records by their timestamp, as ListOffsets asks for them.
+"""Finds records by their timestamp, as ListOffsets asks for them.
 
 The indexes lead to a batch, whose header says whether it has a record of that time; only that one
 batch is opened.
@@ -15,8 +15,10 @@ from coordinator.log.segments import Segments
 def by_timestamp(
     segments: Segments, timestamp_ms: int, start_offset: int, upper_offset: int
 ) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record from `start_offset` on and below `upper_offset` that
-    is not earlier. Damaged."""
+    """Find the first record at or after a timestamp; return its offset and timestamp, or None.
+
+    Only records from `start_offset` on and below `upper_offset` count. Raises: `CorruptBatch`.
+    """
     for segment in segments.all:
         for batch in segment.batches_from(timestamp_ms, start_offset):
             for offset, time_ms in _places(batch):
@@ -26,8 +28,10 @@ def by_timestamp(
 
 
 def with_max_timestamp(segments: Segments, start_offset: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record from `start_offset` on that has the largest timestamp
-    of these. Damaged."""
+    """Find the first record with the largest timestamp; return its offset and timestamp, or None.
+
+    Only records from `start_offset` on count. Raises: `CorruptBatch`.
+    """
     first, *rest = segments.all[segments.with_offset(start_offset) :] or (None,)
     batch = first.batch_with_max_timestamp(start_offset) if first else None
     newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
@@ -41,8 +45,11 @@ def with_max_timestamp(segments: Segments, start_offset: int) -> tuple[int, int]
 
 
 def _places(batch: Batch) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of each record. What a producer put into a batch need not be records: the
-    end of the batch stands for those that can't be read."""
+    """Yield (offset, timestamp) of each record of a batch.
+
+    The content of a produced batch need not be records: the end of the batch stands for those that
+    can't be read.
+    """
     try:
         for record in batch.records():
             yield record.offset, record.timestamp_ms

@@ -1,4 +1,4 @@
-"""What a log is given of the outside: disk, time, waiting, and a thread for long calls."""
+"""Bundles what a log needs of its machine: disk, time, waiting, and a thread for long calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coordinator.log.disk import Disk
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine that a log lives on."""
+    """Bundles the disk, clock, scheduler and background thread that a log works with."""
 
     disk: Disk
     clock: Clock

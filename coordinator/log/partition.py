@@ -1,13 +1,14 @@
-"""One partition of a topic: an append-only log of batches with consecutive offsets.
+"""Implements the log of one partition: append-only batches with consecutive offsets.
 
-Every append follows one order: check (reads only), write to the segment, then make it true here
-(end offset, producers, aborted transactions, watchers). A write that fails changes nothing.
+Every append follows one order: check (reads only), write to the segment, then apply it to the state
+here (end offset, producers, aborted transactions, watchers). A write that fails changes nothing.
 
-There is one replica, so the high watermark is the end offset. What is stable ends before the first
+There is one replica, so the high watermark is the end offset. The last stable offset is the first
 offset of the oldest open transaction; `read_committed` consumers see no further.
 
-The directory is made with the first append: a partition nobody has written to costs nothing.
-Trace: api/produce -> append -> segments -> segment; api/fetch -> fetch -> reading -> segment.
+The directory is made with the first append: a partition nobody has written to costs nothing. Trace:
+api/produce -> append_produced -> segments -> segment; api/fetch -> fetch_batches -> reading ->
+segment. Kafka: `UnifiedLog`.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ _TELL_EVERY_MS = 10_000
 
 
 class Appended(NamedTuple):
-    """Where a produced batch is; for a retry, where it has been all along."""
+    """Tells where a produced batch is; for a retry, where the first attempt has put it."""
 
     base_offset: int
-    log_append_time_ms: int  # -1: the producer's timestamps stand
+    log_append_time_ms: int  # -1: the batch keeps the producer's timestamps
 
 
 class Partition:
-    """Offsets from `start_offset` up to, and without, `end_offset`."""
+    """Holds the batches of one partition, from `start_offset` to below `end_offset`."""
 
     def __init__(
         self,
@@ -74,23 +75,22 @@ class Partition:
         self._segments = Segments(directory, topic_id, settings, machine)
         self._segments.when_wanted = self.save
         self._tell_again_ms = -inf
-        self.damage: str | None = None  # nothing is written or removed, if there is some
+        self.damage: str | None = None  # if set, nothing is written or removed
         self.is_open = True
 
     def reconfigure(self, settings: LogSettings) -> None:
-        """These hold from now on."""
+        """Use these settings of the topic from now on."""
         self.settings = settings
         self._segments.reconfigure(settings)
 
     # Damage
 
     def protect(self, damage: str) -> None:
-        """Take no append from now on, compact and remove nothing: a person is to repair the log,
-        and needs all that is in it."""
+        """Refuse appends, and remove or compact nothing, until a person has repaired the log."""
         self.damage = self._segments.damage = damage
 
     def fail(self, damage: str) -> None:
-        """Serve nothing: the log could not be opened. Its files stay as they are."""
+        """Serve nothing from now on, as the log could not be opened; its files stay as they are."""
         self.protect(damage)
         self.is_open = False
         self.producers = Producers()
@@ -98,29 +98,30 @@ class Partition:
         self._segments.close()
 
     def damage_with(self, offset: int) -> str:
-        """Say in which bytes of which file the damaged batch is that has this offset."""
+        """Describe which bytes of which file are the damaged batch with this offset."""
         try:
             return str(damage_with(self._segments, offset))
         except OSError as error:
             return str(error)
 
     def check_open(self) -> None:
-        """Raises Refused(KAFKA_STORAGE_ERROR) if the log could not be opened."""
+        """Raise Refused (KAFKA_STORAGE_ERROR) if the log could not be opened."""
         if not self.is_open:
             self.check_undamaged()
 
     def check_undamaged(self) -> None:
-        """Raises Refused(KAFKA_STORAGE_ERROR) if nothing may be written."""
+        """Raise Refused (KAFKA_STORAGE_ERROR) if the log is damaged and takes no writes."""
         if self.damage is not None:
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory} is damaged: {self.damage}")
 
     # Writing
 
     def append(self, batch: Batch) -> Appended:
-        """Append a produced batch that `check_produced` has passed.
+        """Append a produced batch that `validate_produced_batch` has passed.
 
-        Refused: the producer's sequence, epoch or transaction (see `producers`), its timestamps
-        (see `timestamps`), or KAFKA_STORAGE_ERROR.
+        A batch that is a retry of one in the log is not appended again. Raises: Refused, for the
+        producer's sequence, epoch or transaction (see `producer_state`) or the timestamps (see
+        `timestamps`), or with KAFKA_STORAGE_ERROR.
         """
         if batch.producer_id >= 0:
             earlier = self.producers.check(batch)
@@ -133,12 +134,15 @@ class Partition:
 
     @property
     def batch_bytes_max(self) -> int:
-        """What `append_internal` takes: no more than a client might write, `max.message.bytes`."""
+        """Return the largest batch in bytes that `append_internal` takes: `max.message.bytes`."""
         return self.settings.max_message_bytes
 
     def append_internal(self, batch: bytes) -> int:
-        """Append a batch of the broker's own; its offset. Sequences are not looked at, but a
-        transactional one opens a transaction. Refused: MESSAGE_TOO_LARGE, KAFKA_STORAGE_ERROR."""
+        """Append a batch of the broker's own and return its offset.
+
+        Sequences are not looked at, but a transactional batch opens a transaction. Raises: Refused
+        (MESSAGE_TOO_LARGE, KAFKA_STORAGE_ERROR).
+        """
         most = self.batch_bytes_max
         if len(batch) > most:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes; at most {most}")
@@ -152,9 +156,10 @@ class Partition:
         coordinator_epoch: int,
         transaction_version: int = 0,
     ) -> int:
-        """Append the control batch that ends a producer's transaction here; its offset.
+        """Append the control batch that ends a producer's transaction here, and return its offset.
 
-        Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        Raises: Refused (INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        KAFKA_STORAGE_ERROR).
         """
         self.producers.check_marker(
             producer_id, producer_epoch, coordinator_epoch, transaction_version
@@ -169,6 +174,11 @@ class Partition:
         return self._append(parse_header(marker), -1)
 
     def _append(self, batch: Batch, log_append_time_ms: int) -> int:
+        """Write a batch at the end of the log, apply it, and return its offset.
+
+        A `log_append_time_ms` below 0 leaves the producer's timestamps. Raises: Refused
+        (KAFKA_STORAGE_ERROR).
+        """
         if self.damage is not None:
             self.check_undamaged()
         base_offset = self.end_offset
@@ -181,7 +191,7 @@ class Partition:
         try:
             segment = segments.active_for(len(data), last_offset, timestamp_ms) or self._roll()
             segments.append(segment, data, last_offset, timestamp_ms)
-        except (Damaged, OSError) as error:  # Damaged: an index that is made again from the log
+        except (Damaged, OSError) as error:  # CorruptBatch comes of rebuilding an index
             self._tell_now_and_then("an append", error)
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
         self._make_true(segment, batch, base_offset, log_append_time_ms)
@@ -191,13 +201,14 @@ class Partition:
         return base_offset
 
     def _tell_now_and_then(self, what: str, error: OSError | Damaged) -> None:
-        """Clients try again at once, and each time it fails."""
+        """Log a failed operation, but at most every ten seconds, as clients retry at once."""
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._tell_again_ms:
             self._tell_again_ms = now_ms + _TELL_EVERY_MS
             logger.error("%s: %s has failed: %s", self.directory, what, error)
 
     def _roll(self) -> Segment:
+        """Start a new active segment, and save a checkpoint of those before it."""
         segment = self._segments.roll(self.end_offset)
         if len(self._segments.all) > 1:
             self.save()
@@ -206,7 +217,7 @@ class Partition:
     def _make_true(
         self, segment: Segment, batch: Batch, base_offset: int, log_append_time_ms: int = -1
     ) -> None:
-        """What follows from a batch in the log, live and when the log is read at start alike."""
+        """Apply a batch in the log, appended or read at start, to offsets, producers, transactions."""
         self.end_offset = base_offset + batch.last_offset_delta + 1
         if batch.is_control:
             self._end_transaction(segment, batch, base_offset)
@@ -215,13 +226,15 @@ class Partition:
         self._find_last_stable_offset()
 
     def _find_last_stable_offset(self) -> None:
+        """Set the last stable offset to the first one of an open transaction, else to the end."""
         unstable = self.producers.first_unstable_offset()
         stable = self.end_offset if unstable is None else unstable
         self.last_stable_offset = max(stable, self.start_offset)
 
     def _end_transaction(self, segment: Segment, batch: Batch, offset: int) -> None:
+        """Apply a marker: end the producer's transaction, and index it if it was aborted."""
         if batch.record_count == 0:
-            return  # a compaction left nothing of the transaction but its producer's epoch
+            return  # compaction emptied this marker: it only keeps its producer's epoch
         committed, coordinator_epoch = batch.marker()
         producer_id = batch.producer_id
         first_offset = self.producers.ended(
@@ -236,14 +249,18 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one with `offset` on, or from the next one that there is, at least
-        one; b"" at the end. Damaged."""
+        """Read whole batches from the one with `offset` on, or from the next one, at least one.
+
+        Empty at the end of the log. Raises: `CorruptBatch`.
+        """
         return read(self._segments, self.end_offset, offset, max_bytes)
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
-        """What a consumer may see from `offset` on. Refused: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE
-        if what is there is not what was written: nothing with a broken frame or checksum goes out;
-        KAFKA_STORAGE_ERROR.
+        """Return the batches that a consumer may see from `offset` on.
+
+        `committed`: only below the last stable offset, with the aborted transactions. Nothing with
+        a broken frame or checksum is returned. Raises: Refused (OFFSET_OUT_OF_RANGE;
+        CORRUPT_MESSAGE for damage; KAFKA_STORAGE_ERROR).
         """
         if not self.is_open:
             self.check_open()
@@ -267,7 +284,7 @@ class Partition:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Damaged | OSError) -> Refused:
-        """The refusal of a read that came to damage, or that the disk has failed."""
+        """Log why a read failed and return its refusal: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR."""
         if isinstance(error, Damaged):
             logger.error("%s", error)
             return Refused(Code.CORRUPT_MESSAGE, str(error))
@@ -275,13 +292,16 @@ class Partition:
         return Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions with data in [offset, upper_offset), as they were completed."""
+        """Return the aborted transactions with data from `offset` to below `upper_offset`."""
         segments = self._segments
         return aborted_from(segments, segments.with_offset(offset), offset, upper_offset)
 
     def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record below `upper_offset` that is not earlier.
-        Refused: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
+        """Find the first record at or after a timestamp; return (offset, timestamp) or None.
+
+        Only records below `upper_offset` count. Raises: Refused (CORRUPT_MESSAGE,
+        KAFKA_STORAGE_ERROR).
+        """
         segments = self._segments
         try:
             return lookup.by_timestamp(segments, timestamp_ms, self.start_offset, upper_offset)
@@ -289,8 +309,10 @@ class Partition:
             raise self._unreadable(error) from error
 
     def with_max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record that has the largest timestamp.
-        Refused: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR."""
+        """Find the first record with the largest timestamp; return (offset, timestamp) or None.
+
+        Raises: Refused (CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR).
+        """
         try:
             return lookup.with_max_timestamp(self._segments, self.start_offset)
         except (Damaged, OSError) as error:
@@ -299,9 +321,12 @@ class Partition:
     # Removing
 
     def delete_records_before(self, offset: int) -> int:
-        """Let the log start at `offset`, -1 for its end; durable when this returns. The start
-        offset, which stays where it is if it is higher. Refused: OFFSET_OUT_OF_RANGE beyond the
-        high watermark, POLICY_VIOLATION for a topic that is only compacted, KAFKA_STORAGE_ERROR."""
+        """Move the start of the log to `offset`, -1 for its end, and return the start offset.
+
+        It is flushed when this returns; a start offset that is higher already stays. Raises:
+        Refused (OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is
+        only compacted, KAFKA_STORAGE_ERROR).
+        """
         self.check_undamaged()
         if self.settings.is_compacted and not self.settings.is_deleted:
             raise Refused(Code.POLICY_VIOLATION, f"{self.topic} is compacted: its records stay")
@@ -320,11 +345,12 @@ class Partition:
         return self.start_offset
 
     def _start_at(self, offset: int) -> None:
+        """Set the start offset, and the last stable offset after it."""
         self.start_offset = offset
         self._find_last_stable_offset()
 
     def remove_expired(self) -> None:
-        """Take away the oldest segments as far as the topic's configuration says so."""
+        """Remove the oldest segments that the topic's retention no longer keeps."""
         segments = self._segments
         if segments.is_replacing or self.damage is not None:
             return
@@ -345,32 +371,35 @@ class Partition:
     # Compacting
 
     def closed_segments(self) -> list[Segment]:
-        """All but the active one, oldest first. To read one: `Segment.read`."""
+        """Return all segments but the active one, oldest first."""
         return self._segments.all[:-1]
 
     @property
     def active_offset(self) -> int:
-        """Where the active segment begins, and the closed ones end."""
+        """Return the offset at which the active segment begins, and the closed ones end."""
         return self._segments.all[-1].base_offset if self._segments else self.end_offset
 
     @property
     def is_replacing(self) -> bool:
-        """Whether a replacement is going on: no other can begin."""
+        """Whether segments are being replaced, so that no other replacement can begin."""
         return self._segments.is_replacing
 
     def cleaned(self, base_offset: int) -> Segment:
-        """An empty segment beside the log, to be filled with what is left of a run of segments that
-        begins at this offset: `append`, and `aborted.add`. The last batch of the run stays, if only
-        as an empty one: a segment begins where the one before it ends. OSError."""
+        """Create an empty segment beside the log, to hold what is left of a run of segments.
+
+        The run begins at `base_offset`. The segment is filled with `append_batch` and
+        `transaction_index.add_entry`. The last batch of the run stays, if only as an empty one: a
+        segment begins where the one before it ends. Raises: OSError.
+        """
         return self._segments.cleaned(base_offset)
 
     def discard_cleaned(self, segment: Segment) -> None:
-        """Close and remove one that `cleaned` gave: it won't replace anything."""
+        """Close and remove a segment of `create_cleaned_segment` that will replace nothing."""
         self._segments.discard_cleaned(segment)
 
     @property
     def first_dirty_offset(self) -> int:
-        """Up to where the cleaner has cleaned this log; 0 if it hasn't, or nobody knows."""
+        """Return the offset up to which the cleaner has cleaned this log; 0 if that is unknown."""
         return self._segments.first_dirty_offset
 
     def replace(
@@ -380,22 +409,26 @@ class Partition:
         first_dirty_offset: int,
         done: Callable[[Exception | None], None],
     ) -> None:
-        """Put `cleaned` in the place of neighbouring closed segments, whole or not at all, and call
-        `done` then, or with what came between. `first_dirty_offset`: up to where the log is clean
-        with that; the checkpoint that has the new segment says so, too."""
+        """Replace neighbouring closed segments by a cleaned one, whole or not at all.
 
-        def replaced(error: Exception | None) -> None:
+        `on_done` is called then, or with the error. `first_dirty_offset`: up to where the log is
+        clean with that; the checkpoint that has the new segment says so, too.
+        """
+
+        def finish_replacement(error: Exception | None) -> None:
             if error is None:
                 self.save()
             done(error)
 
-        self._segments.replace(run, cleaned, first_dirty_offset, replaced)
+        self._segments.replace(run, cleaned, first_dirty_offset, finish_replacement)
 
     # Opening and closing
 
     def load(self) -> None:
-        """Open what is in the directory, reading what no checkpoint vouches for. CorruptLog if
-        acknowledged data is damaged; a torn tail is cut."""
+        """Open the log in the directory, reading the part that no checkpoint covers.
+
+        A torn tail is cut. Raises: CorruptLog if acknowledged data is damaged.
+        """
         segments = self._segments
         opened = open_saved(segments)
         self.producers = opened.producers
@@ -411,47 +444,53 @@ class Partition:
         segments.flushing.flush_found()
         segments.remove_later(opened.left)
         if segments.is_replacing:
-            self.save()  # nothing can be compacted before a checkpoint has what was replaced last
+            self.save()  # nothing can be compacted before a checkpoint has the last replacement
 
     def _skip_to(self, offset: int) -> None:
-        """Records were deleted up to here, and power was lost before the last ones were flushed:
-        their offsets aren't given again."""
+        """Empty the log and let it go on at this offset.
+
+        Records were deleted up to here, and power was lost before the last ones were flushed: their
+        offsets aren't given again.
+        """
         self._segments.forget(self._segments.all)
         self._segments.roll(offset)
         self.end_offset = offset
 
     def _apply(self, segment: Segment, batch: Batch) -> None:
+        """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
         self._make_true(segment, batch, batch.base_offset, time_ms)
 
     def save(self) -> None:
-        """Bring the log to disk on another thread, so that a start needn't read it."""
+        """Write a checkpoint on another thread, so that the next start needn't read the log."""
         self._segments.save(self.start_offset, self.end_offset, self.producers)
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether a start after a kill would have to read anything."""
+        """Whether a start after a kill would have to read anything of the log."""
         return self._segments.has_unsaved
 
     def close(self) -> None:
-        """Bring everything to disk. The partition can't be used any more."""
+        """Write a last checkpoint and close the files; the partition can't be used any more."""
         if self._segments.has_unsaved:
             try:
                 self._segments.save_now(self.start_offset, self.end_offset, self.producers)
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
-            except Exception:  # Damaged and what else: the other logs are still to be closed
+            except Exception:  # whatever it is, the other logs are still to be closed
                 logger.exception("%s: closed without a checkpoint", self.directory)
         self._segments.close()
         self.watchers.wake()
 
     def discard(self) -> None:
-        """Close without bringing anything to disk: the topic is deleted. Answers that are being
-        sent from its files have `file.delete.delay.ms` to be sent."""
+        """Close the log without writing anything to disk, as its topic is deleted.
+
+        Answers that are being sent from its files have `file.delete.delay.ms` to be sent.
+        """
         self._segments.discard()
         self.watchers.wake()
 
     def segments(self) -> Iterator[tuple[Path, int]]:
-        """(file, bytes) of each segment, oldest first."""
+        """Yield (file, size in bytes) of each segment, oldest first."""
         for segment in self._segments.all:
             yield segment.path, segment.size

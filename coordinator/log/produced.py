@@ -1,4 +1,4 @@
-"""What a client may produce to a partition: one whole batch of format 2, with records of its own.
+"""Validates a batch that a client produces: one whole batch of format 2, with records of its own.
 
     the bytes of a partition in a request                     code
     no whole batch                                            INVALID_RECORD
@@ -10,10 +10,10 @@
     a control batch, a producer without a sequence,
     a record without a key for a compacted topic
 
-What follows a whole batch and isn't one is dropped, as Kafka does it. Not as in Kafka: records are
-opened only where the topic is compacted, so what a client calls a batch may hold anything there is;
-a compression that doesn't exist is INVALID_RECORD, where Kafka answers UNKNOWN_SERVER_ERROR.
-Source: ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+Bytes behind a whole batch that are no batch are dropped, as Kafka does it. Not as in Kafka: records
+are opened only where the topic is compacted, so the body of a batch may hold any bytes; a
+compression that doesn't exist is INVALID_RECORD, where Kafka answers UNKNOWN_SERVER_ERROR. Source:
+ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ from coordinator.log.settings import LogSettings
 from coordinator.log.varint import read_varint
 
 _MAGIC_AT = 16
-_LENGTH_MIN = 14  # of what follows the length, in the oldest format
+_LENGTH_MIN = 14  # bytes behind the length field, in the oldest format
 _MAGIC_MAX = 2
 _COMPRESSION_CODECS = 5  # none, gzip, snappy, lz4, zstd
 
 
 class RejectedRecords(Refused):
-    """A batch that is refused for some of its records: (index in the batch, what is wrong)."""
+    """Reports a batch refused for some of its records, as (index in the batch, what is wrong).
+
+    Kafka: `RecordValidationException`.
+    """
 
     def __init__(self, code: Code, errors: Sequence[tuple[int, str]]) -> None:
         super().__init__(code, f"{len(errors)} records are refused; {errors[0][1]}")
@@ -48,7 +51,10 @@ class RejectedRecords(Refused):
 
 
 def the_batch(data: bytes | None) -> Batch:
-    """The one batch in the bytes, not looked into yet. Refused."""
+    """Parse the header of the single batch in a partition's bytes; its fields are not checked yet.
+
+    Raises: Refused (INVALID_RECORD, CORRUPT_MESSAGE).
+    """
     data = data or b""
     size = _whole_batch(data, 0)
     if size is None:
@@ -65,7 +71,10 @@ def the_batch(data: bytes | None) -> Batch:
 
 
 def _whole_batch(data: bytes, at: int) -> int | None:
-    """Bytes of the batch that begins there; None if it isn't all there. Refused."""
+    """Return the size of the batch at this position in bytes; None if it isn't all there.
+
+    Raises: Refused (CORRUPT_MESSAGE).
+    """
     left = len(data) - at
     if left < PREFIX_BYTES:
         return None
@@ -80,7 +89,10 @@ def _whole_batch(data: bytes, at: int) -> int | None:
 
 
 def check_produced(batch: Batch, settings: LogSettings) -> None:
-    """Refused if the batch isn't fit for a log with these settings."""
+    """Raise Refused if a produced batch isn't fit for a log with these settings.
+
+    Raises: Refused (INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE).
+    """
     if batch.base_offset != 0:
         raise Refused(Code.INVALID_RECORD, f"base offset {batch.base_offset}, not 0")
     if batch.size > settings.max_message_bytes:
@@ -95,6 +107,7 @@ def check_produced(batch: Batch, settings: LogSettings) -> None:
 
 
 def _check_fields(batch: Batch) -> None:
+    """Raise Refused (INVALID_RECORD) if header fields of a produced batch contradict each other."""
     if batch.record_count < 1 or batch.record_count != batch.last_offset_delta + 1:
         raise Refused(
             Code.INVALID_RECORD,
@@ -115,6 +128,7 @@ def _check_fields(batch: Batch) -> None:
 
 
 def _check_keys(batch: Batch) -> None:
+    """Raise RejectedRecords (INVALID_RECORD) if a record of the batch has no key."""
     try:
         keyless = _keyless(batch)
     except (ValueError, IndexError) as error:
@@ -125,10 +139,11 @@ def _check_keys(batch: Batch) -> None:
 
 
 def _keyless(batch: Batch) -> list[int]:
-    """The indexes of the records without a key. ValueError or IndexError where there are none.
+    """Return the indexes of the records that have no key.
 
     All that is read of a record is its length and, past its attributes and two numbers, the first
-    byte of the key's length, whose lowest bit is its sign: half a microsecond a record.
+    byte of the key's length, whose lowest bit is its sign: half a microsecond a record. Raises:
+    ValueError or IndexError where the bytes are no records.
     """
     codec = batch.attributes & COMPRESSION_MASK
     data = memoryview(batch.data)[HEADER_BYTES:]
@@ -158,7 +173,10 @@ def _keyless(batch: Batch) -> list[int]:
 
 
 def rejected_times(batch: Batch, refused: Refused, earliest_ms: int, latest_ms: int) -> Refused:
-    """The refusal of a batch for its timestamps, with the records that are to blame."""
+    """Return the refusal of a batch for its timestamps, naming the records out of range.
+
+    It is `refused` itself if they can't be named.
+    """
     try:
         errors = [
             (index, f"timestamp {record.timestamp_ms} is not in {earliest_ms}..{latest_ms}")

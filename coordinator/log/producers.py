@@ -1,16 +1,17 @@
-"""What a partition remembers of each producer: epoch, last batches, and an open transaction.
+"""Tracks the producers of a partition: epoch, last batches, and an open transaction.
 
-`check` is the decision (refuse, recognise a retry, or accept) and reads only; `applied` and `ended`
-make a batch or marker that is in the log true, live and when the log is scanned at start alike.
+`check_batch` is the decision (refuse, recognise a retry, or accept) and reads only; `apply_batch`
+and `apply_marker` apply a batch or marker that is in the log, live and when the log is scanned at
+start alike.
 
     a produced batch                                             outcome
     same epoch, (first, last) sequence among the last 5 batches  accepted before: its old offset
     lower epoch                                                  INVALID_PRODUCER_EPOCH
     higher epoch, first sequence not 0                           OUT_OF_ORDER_SEQUENCE_NUMBER
     same epoch, first sequence not last + 1 (0 after 2^31 - 1)   OUT_OF_ORDER_SEQUENCE_NUMBER
-    above one that was seen and not taken when its transaction
-    was looked up for its first batch (`expect`)                 OUT_OF_ORDER_SEQUENCE_NUMBER
-    nothing known of the producer                                accepted, any sequence
+    above the lowest one that came while its transaction was
+    being verified (`track_lowest_sequence`)                     OUT_OF_ORDER_SEQUENCE_NUMBER
+    an unknown producer                                          accepted, any sequence
     non-transactional while a transaction is open                INVALID_TXN_STATE
 
 Source: org.apache.kafka.storage.internals.log.{ProducerStateManager, ProducerAppendInfo}.
@@ -30,7 +31,10 @@ _EPOCH_MAX = 2**15 - 1
 
 
 class AppendedBatch(NamedTuple):
-    """What a retry of a batch is recognised by, and answered with."""
+    """Represents an appended batch, to recognise a retry of it and to answer the retry.
+
+    Kafka: `BatchMetadata`.
+    """
 
     first_sequence: int
     last_sequence: int
@@ -43,21 +47,30 @@ class AppendedBatch(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """One producer id on one partition. A value: what a checkpoint has taken doesn't change while
-    it is written on another thread."""
+    """Represents the state of one producer id on one partition.
+
+    It is a value: an entry that a checkpoint has taken doesn't change while it is written on
+    another thread. Kafka: `ProducerStateEntry`.
+    """
 
     epoch: int
     coordinator_epoch: int = -1
     last_timestamp_ms: int = -1
-    batches: tuple[AppendedBatch, ...] = ()  # the last BATCHES_KEPT
+    batches: tuple[AppendedBatch, ...] = ()  # at most the last BATCHES_KEPT
 
     def batches_of(self, epoch: int) -> tuple[AppendedBatch, ...]:
-        """Sequences start again with a new epoch, so the batches of the old one are forgotten."""
+        """Return the last batches if they are of this epoch, else none.
+
+        Sequences start again with a new epoch, so the batches of the old one are forgotten.
+        """
         return self.batches if epoch == self.epoch else ()
 
 
 class Expected(NamedTuple):
-    """The lowest sequence of an epoch that came before its transaction had written here."""
+    """Represents the lowest sequence of an epoch that came before its transaction had written here.
+
+    Kafka: `VerificationStateEntry`.
+    """
 
     epoch: int
     sequence: int
@@ -65,7 +78,10 @@ class Expected(NamedTuple):
 
 
 class Producers:
-    """The producers of one partition."""
+    """Holds the state of all producers of one partition.
+
+    Kafka: `ProducerStateManager`.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Producer] = {}
@@ -78,21 +94,24 @@ class Producers:
         return self._known.get(producer_id)
 
     def has_open(self, producer_id: int, epoch: int) -> bool:
-        """Whether this very epoch has written here in a transaction that is still open."""
+        """Whether this epoch of the producer has an open transaction with data here."""
         return producer_id in self._open and self._known[producer_id].epoch == epoch
 
     def first_unstable_offset(self) -> int | None:
+        """Return the first offset of the oldest open transaction; None if none is open."""
         for offset in self._open.values():
             return offset
         return None
 
     def open_transactions(self) -> Iterator[tuple[int, int]]:
-        """(producer id, first offset) in the order of the log."""
+        """Yield (producer id, first offset) of the open transactions, in the order of the log."""
         yield from self._open.items()
 
     def items(self) -> Iterator[tuple[int, Producer, int]]:
-        """(producer id, what is known, first offset of its open transaction or -1); those with an
-        open transaction first, in the order of the log."""
+        """Yield (producer id, state, first offset of its open transaction or -1) of every producer.
+
+        Those with an open transaction come first, in the order of the log.
+        """
         for producer_id, first_offset in self._open.items():
             yield producer_id, self._known[producer_id], first_offset
         for producer_id, known in self._known.items():
@@ -100,17 +119,18 @@ class Producers:
                 yield producer_id, known, -1
 
     def restore(self, producer_id: int, known: Producer, first_offset: int) -> None:
-        """Take what `items` gave, in the same order."""
+        """Restore one producer that `iterate_producers` has yielded, in the same order."""
         self._known[producer_id] = known
         if first_offset >= 0:
             self._open[producer_id] = first_offset
 
     def expect(self, batch: Batch) -> None:
-        """A transaction's first batch is here, and may yet be refused for reasons of its own.
+        """Remember the lowest sequence of a transaction's first batches, which may yet be refused.
 
         A producer sends several at once: until the lowest is in the log, no later one gets in, or
-        what was refused would be missing between them. Nothing to keep on disk: a producer that
-        tries again begins with the lowest. One that has been replaced has no say.
+        the refused batches would be missing between them. Nothing of it is kept on disk: a producer
+        that tries again begins with the lowest. A producer that has been replaced by a higher epoch
+        is ignored.
         """
         known = self._known.get(batch.producer_id)
         if known is not None and batch.producer_epoch < known.epoch:
@@ -126,7 +146,10 @@ class Producers:
             )
 
     def check(self, batch: Batch) -> AppendedBatch | None:
-        """The earlier append that this batch is a retry of, or None to append it; or Refused."""
+        """Return the earlier append that this batch is a retry of, or None if it is to be appended.
+
+        Raises: Refused (INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE).
+        """
         known = self._known.get(batch.producer_id)
         if known is None:
             self._check_expected(batch)
@@ -156,6 +179,7 @@ class Producers:
         return None
 
     def _check_expected(self, batch: Batch) -> None:
+        """Raise Refused (OUT_OF_ORDER_SEQUENCE_NUMBER) if a lower sequence is still missing."""
         seen = self._expected.get(batch.producer_id)
         if (
             seen is not None
@@ -171,11 +195,13 @@ class Producers:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int = 0
     ) -> None:
-        """Refused if a newer producer or a newer coordinator has been here.
+        """Raise Refused if a newer producer or a newer coordinator has written to the partition.
 
         In transactions v2 a marker has a higher epoch than the data that it ends. One with the same
         is late, from a transaction before; but where nothing is open, or no epoch is left, it may
         be a coordinator's second attempt, and does no harm (KAFKA-19999).
+
+        Raises: Refused (INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED).
         """
         known = self._known.get(producer_id)
         if known is None:
@@ -201,7 +227,7 @@ class Producers:
             )
 
     def applied(self, batch: Batch, base_offset: int, log_append_time_ms: int = -1) -> None:
-        """A data batch of a producer is in the log at `base_offset`."""
+        """Update a producer's state for its data batch that is in the log at `base_offset`."""
         known = self._known.get(batch.producer_id)
         if known is None:
             known = Producer(batch.producer_epoch)
@@ -221,7 +247,10 @@ class Producers:
     def ended(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int
     ) -> int | None:
-        """A marker is in the log: the first offset of what it ended, None if nothing was open."""
+        """Update a producer's state for a marker in the log; return where its transaction began.
+
+        None if none was open.
+        """
         known = self._known.get(producer_id)
         batches = () if known is None else known.batches_of(epoch)
         self._known[producer_id] = Producer(epoch, coordinator_epoch, timestamp_ms, batches)
@@ -229,8 +258,10 @@ class Producers:
         return self._open.pop(producer_id, None)
 
     def expire(self, now_ms: int, idle_ms: int) -> int:
-        """Forget producers that have written nothing for so long; how many. Never one that is
-        in a transaction."""
+        """Forget producers that have written nothing for `idle_ms`, and return how many.
+
+        One with an open transaction is never forgotten.
+        """
         idle = [
             producer_id
             for producer_id, known in self._known.items()
@@ -247,6 +278,7 @@ class Producers:
 
 
 def _next_sequence(known: Producer, epoch: int) -> int:
+    """Return the first sequence that the next batch of this epoch has to have."""
     if epoch != known.epoch or not known.batches:
         return 0
     return (known.batches[-1].last_sequence + 1) % _SEQUENCES

@@ -1,8 +1,8 @@
-"""Finding what a reader may see in the segments of a log: whole batches, and what was aborted.
+"""Finds what a reader may see in the segments of a log: whole batches and aborted transactions.
 
-A place is `at`, the number of a segment among `segments.all`, and a position in its file. `upper`
-is the offset that the reader may not reach. Nothing here copies a batch: a `Slice` is sent by
-whoever answers.
+A place in the log is the index of a segment in `segments.all`, and a position in its file.
+`upper_offset` is the offset that the reader may not reach. Nothing here copies a batch: a
+`LogSlice` is sent by whoever answers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from coordinator.log.slice import Slice
 
 
 class Fetched(NamedTuple):
-    """Whole batches, and the aborted transactions that touch them (None: not asked for)."""
+    """Represents whole batches, and the aborted transactions that touch them.
+
+    `aborted` is None if it was not asked for. Kafka: `FetchDataInfo`.
+    """
 
     records: Slice | bytes
     aborted: list[AbortedTransaction] | None
-    available: int  # bytes that may be seen in this segment, whatever the limit
-    is_older_segment: bool  # more may be seen in the next one
+    available: int  # bytes that may be seen in this segment, without the limit of the fetch
+    is_older_segment: bool  # more may be seen in the next segment
 
 
 _NOTHING = Fetched(b"", None, 0, False)
@@ -30,23 +33,26 @@ _NOTHING_COMMITTED = Fetched(b"", [], 0, False)
 
 
 class _Located(NamedTuple):
-    """Whole batches in one segment, from `start` to `stop`."""
+    """Represents whole batches in one segment, from position `start` to `stop`."""
 
     segment: Segment
     start: int
     stop: int
-    end: int  # where what may be seen ends in this segment
+    end: int  # end of the bytes that may be seen in this segment
     is_older_segment: bool
-    at: int  # the segment's place
+    at: int  # the segment's index in `segments.all`
 
     @property
     def slice(self) -> Slice:
+        """Return the bytes of the batches as a slice of the segment's file."""
         return Slice(self.segment.file, self.start, self.stop - self.start)
 
 
 def read(segments: Segments, end_offset: int, offset: int, max_bytes: int) -> bytes:
-    """Batches from the one with `offset` on, or from the next one that there is, at least one; b""
-    at the end. Damaged."""
+    """Read batches from the one with `offset` on, or from the next one, at least one.
+
+    Empty at the end of the log. Raises: `CorruptBatch`.
+    """
     if offset >= end_offset:
         return b""
     found = _locate(segments, end_offset, offset, end_offset, max_bytes, True)
@@ -63,7 +69,10 @@ def fetch(
     committed: bool,
     at_least_one: bool,
 ) -> Fetched:
-    """What a consumer may see from `offset` on and below `upper`. Damaged."""
+    """Return the batches from `offset` on and below `upper_offset`, as a slice that is read later.
+
+    With `committed` also the aborted transactions that touch them. Raises: `CorruptBatch`.
+    """
     nothing = _NOTHING_COMMITTED if committed else _NOTHING
     if offset >= upper:
         return nothing
@@ -82,15 +91,18 @@ def _locate(
     max_bytes: int,
     at_least_one: bool,
 ) -> _Located | None:
-    """Batches from `offset` on and below `upper`, which is above it, from one segment; None if
-    there are none. Damaged."""
+    """Locate whole batches from `offset` on and below `upper_offset` in one segment.
+
+    `upper_offset` is above `offset`. None if there are none. Raises: `CorruptBatch`.
+    """
     at = segments.with_offset(offset)
     segment = segments.all[at]
     start = segment.position_of(offset)
     while segment.size - start <= HEADER_BYTES:
-        # What was here is gone, or all but the header that the cleaner leaves at a segment's end.
-        # librdkafka doubles its limit with each answer without a record, and reads no further when
-        # that has passed 1 GiB, so the next segment is answered if it can be.
+        # The batches that were here have been compacted away, but for the empty one that the
+        # cleaner may leave at a segment's end. librdkafka doubles its limit with each answer
+        # without a record, and reads no further when that has passed 1 GiB, so the next segment is
+        # answered if it can be.
         if at + 1 == len(segments.all) or segments.all[at + 1].base_offset >= upper:
             if start == segment.size:
                 return None
@@ -108,7 +120,7 @@ def _locate(
 def _aborted_in(
     segments: Segments, end_offset: int, offset: int, upper: int, found: _Located
 ) -> list[AbortedTransaction]:
-    """The aborted transactions that touch what was found from `offset` on."""
+    """Return the aborted transactions that touch the located batches, from `offset` on."""
     if found.stop == found.start:
         return []
     if found.stop < found.segment.size:
@@ -119,7 +131,10 @@ def _aborted_in(
 
 
 def aborted_from(segments: Segments, at: int, offset: int, upper: int) -> list[AbortedTransaction]:
-    """Those with data in [offset, upper), as they were completed, from the segment at `at` on."""
+    """Collect aborted transactions with data in [offset, upper_offset), in order of completion.
+
+    The indexes are searched from the segment at `first_segment_index` on.
+    """
     aborted: list[AbortedTransaction] = []
     for segment in segments.all[at:]:
         if segment.aborted:

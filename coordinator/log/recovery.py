@@ -1,14 +1,14 @@
-"""Opening the segments of a partition: from its checkpoint on, or if need be from the beginning.
+"""Opens the segments of a partition from its checkpoint on, or if need be from the beginning.
 
 A broker that was killed in the middle of a write leaves a piece of a batch at the end of the last
-segment. It was never answered for, so it is cut off. Anything else that isn't a valid batch means
+segment. It was never acknowledged, so it is cut off. Anything else that isn't a valid batch means
 that acknowledged data is damaged: if a whole batch stands behind it, or in an earlier segment, the
 partition isn't served, and the broker says in which file the damage is, and where.
 
-What the checkpoint vouches for is not read: the sizes of the files must be the ones it has, and the
-snapshot and the index files that are needed at once have its checksums. If anything isn't so, it
-counts for nothing, and the log is read from the beginning. Damage below the recovery point is
-therefore met by the fetch that comes to it (`Segment.intact_end`).
+The part that the checkpoint covers is not read: the sizes of the files must be the ones it has, and
+the snapshot and the index files that are needed at once have its checksums. If anything isn't so,
+the checkpoint is ignored, and the log is read from the beginning. Damage below the recovery point
+is therefore met by the fetch that comes to it (`LogSegment.verify_batches`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
 logger = logging.getLogger(__name__)
 
 _WINDOW_BYTES = 1 << 20
-# Kafka keeps it in the directory of every partition, and this broker in none.
+# Kafka keeps this file in the directory of every partition, and this broker in none.
 _KAFKAS = "leader-epoch-checkpoint"
 
 
 class CorruptLog(Exception):
-    """Acknowledged data is damaged. Nothing has been changed."""
+    """Reports acknowledged data that is damaged; nothing has been changed."""
 
     def __init__(self, path: Path, position: int, why: str = "with valid data behind it") -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class CorruptLog(Exception):
 
 
 class MissingSegment(CorruptLog):
-    """Offsets are missing between two segments."""
+    """Reports offsets that are missing between two segments."""
 
     def __init__(self, path: Path, end_offset: int) -> None:
         Exception.__init__(
@@ -61,19 +61,25 @@ class MissingSegment(CorruptLog):
 
 
 class Opened(NamedTuple):
-    """A log as its checkpoint has it, and where the segments are that are still to be read."""
+    """Represents a log as restored from its checkpoint, and the segments still to be read.
+
+    Kafka: `LoadedLogOffsets`.
+    """
 
     start_offset: int
     end_offset: int
     producers: Producers
     bases: list[int]
     left: list[Path]  # files of removed segments
-    cleaned_offset: int | None  # where one begins that has just replaced a run
-    is_kafkas: bool  # the files have been copied from a broker of Kafka's
+    cleaned_offset: int | None  # base offset of a segment that has just replaced a run
+    is_kafkas: bool  # the files have been copied from an Apache Kafka broker
 
 
 def open_saved(segments: Segments) -> Opened:
-    """Finish what a broker left half done, and open what a checkpoint vouches for. OSError."""
+    """Finish an interrupted replacement, and open the segments that the checkpoint covers.
+
+    Raises: OSError.
+    """
     disk, directory = segments.machine.disk, segments.directory
     cleaned_offset = finish(disk, directory, segments.topic_id)
     segments.has_gaps = cleaned_offset is not None
@@ -104,8 +110,11 @@ def open_saved(segments: Segments) -> Opened:
 
 
 def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers] | None:
-    """Open the segments that the partition's checkpoint has, none of which is read; None, and
-    nothing is open, if it can't be believed. `bases`: the segments there are."""
+    """Open the segments that the partition's checkpoint has, without reading any batch.
+
+    `base_offsets`: the segments whose files are there. None, and nothing is open, if the checkpoint
+    doesn't match the files.
+    """
     disk = segments.machine.disk
     checkpoint = read_checkpoint(disk, segments.directory, segments.topic_id)
     if checkpoint is None:
@@ -115,7 +124,7 @@ def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producer
         return None
     producers = _producers(checkpoint, segments)
     listed = {saved.base_offset for saved in checkpoint.segments}
-    # A removed segment's file may still be there, and a later one that has come since.
+    # Files of a removed segment may still be there, and of a segment added since the checkpoint.
     first = checkpoint.segments[0].base_offset
     others = [base for base in bases if base not in listed]
     is_complete = all(
@@ -138,6 +147,7 @@ def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producer
 
 
 def _producers(checkpoint: Checkpoint, segments: Segments) -> Producers | None:
+    """Read the producer snapshot of a checkpoint; None if it isn't the one that was written."""
     data = segments.machine.disk.read(segments.directory / checkpoint.snapshot_name)
     if data is None or crc32c(data) != checkpoint.snapshot_crc:
         return None
@@ -148,11 +158,12 @@ def _producers(checkpoint: Checkpoint, segments: Segments) -> Producers | None:
 
 
 def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
+    """Whether a segment's files are as the checkpoint has them."""
     size = disk.size(segment.path)
     wanted = segment.saved.size
     if size is None or size < wanted or (size > wanted and not is_last):
         return False
-    if size > wanted:  # what is behind is going to be indexed
+    if size > wanted:  # batches behind the checkpoint are going to be added to the index
         try:
             _ = segment.index
         except Damaged:  # reading the log finds out which batch it is
@@ -161,13 +172,12 @@ def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
 
 
 def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch], None]) -> int:
-    """Read what is behind that which is open, and apply each batch. The end offset. CorruptLog; a
-    torn tail is cut.
+    """Read the log behind its restored part, apply each batch, and return the end offset.
 
     A segment begins where the one before it ends, compacted or not, if anything between is still in
     the log; only one that Kafka has compacted may end before the next one begins. If none but empty
     ones begin later, power was lost before the end of the last one with batches was flushed: they
-    go.
+    are removed. A torn tail is cut. Raises: CorruptLog, MissingSegment.
     """
     disk, directory = segments.machine.disk, segments.directory
     may_miss = segments.has_gaps or segments.settings.is_compacted
@@ -194,7 +204,7 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
         for batch in scan(segment, end_offset, is_last=is_last, may_miss=may_miss):
             try:
                 apply(segment, batch)
-            except ValueError as error:  # a marker that says nothing, under a right checksum
+            except ValueError as error:  # an unreadable marker under a right checksum
                 position = segment.size - batch.size
                 raise CorruptLog(segment.path, position, str(error)) from error
             segments.count_unsaved(batch.size)
@@ -203,8 +213,11 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
 
 
 def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -> Iterator[Batch]:
-    """Each whole batch behind what is open, noted in the segment; ends by cutting a torn tail.
-    CorruptLog otherwise. `may_miss`: offsets may have been taken away by a compaction."""
+    """Yield and index each whole batch behind the known end of a segment, then cut a torn tail.
+
+    `may_have_gaps`: offsets may have been taken away by a compaction. Raises: CorruptLog for damage
+    with valid data behind it.
+    """
     end = segment.file.size()
     window, start = b"", 0
     while True:
@@ -228,7 +241,7 @@ def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -
 
 
 def _window(segment: Segment, position: int, end: int) -> bytes:
-    """Bytes from here on with the whole next batch in them, if it is all there."""
+    """Read from this position on, with the whole next batch if it is all there."""
     window = segment.file.read(_WINDOW_BYTES, position)
     if len(window) >= PREFIX_BYTES:
         size = size_at(window, 0)
@@ -238,6 +251,6 @@ def _window(segment: Segment, position: int, end: int) -> bytes:
 
 
 def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
-    """Whether a valid batch of this log stands anywhere behind the damage at `position`."""
+    """Whether an intact batch of this log stands anywhere behind the damage at `position`."""
     file = segment.file
     return find_batch(file.read, position, file.size(), next_offset) is not None

@@ -1,10 +1,10 @@
-"""Removing the files of segments that are in no checkpoint any more, or whose topic is deleted.
+"""Removes the files of segments that no checkpoint has any more, or whose topic is deleted.
 
 The files of a segment are renamed to `.deleted` at once, so that no start takes them for the log's,
-and unlinked after `file.delete.delay.ms`. What is being sent from a removed file is sent until
-then, as in Kafka: the file stays open as long as an answer needs it, for that time at most. Kafka
-keeps every file open for that time. Here one that nobody reads is closed at once, so that deleting
-thousands of partitions uses up no file descriptors.
+and unlinked after `file.delete.delay.ms`. An answer that is being sent from a removed file is sent
+until then, as in Kafka: the file stays open as long as an answer needs it, for that time at most.
+Kafka keeps every file open for that time. Here one that nobody reads is closed at once, so that
+deleting thousands of partitions uses up no file descriptors.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ logger = logging.getLogger(__name__)
 
 
 class Removal:
-    """The files of one partition that wait for their end."""
+    """Renames, closes and unlinks the files of removed segments of one partition."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._timers: set[Timer] = set()
 
     def set_aside(self, segment: Segment, has_successor: bool, delay_ms: int) -> bool:
-        """Rename the files of a segment and unlink them later, unless a successor has taken their
-        names. Whether none of them is in the log's way any more."""
+        """Rename a segment's files and unlink them later, unless a successor has taken their names.
+
+        Return whether no file is left under a name of the log.
+        """
         gone = []
         stays = False
         for suffix in () if has_successor else SUFFIXES:
@@ -52,50 +54,54 @@ class Removal:
         return not stays
 
     def close_files(self, segments: Iterable[Segment], delay_ms: int) -> None:
-        """Close the files of these segments that no answer is being sent from now, and the others
-        when their last answer ends, or after this delay."""
+        """Close the segments' files: now if no answer is being sent from them, else a little later.
+
+        A file in use is closed when its last answer ends, or after this delay.
+        """
         released = [(segment.path, _released(segment)) for segment in segments]
         needed = [(path, file) for path, file in released if file and file()]
         if not needed:
             return
 
-        def close() -> None:
+        def close_needed() -> None:
             for path, needed_file in needed:
                 file = needed_file()
                 if file is not None:
                     logger.warning("%s was removed: an answer from it is cut off", path)
                     file.close()
 
-        # It outlives this partition: nothing that it does is undone when the partition is closed.
-        self._machine.scheduler.call_later(delay_ms, close)
+        # This timer isn't cancelled when the partition is closed: the files are to be closed then.
+        self._machine.scheduler.call_later(delay_ms, close_needed)
 
     def unlink_later(self, paths: list[Path], delay_ms: int) -> None:
-        """Unlink files after a while, on another thread."""
+        """Unlink files after a delay, on another thread."""
         if not paths:
             return
         disk = self._machine.disk
 
-        def unlink() -> None:
+        def unlink_files() -> None:
             for path in paths:
                 disk.remove(path)
 
-        def remove() -> None:
+        def start_unlinking() -> None:
             self._timers.discard(timer)
-            self._machine.background.run(unlink, _log_if_failed)
+            self._machine.background.run(unlink_files, _log_if_failed)
 
-        timer = self._machine.scheduler.call_later(delay_ms, remove)
+        timer = self._machine.scheduler.call_later(delay_ms, start_unlinking)
         self._timers.add(timer)
 
     def close(self) -> None:
-        """What still waits is found and unlinked by the next start."""
+        """Cancel the pending unlinks; the next start finds the files and unlinks them."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
 
 
 def _released(segment: Segment) -> ref[File] | None:
-    """The file that a segment has given up, if it had one open. It is closed unless an answer needs
-    it: nothing here keeps it."""
+    """Take the file from a segment and return a weak reference to it, None if none was open.
+
+    It is closed unless an answer needs it: nothing here keeps it.
+    """
     file = segment.release()
     return None if file is None else ref(file)
 

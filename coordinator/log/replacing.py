@@ -1,4 +1,4 @@
-"""Putting a compacted segment in the place of a run of segments, whole or not at all.
+"""Replaces a run of segments by one compacted segment, whole or not at all.
 
 The new one is written beside the log as `<base>.log.cleaned`, where <base> is that of the first
 segment of the run. Then, each step after the one before is on the disk:
@@ -27,13 +27,18 @@ JOURNAL = "replacing"
 
 
 def write_journal(disk: Disk, directory: Path, topic_id: UUID, bases: Sequence[int]) -> None:
-    """The cleaned file of the first of these segments is to replace all of them. OSError."""
+    """Write the journal that decides that the first segment's cleaned file replaces all of these.
+
+    Raises: OSError.
+    """
     disk.replace(directory / JOURNAL, sealed(topic_id, bases=list(bases)))
 
 
 def finish(disk: Disk, directory: Path, topic_id: UUID) -> int | None:
-    """Take step 2 if a journal says so; where the new segment begins then. What a broker left that
-    had not decided is removed. OSError."""
+    """Finish a replacement that the journal has, and return where the new segment begins, or None.
+
+    That is step 2 above. A cleaned file without a journal is removed. Raises: OSError.
+    """
     names = disk.names(directory)
     bases = _journal(disk, directory, topic_id) if JOURNAL in names else None
     if bases:
@@ -51,6 +56,7 @@ def finish(disk: Disk, directory: Path, topic_id: UUID) -> int | None:
 
 
 def _journal(disk: Disk, directory: Path, topic_id: UUID) -> list[int] | None:
+    """Read the base offsets in the journal; None if it is damaged or another topic's."""
     try:
         found = unsealed(disk.read(directory / JOURNAL) or b"", topic_id)
         return [int(base) for base in found["bases"]]

@@ -1,12 +1,11 @@
-"""Which of the oldest segments a partition may lose: a decision on what is known of them in memory.
+"""Decides which of the oldest segments of a partition have expired, from what is in memory.
 
 Kafka's three rules, one after the other, each from the oldest segment on until one stays: all of it
 is below the start offset; the log without it would still have `retention.bytes`; its newest record
 is older than `retention.ms`. The last two are for topics whose cleanup policy has `delete`. The
-active segment may go as well, if there is anything in it: an empty one takes its place.
-Where no record of a segment has a timestamp, Kafka goes by the time of the file; here such a
-segment doesn't grow old.
-Source: UnifiedLog.deleteOldSegments.
+active segment may go as well, if there is anything in it: an empty one takes its place. Where no
+record of a segment has a timestamp, Kafka goes by the time of the file; here such a segment doesn't
+grow old. Source: UnifiedLog.deleteOldSegments.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from coordinator.log.settings import LogSettings
 def expired(
     segments: Sequence[Segment], settings: LogSettings, start_offset: int, now_ms: int
 ) -> int:
-    """How many segments go."""
+    """Return how many segments, oldest first, retention no longer keeps."""
     ends = [segment.base_offset for segment in segments[1:]]
     count = _leading(len(ends), lambda at: ends[at] <= start_offset)
     if not settings.is_deleted:
@@ -40,4 +39,5 @@ def expired(
 
 
 def _leading(count: int, goes: Callable[[int], bool]) -> int:
+    """Return how many of the first `count` indexes in a row satisfy the condition."""
     return next((at for at in range(count) if not goes(at)), count)

@@ -1,6 +1,6 @@
-"""Small files that are believed only whole: JSON with a checksum, of one topic.
+"""Encodes small files of one topic as JSON with a checksum, so that a damaged one is noticed.
 
-checksum in hexadecimal, a line's end, JSON
+the checksum in hexadecimal, a line feed, the JSON
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ _VERSION = 1
 
 
 def sealed(topic_id: UUID, **content: Any) -> bytes:
+    """Encode the content as JSON with its topic id, behind a checksum."""
     data = json.dumps({"version": _VERSION, "topic_id": to_base64(topic_id), **content}).encode()
     return b"%08x\n%s" % (crc32c(data), data)
 
 
 def unsealed(data: bytes, topic_id: UUID) -> dict[str, Any]:
-    """What was sealed. ValueError, KeyError, TypeError if it isn't that."""
+    """Decode the content of a file of `encode_checksummed` for this topic.
+
+    Raises: ValueError, KeyError or TypeError if it is damaged, or of another version or topic.
+    """
     crc, _, content = data.partition(b"\n")
     if int(crc, 16) != crc32c(content):
         raise ValueError("checksum")

@@ -1,14 +1,14 @@
-"""One segment of a partition's log: a `.log` file of whole batches, and what helps to find them.
+"""Implements one segment of a partition's log: a `.log` file of whole batches, and its indexes.
 
 The files are Kafka's own: `<first offset, 20 digits>.log` holds the batches as they are sent,
 `.index` and `.timeindex` are sparse (see `index`), `.txnindex` has the aborted transactions whose
-marker is here (see `aborted`). These three live in memory and are brought to disk with the
-partition's checkpoint, which says how much of each file is good (`Saved`). A segment that is opened
-by such an entry reads its index files when they are first needed; if they aren't what was written,
-the indexes are made again from the `.log`.
+marker is here (see `transaction_index`). These three live in memory and are brought to disk with
+the partition's checkpoint, which says how much of each file is good (`SavedSegment`). A segment
+that is opened by such an entry reads its index files when they are first needed; if they aren't
+what was written, the indexes are made again from the `.log`.
 
-What was on disk before the broker started, and was not read then, is checked when it is fetched.
-Offsets grow from batch to batch, with gaps where a compaction has taken records away.
+Batches that were on disk before the broker started, and were not read then, are checked when they
+are fetched. Offsets grow from batch to batch, with gaps where a compaction has taken records away.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ CLEANED = ".cleaned"
 
 
 def file_name(base_offset: int, suffix: str) -> str:
+    """Return the name of a segment's file with this suffix."""
     return f"{base_offset:020d}.{suffix}"
 
 
 class Damaged(Exception):
-    """What stands at this position of a segment is no batch of it."""
+    """Reports that no intact batch stands at a position of a segment."""
 
     def __init__(self, path: Path, position: int) -> None:
         super().__init__(f"{path}: damaged at byte {position}")
@@ -51,20 +52,22 @@ class Damaged(Exception):
 
 
 class SavedFile(NamedTuple):
-    """How much of an index file is good, and its checksum."""
+    """Tells how many bytes of an index file a checkpoint covers, and their checksum."""
 
     size: int = 0
     crc: int = 0
 
     def plus(self, data: bytes) -> SavedFile:
+        """Return the size and checksum of the file after this data is added to its end."""
         return SavedFile(self.size + len(data), crc32c(data, self.crc))
 
     def is_start_of(self, data: bytes) -> bool:
+        """Whether the data begins with the bytes that this size and checksum describe."""
         return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
 
 
 class Saved(NamedTuple):
-    """A segment as a checkpoint knows it: `size` bytes of batches, all of them flushed."""
+    """Represents a segment in a checkpoint: `size` bytes of batches, all of them flushed."""
 
     base_offset: int
     size: int = 0
@@ -76,7 +79,10 @@ class Saved(NamedTuple):
 
 
 class Segment:
-    """Batches from `base_offset` on. `size` is the end of what is in it."""
+    """Reads and writes one segment, whose batches begin at `base_offset`.
+
+    `size` is the end of the last whole batch in bytes. Kafka: `LogSegment`.
+    """
 
     def __init__(
         self,
@@ -91,33 +97,40 @@ class Segment:
         self.size = saved.size
         self.max_timestamp_ms = saved.max_timestamp_ms
         self.index_interval_bytes = index_interval_bytes
-        self.saved = saved  # what a checkpoint has of it
+        self.saved = saved  # the last checkpoint's entry
         self.flushed_size = saved.size  # bytes known to be on the disk
         self.aborted = AbortedTransactions()
         self._max_timestamp_offset = saved.max_timestamp_offset
         self._disk = disk
-        self._checked = (saved.size, saved.size)  # what of the first `saved.size` bytes was read
+        # Range of the first `saved.size` bytes whose batches were found intact.
+        self._checked = (saved.size, saved.size)
         self._unchecked_end = saved.size
 
     @cached_property
     def file(self) -> File:
-        """Opened when it is first needed. OSError."""
+        """Return the `.log` file, opened when it is first needed.
+
+        Raises: OSError.
+        """
         return self._disk.open(self.path)
 
     @cached_property
     def index(self) -> SparseIndex:
-        """Read when it is first needed. OSError, Damaged."""
+        """Return the sparse index, read or rebuilt when it is first needed.
+
+        Raises: OSError, `CorruptBatch`.
+        """
         if self.saved.size == 0:
             return SparseIndex(self.base_offset)
         return self._read_index() or self._rebuilt_index()
 
     @cached_property
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch. There must be one."""
+        """Return the largest timestamp of the first batch; there has to be one."""
         return self.header_at(0).max_timestamp_ms
 
     def has_room(self, size: int, offset: int, segment_bytes: int) -> bool:
-        """Whether a batch of this size that ends with `offset` may still go here."""
+        """Whether a batch of this size that ends with `last_offset` still fits into the segment."""
         return self.size == 0 or (
             self.size + size <= min(segment_bytes, _POSITION_MAX)
             and offset - self.base_offset <= _POSITION_MAX
@@ -126,16 +139,25 @@ class Segment:
     # Writing
 
     def write(self, data: bytes | bytearray) -> None:
-        """Batches behind the end, which stays where it is until they are noted. OSError."""
+        """Write batches behind the end, which stays where it is until they are indexed.
+
+        Raises: OSError.
+        """
         self.file.write(data, self.size)
 
     def append(self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
-        """Write a batch to a segment that is no part of a log yet. OSError."""
+        """Write and index a batch, in a segment that is no part of a log yet.
+
+        Raises: OSError.
+        """
         self.write(data)
         self.noted(len(data), last_offset, max_timestamp_ms)
 
     def write_again(self, start: int) -> None:
-        """Write what is there from this position on once more. OSError, Damaged."""
+        """Write the bytes from this position on once more, after testing their checksums.
+
+        Raises: OSError, `CorruptBatch`.
+        """
         while start < self.size:
             end = self.whole_batches_end(start, self.size, _WRITE_AGAIN_BYTES, True)
             data = self.file.read(end - start, start)
@@ -150,15 +172,17 @@ class Segment:
             start = end
 
     def cut(self) -> None:
-        """Take off what a failed write has left behind the end. If even this fails, the next
-        append overwrites the torn piece, or the next start cuts it."""
+        """Remove the bytes that a failed write has left behind the end.
+
+        If even this fails, the next append overwrites the torn piece, or the next start cuts it.
+        """
         try:
             self.file.truncate(self.size)
         except OSError:
             return
 
     def noted(self, size: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """A batch of `size` bytes is at the end of the file: index it."""
+        """Count a written batch as part of the segment, and index it."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self._max_timestamp_offset = last_offset
@@ -169,14 +193,16 @@ class Segment:
         self.size += size
 
     def truncate(self) -> None:
-        """Cut the file where the last noted batch ends."""
+        """Cut the file where the last indexed batch ends."""
         self.file.truncate(self.size)
 
     # Reading
 
     def position_of(self, offset: int) -> int:
-        """Return where the first batch starts whose last offset is `offset` or later; `size` if
-        there is none. Raises Damaged."""
+        """Return where the first batch starts whose last offset is `offset` or later, else `size`.
+
+        Raises: `CorruptBatch`, also if the batches aren't as the index has them.
+        """
         start, known, following, following_offset = self.index.around(offset)
         steps = self._steps(start)
         for _, _, last_offset in steps:
@@ -195,19 +221,26 @@ class Segment:
     def _check_before(
         self, following: int, following_offset: int, position: int, last_offset: int
     ) -> None:
-        """Raises Damaged if a batch isn't before the one that the index has next, if there is one,
-        though its position is."""
+        """Raise CorruptBatch if a batch's last offset isn't below that of the index's next entry.
+
+        There may be no next entry (-1), or the batch may be that of the entry itself.
+        """
         if 0 <= following != position and last_offset >= following_offset:
             raise Damaged(self.path, position)
 
     def read(self, start: int, max_bytes: int) -> bytes:
-        """Whole batches from this position on, at least one. Damaged."""
+        """Read whole batches from this position on, at least one.
+
+        Raises: `CorruptBatch`.
+        """
         stop = self.whole_batches_end(start, self.size, max_bytes, at_least_one=True)
         return self.file.read(self.intact_end(start, stop) - start, start) if stop > start else b""
 
     def whole_batches_end(self, start: int, end: int, max_bytes: int, at_least_one: bool) -> int:
-        """Where those of the batches between the positions end that have at most `max_bytes`; the
-        first one counts in any case if asked."""
+        """Return where the batches between two positions end that fit into `max_bytes`.
+
+        `at_least_one`: the first one counts in any case.
+        """
         if end - start <= max_bytes:
             return end
         stop = self._whole_batches_end(start, start + max_bytes)
@@ -216,6 +249,7 @@ class Segment:
         return stop
 
     def _whole_batches_end(self, start: int, limit: int) -> int:
+        """Return where the last whole batch ends that ends at or before `limit`."""
         end = max(start, self.index.position_within(limit))
         for position, size, _ in self._steps(end):
             if position + size > limit:
@@ -224,8 +258,11 @@ class Segment:
         return end
 
     def _steps(self, position: int) -> Iterator[tuple[int, int, int]]:
-        """(position, size, last offset) of each batch from this position on. Damaged, also where
-        offsets don't grow: no checksum is over them, and a batch would be passed over."""
+        """Yield (position, size in bytes, last offset) of each batch from this position on.
+
+        Raises: `CorruptBatch`, also where offsets don't grow: no checksum is over them, and a batch
+        would be passed over.
+        """
         window, start = b"", position
         last_offset = self.base_offset - 1
         while position < self.size:
@@ -242,17 +279,20 @@ class Segment:
             position += length + 12
 
     def intact_end(self, start: int, stop: int, end_offset: int | None = None) -> int:
-        """Where the good batches from `start` on end, up to `stop`: what was written in this life
-        of the broker, or read before, is taken as good. `end_offset`: where the offsets of the
-        segment end, if it is known. Damaged if the first one isn't good."""
+        """Check the batches between two positions, and return where the intact ones end.
+
+        Batches that this process has written, or checked before, are taken as intact. `end_offset`:
+        where the offsets of the segment end, if it is known. Raises: `CorruptBatch` if the first
+        one isn't intact.
+        """
         if start >= self._unchecked_end or (self._checked[0] <= start and stop <= self._checked[1]):
             return stop
         end = start
-        offset = self.base_offset  # no checksum is over it, so it is held to what was before
+        offset = self.base_offset  # no checksum is over it: it is compared with the batch before
         limit = self.base_offset + _POSITION_MAX + 1 if end_offset is None else end_offset
-        # A batch that says that it is shorter than its header, a ValueError, ends them as well.
+        # A batch that claims to be shorter than its header, a ValueError, isn't intact either.
         last: Batch | None = None
-        last_from = offset  # where the last one could have begun
+        last_from = offset  # the lowest base offset that the last one could have
         with suppress(ValueError):
             for batch in batches(self.file.read(stop - start, start)):
                 if batch.magic != 2 or not batch.is_intact() or batch.last_offset >= limit:
@@ -263,7 +303,7 @@ class Segment:
                     if last and last_from + last.last_offset_delta < batch.base_offset:
                         end -= last.size
                     break
-                is_led_up_to = end > start or start == 0  # what is before it has been seen
+                is_led_up_to = end > start or start == 0  # the batch before it was checked, too
                 last, last_from = batch, offset if is_led_up_to else batch.base_offset
                 offset = batch.last_offset + 1
                 end += batch.size
@@ -275,22 +315,27 @@ class Segment:
         return end
 
     def offset_at(self, position: int) -> int:
-        """The base offset of the batch that starts there."""
+        """Return the base offset of the batch that starts at this position."""
         return int.from_bytes(self.file.read(8, position), "big")
 
     def header_at(self, position: int) -> Batch:
-        """The header of the batch that starts there; `data` is no more than that."""
+        """Return the header of the batch at this position; `data` is no more than that."""
         return parse_header(self.file.read(HEADER_BYTES, position))
 
     def batch_at(self, position: int) -> Batch:
-        """The whole batch that starts there. Damaged."""
+        """Return the whole batch that starts at this position.
+
+        Raises: `CorruptBatch`.
+        """
         size = size_at(self.file.read(_STEP.size, position), 0)
         self.intact_end(position, position + size)
         return parse_header(self.file.read(size, position))
 
     def batches_from(self, timestamp_ms: int, offset: int) -> Iterator[Batch]:
-        """The batches with this offset or a later one that have a record of this timestamp or a
-        later one. Damaged."""
+        """Yield the batches that have a record of this timestamp or a later one.
+
+        Only batches with `start_offset` or later offsets count. Raises: `CorruptBatch`.
+        """
         if self.max_timestamp_ms < timestamp_ms:
             return
         start = self.position_of(max(offset, self.index.offset_before_time(timestamp_ms)))
@@ -299,7 +344,10 @@ class Segment:
                 yield self.batch_at(position)
 
     def batch_with_max_timestamp(self, offset: int) -> Batch | None:
-        """The first one that has the largest timestamp from this offset on. Damaged."""
+        """Return the first batch with the largest timestamp from `start_offset` on, or None.
+
+        Raises: `CorruptBatch`.
+        """
         if self.max_timestamp_ms < 0:
             return None
         if self._max_timestamp_offset >= offset:
@@ -314,27 +362,33 @@ class Segment:
     # Indexes on disk
 
     def path_of(self, suffix: str) -> Path:
+        """Return the path of the segment's file with this suffix."""
         return self.path.with_name(file_name(self.base_offset, suffix))
 
     def put_in_place(self) -> None:
-        """Rename a cleaned segment's file to `.log`. OSError."""
+        """Rename a cleaned segment's file to `.log`.
+
+        Raises: OSError.
+        """
         path = self.path_of("log")
         self._disk.rename(self.path, path)
         self.path = path
 
     @property
     def index_bytes(self) -> int:
-        """What a checkpoint knows its larger index file to have."""
+        """Return the size of the larger index file in bytes, as a checkpoint has it."""
         return max(self.saved.offsets.size, self.saved.times.size)
 
     @property
     def is_saved(self) -> bool:
-        """Whether a checkpoint has it as it is."""
+        """Whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
 
     def capture(self) -> tuple[Saved, list[tuple[Path, int, bytes]]]:
-        """The segment as it is now, and what has to be written for that: (file, from this byte
-        on, bytes)."""
+        """Return the segment's checkpoint entry, and the index bytes to be written for it.
+
+        The bytes are (file, position to write at, content).
+        """
         if self.size == 0:
             return Saved(self.base_offset), []
         index = self.index
@@ -360,7 +414,7 @@ class Segment:
         return after, [piece for piece in pieces if piece[2] or not piece[1]]
 
     def read_aborted(self) -> bool:
-        """Take the aborted transactions from their file; False if it isn't what was written."""
+        """Read the aborted transactions from their file; False if it isn't as it was written."""
         wanted = self.saved.transactions
         if wanted.size == 0:
             return True
@@ -371,6 +425,7 @@ class Segment:
         return True
 
     def _read_index(self) -> SparseIndex | None:
+        """Read the index files; None if they aren't the ones that were written."""
         saved = self.saved
         offsets = self._disk.read(self.path_of("index")) or b""
         times = self._disk.read(self.path_of("timeindex")) or b""
@@ -379,7 +434,10 @@ class Segment:
         return decode(self.base_offset, offsets[: saved.offsets.size], times[: saved.times.size])
 
     def _rebuilt_index(self) -> SparseIndex:
-        """From the batches' headers. The files are written anew with the next checkpoint."""
+        """Rebuild the index from the batches' headers.
+
+        The files are written anew with the next checkpoint. Raises: `CorruptBatch`.
+        """
         index = SparseIndex(self.base_offset)
         latest, latest_offset = -1, self.base_offset
         for position, _, last_offset in self._steps(0):
@@ -398,7 +456,9 @@ class Segment:
             file.close()
 
     def release(self) -> File | None:
-        """Give up the file, if it is open, without closing it: whoever still has it, such as an
-        answer that is being sent, can go on reading."""
+        """Give up the open file without closing it, and return it; None if none is open.
+
+        Whoever still has it, such as an answer that is being sent, can go on reading.
+        """
         file: File | None = self.__dict__.pop("file", None)
         return file

@@ -1,10 +1,10 @@
-"""The segments of a partition: which there are, and what is done to their files beside appending.
+"""Manages the segments of a partition: appending, rolling, saving, replacing and removing.
 
 rolled     a full segment is followed by an empty one that begins at the end of the log
 flushed    when the topic's configuration says so (see `flushing`), and when saved
 saved      after SAVE_BYTES or SAVE_BATCHES, at a roll and when closed: flush, indexes,
-           producers, checkpoint (see `checkpoint`); on another thread, but when closed
-removed    forgotten at once; the files go when a checkpoint says so (see `removal`)
+           producers, checkpoint (see `checkpoint`); on another thread, except when closed
+removed    forgotten at once; the files go when a checkpoint no longer has them (see `removal`)
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from coordinator.log.storage import write_partition_metadata
 
 logger = logging.getLogger(__name__)
 
-# What a start after a kill has to read of a partition at most, but for what came in meanwhile.
+# Limits of what a start after a kill has to read of a partition, not counting the batches that
+# came in while the checkpoint was written.
 SAVE_BYTES = 32 << 20
 SAVE_BATCHES = 16_384
 
 
 class _Captured(NamedTuple):
-    """The log at the moment at which a checkpoint was begun."""
+    """Represents the state of the log at the moment at which a checkpoint was begun."""
 
     saving: Saving
     states: list[tuple[Segment, Saved]]
@@ -44,9 +45,10 @@ class _Captured(NamedTuple):
 
 
 class Segments:
-    """Oldest first; the last one is the active one. The directory is made with the first.
+    """Manages the segments of one log, oldest first; the last one is the active one.
 
-    `all` is one list for life: whoever was given it sees what is added and taken away.
+    The directory is made with the first. `all` is one list for life: whoever was given it sees the
+    segments that are added and taken away.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Segments:
         self._is_save_wanted = False
         self.when_wanted: Callable[[], None] = _nothing
         self._is_closed = False
-        self.damage: str | None = None  # no segment is replaced, if there is some
+        self.damage: str | None = None  # if set, no segment is replaced
         self._snapshot: Path | None = None
         self._removed: list[Segment] = []  # forgotten, and in no checkpoint yet
 
@@ -80,7 +82,7 @@ class Segments:
         return bool(self.all)
 
     def reconfigure(self, settings: LogSettings) -> None:
-        """These hold from now on."""
+        """Use these settings of the topic from now on."""
         self.settings = self.flushing.settings = settings
         for segment in self.all:
             segment.index_interval_bytes = settings.index_interval_bytes
@@ -88,25 +90,25 @@ class Segments:
     # Finding
 
     def with_offset(self, offset: int) -> int:
-        """The place of the segment that has this offset, if any has; at least 0."""
+        """Return the index of the segment that has this offset, if any has; at least 0."""
         last = len(self.all) - 1
         if last < 0 or offset >= self.all[last].base_offset:
             return max(0, last)
         return max(0, bisect_right(self.all, offset, key=lambda each: each.base_offset) - 1)
 
     def end_of(self, at: int, end_offset: int) -> int:
-        """Where the offsets of the segment at this place end."""
+        """Return the offset at which the segment at this index ends, exclusive."""
         return self.all[at + 1].base_offset if at + 1 < len(self.all) else end_offset
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Return the size of all segments in bytes."""
         return sum(segment.size for segment in self.all)
 
     # Appending
 
     def active_for(self, size: int, last_offset: int, timestamp_ms: int) -> Segment | None:
-        """The active segment, if a batch of this size, last offset and timestamp goes there."""
+        """Return the active segment if this batch still goes there; None if a new one is due."""
         if not self.all:
             return None
         active = self.all[-1]
@@ -118,30 +120,36 @@ class Segments:
         return active
 
     def roll(self, base_offset: int) -> Segment:
-        """An empty segment at the end of the log, the active one from now on. OSError."""
+        """Create an empty segment at the end of the log, the active one from now on.
+
+        Raises: OSError.
+        """
         disk = self.machine.disk
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
         segment = self.open(Saved(base_offset))
-        _ = segment.file  # on disk before anything rests on it
-        # Not before: names that another thread is flushing just now need not have this one.
+        _ = segment.file  # created on disk before anything depends on it
+        # Only now: a flush of the directory on another thread may not have seen this name.
         self.flushing.names_have_changed()
         self.all.append(segment)
         return segment
 
     def open(self, saved: Saved) -> Segment:
+        """Make the segment of a checkpoint's entry; its files are opened when they are needed."""
         return Segment(self.directory, saved, self.machine.disk, self.settings.index_interval_bytes)
 
     def append(
         self, segment: Segment, data: bytes | bytearray, last_offset: int, timestamp_ms: int
     ) -> None:
-        """Write a batch to the active segment, and flush if it is time. OSError: nothing has
-        changed then, but that a failed flush leaves the log closed to appends (see `flushing`).
+        """Write a batch to the active segment, and flush if it is time.
+
+        Raises: OSError; nothing has changed then, but that a failed flush leaves the log closed to
+        appends (see `flushing`).
         """
         size = len(data)
         self.flushing.check()
-        _ = segment.index  # if it can't be had, nothing has been written
+        _ = segment.index  # loaded first: if that fails, nothing has been written
         try:
             segment.file.write(data, segment.size)
             self.flushing.written(size, last_offset)
@@ -153,7 +161,7 @@ class Segments:
         self._unsaved_bytes += size
 
     def count_unsaved(self, size: int) -> None:
-        """A batch was found that no checkpoint has."""
+        """Count a batch that was found in the log and that no checkpoint covers."""
         self._appended += 1
         self._unsaved_bytes += size
 
@@ -161,6 +169,7 @@ class Segments:
 
     @property
     def is_save_due(self) -> bool:
+        """Whether enough was appended since the last attempt for a new checkpoint."""
         return (
             self._unsaved_bytes >= SAVE_BYTES
             or self._appended - self._appended_at_save >= SAVE_BATCHES
@@ -168,6 +177,7 @@ class Segments:
 
     @property
     def has_unsaved(self) -> bool:
+        """Whether anything has changed that no checkpoint has."""
         return (
             self._appended != self._appended_saved
             or bool(self._removed)
@@ -175,8 +185,10 @@ class Segments:
         )
 
     def save(self, start_offset: int, end_offset: int, producers: Producers) -> None:
-        """Bring the log as it is now to disk, on another thread; while that is going on,
-        `when_wanted` is called at its end."""
+        """Write a checkpoint of the log as it is now, on another thread.
+
+        While one is being written, `on_save_wanted` is called at its end instead.
+        """
         if self._is_saving:
             self._is_save_wanted = True
             return
@@ -187,15 +199,16 @@ class Segments:
         self.machine.background.run(captured.saving.write, partial(self._saved, captured))
 
     def save_now(self, start_offset: int, end_offset: int, producers: Producers) -> None:
-        """The same on this thread. OSError."""
+        """Write a checkpoint of the log as it is now, on this thread. Raises: OSError."""
         if self.flushing.has_failed or not self.all:
             return
-        self._is_save_wanted = False  # this is the last one
+        self._is_save_wanted = False  # no checkpoint follows this one
         captured = self._captured(start_offset, end_offset, producers)
         captured.saving.write()
         self._saved(captured, None)
 
     def _captured(self, start_offset: int, end_offset: int, producers: Producers) -> _Captured:
+        """Copy the state of the log that a checkpoint needs, to be written on another thread."""
         pieces = []
         states = []
         for segment in self.all:
@@ -222,6 +235,7 @@ class Segments:
         return _Captured(saving, states, tuple(self._removed), self._appended)
 
     def _saved(self, captured: _Captured, error: Exception | None) -> None:
+        """Apply the outcome of writing a checkpoint, and begin the next one if it is wanted."""
         self._is_saving = False
         if self._is_closed:
             return
@@ -231,6 +245,7 @@ class Segments:
             self.when_wanted()
 
     def _note_saved(self, captured: _Captured, error: Exception | None) -> None:
+        """Note which state a checkpoint has, and remove the files that it made superfluous."""
         saving, states, removed, appended = captured
         if error is not None:
             if saving.flush_failed and isinstance(error, OSError):
@@ -247,14 +262,15 @@ class Segments:
         self._snapshot = self.directory / saving.checkpoint.snapshot_name
         gone = {segment for segment in removed if self._set_aside(segment)}
         self._removed = [segment for segment in self._removed if segment not in gone]
-        # The journal goes last: without it what is left of a replaced run would be part of the log.
+        # The journal goes last: without it, leftover segments of a replaced run would be taken for
+        # part of the log.
         new = self._newly_cleaned
         is_saved = new is not None and (new not in self.all or any(new is s for s, _ in states))
         if is_saved and len(gone) == len(removed):
             self._drop_journal()
 
     def _drop_journal(self) -> bool:
-        """Whether there is none any more."""
+        """Remove the journal of a finished replacement; return False if that fails."""
         try:
             self.machine.disk.remove(self.directory / JOURNAL)
         except OSError as error:
@@ -265,7 +281,10 @@ class Segments:
         return True
 
     def _drop_snapshot(self, path: Path | None) -> None:
-        """One that no segment begins with is of no use when there is a newer one."""
+        """Remove a producer snapshot that a newer one has made superfluous.
+
+        One at whose offset a segment begins stays.
+        """
         if path is None or path.name == file_name(self.recovery_point, "snapshot"):
             return
         if any(path == segment.path_of("snapshot") for segment in self.all):
@@ -276,7 +295,7 @@ class Segments:
             logger.warning("%s stays: %s", path, error)
 
     def restored(self, checkpoint: Checkpoint) -> None:
-        """The segments are as this checkpoint has them."""
+        """Set recovery point, flushed and cleaned offsets to those of a restored checkpoint."""
         self.recovery_point = checkpoint.recovery_point
         self.first_dirty_offset = checkpoint.first_dirty_offset
         self.flushing.is_flushed_to(checkpoint.recovery_point)
@@ -285,8 +304,10 @@ class Segments:
     # Replacing
 
     def cleaned(self, base_offset: int) -> Segment:
-        """An empty segment beside the log, to be filled (`append`) and put in the place of a run
-        that begins at this offset."""
+        """Create an empty segment beside the log, to be put in the place of a run of segments.
+
+        The run begins at this offset; `append_batch` fills the segment. Raises: OSError.
+        """
         disk = self.machine.disk
         interval = self.settings.index_interval_bytes
         segment = Segment(self.directory, Saved(base_offset), disk, interval, CLEANED)
@@ -294,6 +315,7 @@ class Segments:
         return segment
 
     def discard_cleaned(self, segment: Segment) -> None:
+        """Close and remove a cleaned segment that will replace nothing."""
         segment.close()
         try:
             self.machine.disk.remove(segment.path)
@@ -307,22 +329,25 @@ class Segments:
         first_dirty_offset: int,
         done: Callable[[Exception | None], None],
     ) -> None:
-        """Put `cleaned` in the place of a run of closed segments (see `replacing`), and call `done`
-        when that is so, or with what came between: the log is as it was then, and `cleaned` is
-        gone. One at a time. `first_dirty_offset`: up to where the log is clean with that."""
+        """Replace a run of closed segments by a cleaned one (see `segment_replacement`).
+
+        `on_done` is called when that is done, or with the error: the log is as it was then, and the
+        cleaned segment is removed. One at a time. `first_dirty_offset`: up to where the log is
+        clean with that.
+        """
         if self.is_replacing:
             raise ValueError(f"{self.directory}: another run is being replaced")
         self.is_replacing = True
         disk = self.machine.disk
         bases = [segment.base_offset for segment in run]
 
-        def decide() -> None:
+        def write_decision() -> None:
             cleaned.file.flush()
             disk.flush_directory(self.directory)
             write_journal(disk, self.directory, self.topic_id, bases)
 
-        def swap(error: Exception | None) -> None:
-            if self._is_closed:  # the next start does what the journal says, if there is one
+        def finish_swap(error: Exception | None) -> None:
+            if self._is_closed:  # the next start finishes the replacement if the journal is there
                 cleaned.close()
                 done(error or OSError(f"{self.directory}: the log is closed"))
                 return
@@ -330,17 +355,19 @@ class Segments:
                 error = OSError(f"{self.directory} is damaged: {self.damage}")
             if error is None:
                 error = self._swap(run, cleaned, first_dirty_offset)
-            # Never without its file: what a journal names is taken for put in place then. If the
-            # journal stays, so does the file, and the next start puts it in place.
+            # The journal is removed before the cleaned file: a journal without the file would mean
+            # that the file was put in place. If the journal stays, so does the file, and the next
+            # start puts it in place.
             if error is not None and self._drop_journal():
                 self.discard_cleaned(cleaned)
             done(error)
 
-        self.machine.background.run(decide, swap)
+        self.machine.background.run(write_decision, finish_swap)
 
     def _swap(
         self, run: list[Segment], cleaned: Segment, first_dirty_offset: int
     ) -> Exception | None:
+        """Rename the cleaned segment's file and put it into the list; return the error if any."""
         try:
             cleaned.put_in_place()
         except OSError as error:
@@ -353,41 +380,43 @@ class Segments:
         return None
 
     def is_replaced_by(self, cleaned: Segment) -> None:
-        """This one came of a replacement that no checkpoint has yet."""
+        """Note that this segment came of a replacement that no checkpoint has yet."""
         self.is_replacing = self.has_gaps = True
         self._newly_cleaned = cleaned
 
     # Removing
 
     def forget(self, segments: list[Segment]) -> None:
-        """These are no longer in the log; their files go after the next checkpoint."""
+        """Take segments out of the log; their files are removed after the next checkpoint."""
         self._removed += segments
         gone = set(segments)
         self.all[:] = [segment for segment in self.all if segment not in gone]
 
     def _set_aside(self, segment: Segment) -> bool:
-        """Whether no file of it is in the log's way any more."""
+        """Rename a removed segment's files; return whether none is left under a name of the log."""
         has_successor = any(each.base_offset == segment.base_offset for each in self.all)
         return self.removal.set_aside(segment, has_successor, self.settings.file_delete_delay_ms)
 
     def paths_of(self, base_offset: int) -> list[Path]:
-        """Every file that a segment may have."""
+        """Return the path of every file that a segment may have."""
         return [self.directory / file_name(base_offset, suffix) for suffix in SUFFIXES]
 
     def remove_later(self, paths: list[Path]) -> None:
-        """Unlink files that are in nobody's way, after `file.delete.delay.ms`."""
+        """Unlink files that have no name of the log any more, after `file.delete.delay.ms`."""
         self.removal.unlink_later(paths, self.settings.file_delete_delay_ms)
 
     def close(self) -> None:
-        """Nothing more is done to the files."""
+        """Close the files and stop the timers; nothing more is done to the files."""
         self._stop()
         for segment in (*self.all, *self._removed):
             segment.close()
         self.all.clear()
 
     def discard(self) -> None:
-        """Do nothing more to the files, which are going to be removed. Answers that are being sent
-        from them have `file.delete.delay.ms` to be sent."""
+        """Stop all work on the files, which are going to be removed.
+
+        Answers that are being sent from them have `file.delete.delay.ms` to be sent.
+        """
         self._stop()
         delay_ms = self.settings.file_delete_delay_ms
         self.removal.close_files((*self.all, *self._removed), delay_ms)

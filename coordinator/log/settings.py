@@ -1,4 +1,4 @@
-"""What a topic's configuration says about its logs."""
+"""Defines the settings that a log takes from its topic's configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NEVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """Kafka's topic configurations, as numbers; -1 for no limit of retention."""
+    """Holds Kafka's topic configurations as numbers; -1 for no limit of retention."""
 
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
@@ -19,8 +19,8 @@ class LogSettings:
     log_append_time: bool = False
     timestamp_before_max_ms: int = NEVER
     timestamp_after_max_ms: int = 3_600_000
-    is_deleted: bool = True  # cleanup.policy has delete,
-    is_compacted: bool = False  # has compact; empty, neither
+    is_deleted: bool = True  # cleanup.policy has delete
+    is_compacted: bool = False  # cleanup.policy has compact
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NEVER

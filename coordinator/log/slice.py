@@ -1,9 +1,9 @@
-"""Bytes of a log that are read when they are sent, not when they are found.
+"""Represents bytes of a log that are read when they are sent, not when they are found.
 
-A Fetch may answer with 50 MB, and a client may take its time to read them. What is found is only a
-place in a file; `wire/outgoing` reads a piece when the last one has gone out. Batches never
-change once they are in a log, so it doesn't matter when that is. A slice keeps its file open when
-its segment or its topic is removed, for at most `file.delete.delay.ms` (see `removal`); after that
+A Fetch may answer with 50 MB, and a client may take its time to read them. The answer only refers
+to a place in a file; `wire/outgoing` reads a piece when the last one has gone out. Batches never change
+once they are in a log, so it doesn't matter when that is. A slice keeps its file open when its
+segment or its topic is removed, for at most `file.delete.delay.ms` (see `removal`); after that
 reading is an OSError, the connection is closed, and the client asks again.
 """
 
@@ -13,7 +13,7 @@ from coordinator.log.disk import File
 
 
 class Slice:
-    """`len()` bytes of a file."""
+    """Refers to `len()` bytes of a file, which are read on demand."""
 
     __slots__ = ("_file", "_size", "_start")
 
@@ -26,7 +26,10 @@ class Slice:
         return self._size
 
     def read(self, at: int, count: int) -> bytes:
-        """`count` bytes from `at` on, counted from the slice's start. OSError."""
+        """Read `count` bytes from `at` on, counted from the slice's start.
+
+        Raises: OSError, also if there are fewer.
+        """
         found = self._file.read(count, self._start + at)
         if len(found) != count:
             raise OSError(f"{len(found)} of {count} bytes at {self._start + at}")

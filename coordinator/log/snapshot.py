@@ -1,4 +1,4 @@
-"""What a partition knows of its producers, as a file: `<offset>.snapshot`, Kafka's format.
+"""Encodes the producers of a partition as a file, `<offset>.snapshot`, in Kafka's format.
 
     version int16 1 | crc32c uint32 of the rest | producers, int32 first: their number
     producer id int64 | epoch int16 | of the last batch: last sequence int32, last offset int64,
@@ -6,10 +6,10 @@
     | first offset of the open transaction int64
 
 Kafka keeps the last batch of a producer only, and so forgets in a restart how to answer a retry of
-the four before it. Here they follow, under the same checksum, behind what Kafka reads: for each
-producer int32 how many, and for each of these first, last sequence int32, base offset and log
-append time int64.
-Source: ProducerSnapshot.json, org.apache.kafka.storage.internals.log.ProducerStateManager.
+the four before it. Here they follow, under the same checksum, behind the part that Kafka reads: for
+each producer int32 how many, and for each of these first, last sequence int32, base offset and log
+append time int64. Source: ProducerSnapshot.json,
+org.apache.kafka.storage.internals.log.ProducerStateManager.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 _BATCH = Struct(">iiqq")
-# By their number: it, and behind it so many batches.
+# The struct at index n has a count and n batches.
 _BATCHES = [Struct(">i" + "iiqq" * count) for count in range(BATCHES_KEPT + 1)]
 _VERSION = 1
 
 
 class CorruptSnapshot(ValueError):
-    """Not a snapshot, or a damaged one: the log has to be read instead."""
+    """Reports a file that is no snapshot, or a damaged one: the log has to be read instead."""
 
 
 def encode_snapshot(producers: Sequence[tuple[int, Producer, int]]) -> bytes:
-    """`producers`: what `Producers.items` gives. May be called on another thread."""
+    """Encode the producers that `ProducerStateManager.iterate_producers` yields as a snapshot.
+
+    It may be called on another thread.
+    """
     entries = bytearray(_COUNT.pack(len(producers)))
     batches = bytearray()
     for producer_id, producer, first_offset in producers:
@@ -60,7 +63,10 @@ def encode_snapshot(producers: Sequence[tuple[int, Producer, int]]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> Producers:
-    """CorruptSnapshot if it isn't what was written."""
+    """Decode the producers of a partition from a snapshot.
+
+    Raises: CorruptSnapshot if it isn't the one that was written.
+    """
     try:
         version, crc = _HEAD.unpack_from(data)
         if version != _VERSION or crc != crc32c(data[_HEAD.size :]):

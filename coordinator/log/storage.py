@@ -1,15 +1,15 @@
-"""The data directory: one broker's at a time, its identity, and the list of topics.
+"""Manages the data directory: its lock, the broker's identity, and the list of topics.
 
     .lock              held while a broker runs, so that two never share a directory
     meta.properties    cluster id and node id, Kafka's format; made once
     topics.json        every topic: id, partitions, configuration
-    configs.json       what was altered of the broker's settings and of groups' (see `dynamic`)
+    configs.json       altered settings of the broker and of groups (see `dynamic`)
     <topic>-<n>/       a partition's log, with partition.metadata saying which topic id it is of
 
-A topic exists if `topics.json` says so and not before: the file is written anew and put in place
-by one rename, so that a broker killed at any moment leaves the old list or the new one. The names
-of partition directories that deleted topics leave behind stay in the list until they are gone, and
-the names of the topics until no group has offsets of them (see `groups.deleted_topics`).
+A topic exists if `topics.json` says so and not before: the file is written anew and put in place by
+one rename, so that a broker killed at any moment leaves the old list or the new one. The names of
+partition directories that deleted topics leave behind stay in the list until they are gone, and the
+names of the topics until no group has offsets of them (see `groups.deleted_topics`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _PARTITION_METADATA = "partition.metadata"
 
 
 class UnusableDataDirectory(Exception):
-    """The broker can't run on this directory; the message says why and what to do."""
+    """Reports why the broker can't run on this directory, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
-    """What `topics.json` says of one topic."""
+    """Represents one topic in `topics.json`."""
 
     name: str
     topic_id: UUID
@@ -44,15 +44,17 @@ class TopicEntry:
 
 
 def to_base64(identity: UUID) -> str:
-    """A UUID as Kafka writes it: base64 for URLs, without padding."""
+    """Encode a UUID as Kafka writes it: base64 for URLs, without padding."""
     return base64.urlsafe_b64encode(identity.bytes).rstrip(b"=").decode()
 
 
 def from_base64(text: str) -> UUID:
+    """Decode a UUID from Kafka's base64 form."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def write_partition_metadata(disk: Disk, directory: Path, topic_id: UUID) -> None:
+    """Write the topic id of a partition directory to its `partition.metadata`."""
     content = f"version: 0\ntopic_id: {to_base64(topic_id)}\n".encode()
     file = disk.open(directory / _PARTITION_METADATA)
     try:
@@ -63,7 +65,7 @@ def write_partition_metadata(disk: Disk, directory: Path, topic_id: UUID) -> Non
 
 
 def read_partition_metadata(disk: Disk, directory: Path) -> UUID | None:
-    """The topic id that a partition directory was made for; None if that isn't known."""
+    """Read the topic id that a partition directory was made for; None if that isn't known."""
     try:
         content = disk.read(directory / _PARTITION_METADATA) or b""
         fields = dict(line.split(": ", 1) for line in content.decode().splitlines())
@@ -78,7 +80,10 @@ def is_data_directory(disk: Disk, directory: Path) -> bool:
 
 
 class Storage:
-    """A locked data directory. Every method that writes may raise OSError."""
+    """Holds the lock on a data directory, and reads and writes the files at its top.
+
+    Every method that writes may raise OSError.
+    """
 
     def __init__(self, directory: Path, node_id: int, new_cluster_id: UUID, disk: Disk) -> None:
         self.directory = directory
@@ -91,18 +96,22 @@ class Storage:
             raise
 
     def close(self) -> None:
-        """Let another broker have the directory."""
+        """Release the lock, so that another broker can have the directory."""
         self._lock.release()
 
     def partition_directory(self, topic: str, index: int) -> Path:
+        """Return the path of a partition's directory."""
         return self.directory / f"{topic}-{index}"
 
     def read_topics(
         self,
     ) -> tuple[list[TopicEntry], list[str], list[str], dict[int, set[str]]]:
-        """Read the topics, the directories of deleted topics that may still be there, the names of
-        deleted topics that groups may still have offsets of, and those that were deleted while a
-        partition of `__consumer_offsets` was damaged, by its index."""
+        """Read the list of topics and the names that deleted topics have left.
+
+        These are the topics, the directories of deleted topics that may still be there, the names
+        of deleted topics that groups may still have offsets of, and those that were deleted while a
+        partition of `__consumer_offsets` was damaged, by its index. Raises: UnusableDataDirectory.
+        """
         path = self.directory / _TOPICS
         text = self._disk.read(path)
         if text is None:
@@ -130,7 +139,10 @@ class Storage:
             ) from error
 
     def _check_holds_no_topic(self, path: Path) -> None:
-        """A broker that took this for an empty directory would write over what is there."""
+        """Raise UnusableDataDirectory if there are partitions of topics, but no list of topics.
+
+        A broker that took this for an empty directory would write over them.
+        """
         for name in sorted(self.names()):
             directory = self.directory / name
             if read_partition_metadata(self._disk, directory) is not None:
@@ -146,7 +158,10 @@ class Storage:
         forgetting: Iterable[str] = (),
         deleted_while_failed: Mapping[int, Iterable[str]] = {},
     ) -> None:
-        """Put the list of topics in place; see `read_topics`. OSError."""
+        """Replace the list of topics and the names that deleted topics have left.
+
+        See `read_topics`. Raises: OSError.
+        """
         content = {
             "version": 1,
             "topics": [
@@ -167,7 +182,10 @@ class Storage:
         self._disk.replace(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
 
     def read_configs(self) -> list[tuple[int, str, dict[str, str]]]:
-        """Type, name and configuration of every resource that has one and is no topic."""
+        """Read (type, name, configuration) of every resource that has one and is no topic.
+
+        Raises: UnusableDataDirectory.
+        """
         path = self.directory / _CONFIGS
         text = self._disk.read(path)
         if text is None:
@@ -181,6 +199,7 @@ class Storage:
             ) from error
 
     def write_configs(self, resources: Iterable[tuple[int, str, Mapping[str, str]]]) -> None:
+        """Replace the configurations of the resources that are no topics."""
         content = {
             "version": 1,
             "resources": [
@@ -198,10 +217,14 @@ class Storage:
         self._disk.rename(self.directory / old, self.directory / new)
 
     def names(self) -> set[str]:
-        """What is in the directory."""
+        """Return the names in the directory."""
         return set(self._disk.names(self.directory))
 
     def _identity(self, node_id: int, new_cluster_id: str) -> str:
+        """Return the cluster id in `meta.properties`, which gets the new id if it is missing.
+
+        Raises: UnusableDataDirectory.
+        """
         path = self.directory / _META
         text = self._disk.read(path)
         if text is None:
@@ -218,6 +241,10 @@ class Storage:
 
 
 def _locked(directory: Path, disk: Disk) -> Lock:
+    """Create and lock the data directory.
+
+    Raises: UnusableDataDirectory.
+    """
     try:
         disk.make_directory(directory)
         return disk.lock(directory / ".lock")

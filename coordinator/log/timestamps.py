@@ -1,4 +1,4 @@
-"""The times that a producer gives its records, against what the topic takes.
+"""Checks the timestamps of a produced batch against the limits of its topic.
 
     topic           batch                                                outcome
     LogAppendTime   says that its times are a log's                      INVALID_TIMESTAMP
@@ -9,8 +9,7 @@
 
 The latest time is in the batch's header, and is believed: Kafka works it out from the records. For
 the earliest one the batch is opened, which only topics that set `message.timestamp.before.max.ms`
-pay for.
-Source: LogValidator.validateTimestamp.
+pay for. Source: LogValidator.validateTimestamp.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ _NO_TIMESTAMP = -1
 
 
 def check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
-    """Refused: INVALID_TIMESTAMP; INVALID_RECORD if the batch has to be opened and can't be."""
+    """Raise Refused if the timestamps of a produced batch are outside the topic's limits.
+
+    Raises: Refused (INVALID_TIMESTAMP; INVALID_RECORD if the batch has to be opened and can't be).
+    """
     if settings.log_append_time:
         if batch.is_log_append_time:
             raise Refused(Code.INVALID_TIMESTAMP, "a producer's times are not a log's")

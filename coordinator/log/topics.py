@@ -1,8 +1,8 @@
-"""The topics of the broker: made, found by name or id, deleted, and loaded when it starts.
+"""Keeps the topics of the broker: creates, finds, alters, deletes and loads them.
 
-`topics.json` is written first and believed always (see `storage`), so a topic is whole or absent.
-A hidden topic is the broker's alone: whoever looks for it by name, by id or in the list finds
-nothing, as with Kafka's metadata log, and `own` is the way to it.
+`topics.json` is written first and believed always (see `data_directory`), so a topic is whole or
+absent. A hidden topic is the broker's alone: look-ups by name or id and the list don't show it, as
+with Kafka's metadata log, and `find_including_hidden` is the way to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic: what `topics.json` says of it, and its logs."""
+    """Represents one topic: its entry in `topics.json`, and the logs of its partitions."""
 
     name: str
     id: UUID
@@ -53,7 +53,7 @@ class Topic:
 
 
 class Topics:
-    """All topics of one data directory."""
+    """Holds all topics of one data directory, by name and by id."""
 
     def __init__(
         self,
@@ -70,15 +70,15 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._leftovers: list[str] = []
         self.when_deleted: list[Callable[[Topic], None]] = []
-        # Called with the names of deleted topics; calls `forgotten` for each one.
+        # Called with the names of deleted topics; calls `release_deleted_name` for each one.
         self.forget_offsets: Callable[[Iterable[str]], None] | None = None
         self.forgetting: dict[str, None] = {}  # topics whose offsets are being forgotten
-        self.when_forgotten: list[Callable[[str], None]] = []  # called with a name that is free
+        self.when_forgotten: list[Callable[[str], None]] = []  # called with each released name
         # Topics that were deleted while a partition of `__consumer_offsets` was damaged.
         self.deleted_while_failed: dict[int, set[str]] = {}
         self._saving: Timer | None = None
-        # Up with each topic that is made, deleted or gets more partitions; and what it was when
-        # the last one was made.
+        # `version` rises with each topic that is created, deleted or gets more partitions;
+        # `created_version` is its value when the last topic was created.
         self.version = 0
         self.created_version = 0
 
@@ -89,22 +89,27 @@ class Topics:
         return iter([topic for topic in self._by_name.values() if topic.name not in HIDDEN_TOPICS])
 
     def get(self, name: str) -> Topic | None:
+        """Return the topic of this name; None if there is none, or it is hidden."""
         return None if name in HIDDEN_TOPICS else self._by_name.get(name)
 
     def by_id(self, topic_id: UUID | None) -> Topic | None:
+        """Return the topic with this id; None if there is none, or it is hidden."""
         topic = None if topic_id is None else self._by_id.get(topic_id)
         return None if topic is None or topic.name in HIDDEN_TOPICS else topic
 
     def partition(self, name: str, index: int) -> Partition | None:
+        """Return a partition by topic name and index; None if there is none."""
         return partition_of(self.get(name), index)
 
     def own(self, name: str) -> Topic | None:
-        """A topic that the broker itself asks for, hidden or not."""
+        """Return the topic of this name even if it is one of the broker's hidden ones."""
         return self._by_name.get(name)
 
     def check_new(self, name: str, planned: Sequence[TopicEntry] = ()) -> None:
-        """Whether there may be a topic of this name beside those there are and those planned.
-        Refused: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS."""
+        """Raise Refused if no topic of this name may be added to the existing and planned ones.
+
+        Raises: Refused (INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS).
+        """
         check_name(name)
         if name in self._by_name:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -122,7 +127,10 @@ class Topics:
                 )
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
-        """A new topic, on disk when this returns. Refused: see `plan` and `create_all`."""
+        """Create one topic, which is on disk when this returns.
+
+        Raises: Refused, see `plan_topic` and `create_planned_topics`.
+        """
         [topic] = self.create_all([self.plan(name, partitions, configs)])
         return topic
 
@@ -133,8 +141,10 @@ class Topics:
         configs: Mapping[str, str] = {},
         planned: Sequence[TopicEntry] = (),
     ) -> TopicEntry:
-        """A topic that may be created, together with those planned before. Refused: see
-        `check_new`; INVALID_PARTITIONS; INVALID_CONFIG."""
+        """Validate a topic to be created together with those planned before, and give it an id.
+
+        Raises: Refused (INVALID_PARTITIONS, INVALID_CONFIG, and see `check_new_name`).
+        """
         self.check_new(name, planned)
         if not 1 <= partitions <= PARTITIONS_MAX:
             raise Refused(
@@ -148,8 +158,10 @@ class Topics:
         )
 
     def create_all(self, planned: Sequence[TopicEntry]) -> list[Topic]:
-        """What was planned, on disk when this returns, in one write however many there are.
-        Refused(KAFKA_STORAGE_ERROR): none is there then."""
+        """Create all planned topics in one write; they are on disk when this returns.
+
+        Raises: Refused (KAFKA_STORAGE_ERROR): none of them is created then.
+        """
         self._set_aside(
             f"{entry.name}-{index}" for entry in planned for index in range(entry.partitions)
         )
@@ -157,9 +169,10 @@ class Topics:
         return [self._add(entry) for entry in planned]
 
     def alter(self, name: str, configs: Mapping[str, str]) -> Topic:
-        """Give a topic this configuration in place of the one that it has; it holds at once, and
-        is on disk when this returns. Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG,
-        KAFKA_STORAGE_ERROR."""
+        """Replace the configuration of a topic, at once and on disk when this returns.
+
+        Raises: Refused (UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG, KAFKA_STORAGE_ERROR).
+        """
         topic = replace(self._existing(name), configs=check_configs(configs))
         self._put(topic)
         settings = settings_of(topic.configs, self._config)
@@ -168,7 +181,7 @@ class Topics:
         return topic
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's settings are these from now on; topics that don't say otherwise follow."""
+        """Use these settings of the broker from now on; topics that don't override them follow."""
         self._config = config
         for topic in self._by_name.values():
             settings = settings_of(topic.configs, config)
@@ -176,8 +189,10 @@ class Topics:
                 partition.reconfigure(settings)
 
     def add_partitions(self, name: str, count: int) -> Topic:
-        """Have `count` partitions in a topic, which has fewer now; on disk when this returns.
-        Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, KAFKA_STORAGE_ERROR."""
+        """Raise the number of partitions of a topic; it is on disk when this returns.
+
+        Raises: Refused (UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, KAFKA_STORAGE_ERROR).
+        """
         topic = self._existing(name)
         now = len(topic.partitions)
         if not now < count <= PARTITIONS_MAX:
@@ -194,7 +209,9 @@ class Topics:
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic and its logs: at once for everybody, the files a little later.
-        Refused(KAFKA_STORAGE_ERROR) leaves it as it was."""
+
+        Raises: Refused (KAFKA_STORAGE_ERROR): the topic is as it was then.
+        """
         names = self._storage.names()
         renames = {
             f"{topic.name}-{i}": f"{topic.name}-{i}.{to_base64(topic.id)}-delete"
@@ -214,7 +231,8 @@ class Topics:
         self.version += 1
         for partition in topic.partitions:
             partition.discard()
-        # A broker killed here leaves directories whose topic id is no topic's; `load` clears them.
+        # A broker killed here leaves directories whose topic id is no topic's; `load_topics` clears
+        # them.
         renamed = []
         for old, new in renames.items():
             try:
@@ -230,9 +248,11 @@ class Topics:
             self.forget_offsets([topic.name])
 
     def forgotten(self, name: str) -> None:
-        """Let there be topics of this name again: no group has offsets of the deleted one. The list
-        on disk follows in the loop's next turn, for all names of this one. It is flushed; what made
-        the offsets go may not be (see `groups.deleted_topics`)."""
+        """Allow topics of a deleted topic's name again, as no group has offsets of it any more.
+
+        The list on disk follows in the loop's next turn, for all names of this one. It is flushed;
+        the records that removed the offsets may not be (see `groups.deleted_topics`).
+        """
         self.forgetting.pop(name, None)
         if self._saving is None:
             self._saving = self._machine.scheduler.call_later(0, self._save)
@@ -242,33 +262,36 @@ class Topics:
     def save(self) -> None:
         """Write the list of topics, and the names of those whose offsets are still to be forgotten.
 
-        Raises Refused: KAFKA_STORAGE_ERROR.
+        Raises: Refused (KAFKA_STORAGE_ERROR).
         """
         self._write(self._entries(), self._leftovers)
 
     def _save(self) -> None:
+        """Write the list of topics, or log a warning if that fails."""
         self._saving = None
         try:
             self.save()
-        except Refused as refused:  # the next start sweeps once more
+        except Refused as refused:  # the next start forgets the offsets of these names once more
             logger.warning("the list of topics is an old one: %s", refused)
 
     def _remove_aside(self, directories: list[str]) -> None:
-        """On another thread: unlinking a gigabyte takes long."""
+        """Remove directories of deleted topics on another thread, as unlinking may take long."""
 
-        def remove() -> None:
+        def remove_directories() -> None:
             for name in directories:
                 self._storage.remove(name)
 
-        def done(error: Exception | None) -> None:
+        def drop_leftovers(error: Exception | None) -> None:
             if error is None:  # else the next start tries again
                 self._leftovers = [name for name in self._leftovers if name not in directories]
 
-        self._machine.background.run(remove, done)
+        self._machine.background.run(remove_directories, drop_leftovers)
 
     def load(self) -> None:
-        """Open what is on disk. A partition whose log is damaged is not served, all others are.
-        UnusableDataDirectory."""
+        """Open all topics on disk; a partition whose log is damaged is not served, all others are.
+
+        Raises: UnusableDataDirectory.
+        """
         entries, leftovers, forgetting, self.deleted_while_failed = self._storage.read_topics()
         names = {entry.name for entry in entries}
         self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
@@ -283,6 +306,7 @@ class Topics:
             self._write(self._entries(), [])
 
     def close(self) -> None:
+        """Close the logs of all topics."""
         if self._saving is not None:
             self._saving.cancel()
         for topic in self._by_name.values():
@@ -290,17 +314,18 @@ class Topics:
                 partition.close()
 
     def partitions(self) -> list[Partition]:
-        """Of every topic, hidden ones as well."""
+        """Return the partitions of every topic, hidden ones as well."""
         return [each for topic in self._by_name.values() for each in topic.partitions]
 
     def expire_producers(self) -> None:
-        """Forget the producers that have long been silent."""
+        """Forget the producers that have written nothing for `producer.id.expiration.ms`."""
         now_ms = self._machine.clock.now_ms()
         for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
 
     def _add(self, entry: TopicEntry) -> Topic:
+        """Make the topic of an entry, with its partitions, and add it to the topics."""
         partitions = self._make_partitions(entry, range(entry.partitions))
         topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
         self._by_name[entry.name] = topic
@@ -310,7 +335,7 @@ class Topics:
         return topic
 
     def _put(self, topic: Topic) -> None:
-        """This one in the place of the one of the same name, on disk and then here."""
+        """Replace a topic by another version of it, on disk and then in memory."""
         entries = [
             _entry(topic if each.name == topic.name else each) for each in self._by_name.values()
         ]
@@ -319,15 +344,18 @@ class Topics:
         self._by_id[topic.id] = topic
 
     def _existing(self, name: str) -> Topic:
+        """Return the topic of this name, or raise Refused (UNKNOWN_TOPIC_OR_PARTITION)."""
         topic = self._by_name.get(name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
         return topic
 
     def _set_aside(self, new_directories: Iterable[str]) -> None:
-        """Rename those of new partitions' directories that are there already: of a deleted topic
-        whose files could not be moved, or of a list of topics that was lost.
-        Refused(KAFKA_STORAGE_ERROR)."""
+        """Rename directories that are in the way of new partitions' directories.
+
+        They are of a deleted topic whose files could not be moved, or of a list of topics that was
+        lost. Raises: Refused (KAFKA_STORAGE_ERROR).
+        """
         present = self._storage.names()
         for old in sorted(present.intersection(new_directories)):
             new = f"{old}.{to_base64(self._new_id())}-stray"
@@ -352,6 +380,10 @@ class Topics:
         ]
 
     def _load(self, partition: Partition, topic_id: UUID) -> None:
+        """Open the log of a partition; if that fails, it is not served.
+
+        Raises: UnusableDataDirectory if the directory is another topic's.
+        """
         found = read_partition_metadata(self._machine.disk, partition.directory)
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
@@ -379,6 +411,7 @@ class Topics:
             logger.exception("%s-%d is not served: opening %s has failed", *name)
 
     def _clear_leftover(self, name: str) -> None:
+        """Remove the directory of a deleted topic, whether it has been renamed already or not."""
         self._storage.remove(name)
         original, _, rest = name.rpartition(".")
         directory = self._storage.directory / original
@@ -392,6 +425,10 @@ class Topics:
     def _write(
         self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
     ) -> None:
+        """Write the list of topics with these entries and leftover directories.
+
+        Raises: Refused (KAFKA_STORAGE_ERROR).
+        """
         try:
             self._storage.write_topics(
                 entries, leftovers, self.forgetting, self.deleted_while_failed
@@ -411,21 +448,24 @@ def _entry(topic: Topic) -> TopicEntry:
 
 
 def partition_of(topic: Topic | None, index: int) -> Partition | None:
-    """A topic's partition, if there are both."""
+    """Return a topic's partition, None if there is no such topic or partition."""
     if topic is None or not 0 <= index < len(topic.partitions):
         return None
     return topic.partitions[index]
 
 
 def check_name(name: str) -> None:
-    """Refused(INVALID_TOPIC_EXCEPTION) for a name that no topic can have."""
+    """Raise Refused (INVALID_TOPIC_EXCEPTION) for a name that no topic can have."""
     why = _fault_of(name)
     if why:
         raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
 
 
 def _fault_of(name: str) -> str | None:
-    """Source: org.apache.kafka.common.internals.Topic."""
+    """Return why no topic can have this name; None if one can.
+
+    Source: org.apache.kafka.common.internals.Topic.
+    """
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):

@@ -1,7 +1,7 @@
-"""What is done to the logs from time to time: old segments go, and what has come is saved.
+"""Maintains the logs from time to time: removes expired segments and saves checkpoints.
 
-Each round goes through all partitions in slices of about SLICE_MS, with a breath for everything
-else in between. What takes long (flushing, unlinking) is done in the background by the partitions.
+Each round goes through all partitions in slices of about SLICE_MS, and lets other work run in
+between. Long calls (flushing, unlinking) are done in the background by the partitions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ SLICE_MS = 2
 
 
 class Upkeep:
-    """`start` once the topics are loaded, `close` before they are closed."""
+    """Runs retention and checkpoints for all partitions, each by a timer of its own.
+
+    `start_timers` is called once the topics are loaded, `close` before they are closed.
+    """
 
     def __init__(self, partitions: Callable[[], list[Partition]], machine: Machine) -> None:
         self._partitions = partitions
@@ -27,6 +30,7 @@ class Upkeep:
         self._timers: dict[str, Timer] = {}
 
     def start(self, retention_check_interval_ms: int, checkpoint_interval_ms: int) -> None:
+        """Start the timers of retention and of checkpoints."""
         self._later("retention", retention_check_interval_ms, Partition.remove_expired)
         self._later("checkpoint", checkpoint_interval_ms, _save_if_changed)
 
@@ -35,26 +39,28 @@ class Upkeep:
             timer.cancel()
 
     def _later(self, name: str, interval_ms: int, act: Callable[[Partition], None]) -> None:
-        def begin() -> None:
-            go_on(iter(self._partitions()))
+        """Call `maintain` for every partition, once in each interval, in slices."""
 
-        def go_on(rest: Iterator[Partition]) -> None:
+        def start_round() -> None:
+            continue_round(iter(self._partitions()))
+
+        def continue_round(rest: Iterator[Partition]) -> None:
             clock = self._machine.clock
             until_ms = clock.monotonic_ms() + SLICE_MS
             for partition in rest:
                 try:
                     act(partition)
-                except Exception:  # one log that is damaged must not end the upkeep of all
+                except Exception:  # one damaged log must not end the maintenance of all
                     logger.exception("%s: the %s isn't done now", partition.directory, name)
                 if clock.monotonic_ms() >= until_ms:
-                    wait(0, lambda: go_on(rest))
+                    schedule_call(0, lambda: continue_round(rest))
                     return
-            wait(interval_ms, begin)
+            schedule_call(interval_ms, start_round)
 
-        def wait(delay_ms: int, call: Callable[[], None]) -> None:
+        def schedule_call(delay_ms: int, call: Callable[[], None]) -> None:
             self._timers[name] = self._machine.scheduler.call_later(delay_ms, call)
 
-        wait(interval_ms, begin)
+        schedule_call(interval_ms, start_round)
 
 
 def _save_if_changed(partition: Partition) -> None:

@@ -1,7 +1,8 @@
-"""Signed varints, as the records in a batch use them: zigzag, seven bits a byte, low bits first.
+"""Encodes and decodes signed varints, as the records in a batch use them.
 
-Batches of the broker's internal topics are opened to their records, and one that a client produced
-if it asks for an offset by time: what stands in that one may be anything.
+The form is zigzag, seven bits a byte, low bits first. Batches of the broker's internal topics are
+opened to their records, and one that a client produced if a client asks for an offset by time: its
+bytes may be anything.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 
 def _encoded(value: int) -> bytes:
-    """`value` in zigzag form; any width up to 64 bits."""
+    """Encode an integer of up to 64 bits in zigzag form."""
     out = bytearray()
     rest = value << 1 if value >= 0 else ~(value << 1)
     while rest > 0x7F:
@@ -21,19 +22,21 @@ def _encoded(value: int) -> bytes:
 
 
 class _Varints(dict[int, bytes]):
-    """What isn't there ready-made is made, and not kept."""
+    """Maps integers to their varints; a missing one is encoded, and not kept."""
 
     def __missing__(self, value: int) -> bytes:
         return _encoded(value)
 
 
-# The bytes of any value. Those of the lengths and deltas of the broker's own records are there.
+# Maps any value to its bytes. The lengths and deltas of the broker's own records are precomputed.
 VARINT: Mapping[int, bytes] = _Varints((value, _encoded(value)) for value in range(-1, 1_024))
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """The value at position `at`, and the position after it. ValueError if it has no end within 64
-    bits, IndexError if the data has none."""
+    """Decode the varint at a position; return its value and the position after it.
+
+    Raises: ValueError if it has no end within 64 bits, IndexError if the data has none.
+    """
     byte = data[at]
     at += 1
     rest = byte & 0x7F

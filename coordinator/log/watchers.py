@@ -1,4 +1,4 @@
-"""Who waits for something to happen to a partition: a Fetch that has found too little."""
+"""Notifies waiters of changes of a partition, such as a Fetch that has found too little."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 
 class Watchers:
-    """They are called after every append and every advance of the last stable offset, and when the
-    log begins later or is closed."""
+    """Calls its callbacks after each change that a reader of the partition may wait for.
+
+    These are every append and every advance of the last stable offset, a later start of the log,
+    and its end when it is closed.
+    """
 
     def __init__(self) -> None:
         self._callbacks: dict[Callable[[], None], None] = {}
@@ -22,6 +25,7 @@ class Watchers:
         self._callbacks.pop(callback, None)
 
     def wake(self) -> None:
+        """Call every callback that is registered now."""
         if self._callbacks:
             for callback in tuple(self._callbacks):
                 callback()
