@@ -1,1 +1,1 @@
-"""The transaction coordinator: which transaction a producer is in, and how it ends."""
+"""Implements the transaction coordinator: which transaction a producer is in, and how it ends."""

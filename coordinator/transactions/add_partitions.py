@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn, and AddOffsetsToTxn for the partition that a group's offsets are kept in.
+"""Decides AddPartitionsToTxn, and AddOffsetsToTxn for the partition that has a group's offsets.
 
 The transaction is opened by the first partition. Only partitions that are registered here get a
 marker, so nothing may be written to any other.
@@ -25,7 +25,10 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """`version`: of transactions, as the client speaks them."""
+    """Represents a request to add partitions to a producer's transaction.
+
+    `version`: of transactions, as the client speaks them.
+    """
 
     transactional_id: str
     producer_id: int
@@ -37,7 +40,10 @@ class AddPartitions:
 def find_owned(
     state: TransactionState, transactional_id: str, producer_id: int, producer_epoch: int
 ) -> Transaction:
-    """The transaction of a producer that still owns its id. Refuses with 42, 49 or 90."""
+    """Return the transaction of a producer that still owns its transactional id.
+
+    Raises: Refused (INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED).
+    """
     if not transactional_id:
         raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
     known = state.transactions.get(transactional_id)
@@ -58,7 +64,11 @@ def find_owned(
 def add_partitions(
     state: TransactionState, command: AddPartitions, now_ms: int
 ) -> Decision[Record, None]:
-    """Register partitions. 51 while the transaction before is being completed."""
+    """Decide to register partitions in a transaction, opening it if it isn't open.
+
+    Raises: Refused (CONCURRENT_TRANSACTIONS while the transaction before is being completed, and
+    those of `find_owned_transaction`).
+    """
     known = find_owned(state, command.transactional_id, command.producer_id, command.producer_epoch)
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
@@ -81,9 +91,10 @@ def check_registered(
     producer_epoch: int,
     partition: TopicPartition,
 ) -> None:
-    """A transactional write is about to reach a partition. Refuses with 48 if it isn't expected.
+    """Raise Refused if a partition isn't registered in the producer's open transaction.
 
-    Also 49 and 90 for a producer that isn't the owner, 51 while its transaction is being completed.
+    Raises: Refused (INVALID_TXN_STATE; CONCURRENT_TRANSACTIONS while the transaction is being
+    completed; INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED for a producer that isn't the owner).
     """
     known = find_owned(state, transactional_id, producer_id, producer_epoch)
     if known.status in PREPARED:

@@ -1,4 +1,4 @@
-"""Applies records of `__transaction_state`: the one place that changes a TransactionState.
+"""Applies records of `__transaction_state`: the one place that changes a TransactionShardState.
 
 A live record follows the one before it, so its step is checked against the table. A log that is
 being loaded may have been compacted (only the last record of each id is left), and then a step may
@@ -19,7 +19,10 @@ from coordinator.transactions.state import (
 
 
 def apply(state: TransactionState, record: Record | TransactionEnded, origin: Origin) -> None:
-    """Make a record true. Raises ValueError for a step that no decision can have meant."""
+    """Apply a record to the state.
+
+    Raises: ValueError for a change of state that no decision can have made.
+    """
     match record:
         case TransactionSaved(transaction):
             known = state.transactions.get(transaction.transactional_id)

@@ -1,11 +1,12 @@
-"""EndTxn, aborts by time-out and by fencing, and the completion that follows each of them.
+"""Decides the end of transactions: EndTxn, aborts by time-out and by fencing, and completion.
 
-`judge_end` says whether there is anything to end. `prepare` writes PrepareCommit or PrepareAbort:
-from then on the outcome stands. `complete` writes Complete* once every marker is there.
+`find_transaction_to_end` says whether there is anything to end. `prepare_end` writes PrepareCommit
+or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete* once every marker
+is there.
 
 In transactions v2 every end bumps the epoch, so that a request that names the epoch before it is a
-retry, and one that names the current epoch is the next end.
-Source: kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
+retry, and one that names the current epoch is the next end. Source:
+kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """`version`: of transactions, as the client speaks them."""
+    """Represents a client's request to commit or abort its transaction.
+
+    `version`: of transactions, as the client speaks them.
+    """
 
     transactional_id: str
     producer_id: int
@@ -47,7 +51,7 @@ class EndTransaction:
 
 _Answers = dict[Status, tuple[Code | None, Code | None]]
 
-# A client's EndTxn by state, for commit and abort: None decides it; a code is the answer.
+# Answers to a client's EndTxn by status, for commit and abort. None: the transaction is ended now.
 V1_ANSWERS: _Answers = {
     Status.EMPTY: (Code.INVALID_TXN_STATE, Code.INVALID_TXN_STATE),
     Status.ONGOING: (None, None),
@@ -56,7 +60,7 @@ V1_ANSWERS: _Answers = {
     Status.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
     Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
 }
-# Transactions v2, with the current epoch: a new end. What isn't there may be aborted.
+# Transactions v2, with the current epoch: a new end. An abort is taken without a transaction, too.
 V2_ANSWERS: _Answers = {
     Status.EMPTY: (Code.INVALID_TXN_STATE, None),
     Status.ONGOING: (None, None),
@@ -77,9 +81,10 @@ V2_RETRY_ANSWERS: _Answers = {
 
 
 def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transaction, bool]:
-    """The transaction, and whether it is to be ended now; False: a retry, all is done.
+    """Return the producer's transaction, and whether the request has to end it now.
 
-    Refuses with 42, 49, 90, 51 or 48.
+    False: the request is a retry, and all is done. Raises: Refused (INVALID_REQUEST,
+    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE).
     """
     known = state.transactions.get(command.transactional_id)
     if command.version < V2:
@@ -100,16 +105,16 @@ def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transac
         return known, True
     if answer is Code.NONE:
         return known, False
-    asked = "commit" if command.committed else "abort"
+    outcome = "commit" if command.committed else "abort"
     raise Refused(
         answer,
-        f"{asked} of {known.transactional_id} at epoch {command.producer_epoch} in "
+        f"{outcome} of {known.transactional_id} at epoch {command.producer_epoch} in "
         f"{known.status.name} at epoch {known.producer_epoch}",
     )
 
 
 def _is_retry(known: Transaction, command: EndTransaction) -> bool:
-    """The epoch is the one before the last bump, which may have gone over to a new producer id."""
+    """Whether the request names the epoch before the last bump, maybe of the producer id before."""
     if command.producer_id == known.producer_id:
         return known.producer_epoch == command.producer_epoch + 1
     return (
@@ -120,16 +125,16 @@ def _is_retry(known: Transaction, command: EndTransaction) -> bool:
 
 
 def takes_producer_id(known: Transaction, version: int) -> bool:
-    """Whether the end of this transaction uses up the last epoch: `prepare` needs a new id then."""
+    """Whether the end of this transaction uses up the last epoch, so that it needs a new id."""
     return version >= V2 and known.epoch_is_exhausted
 
 
 def prepare(
     known: Transaction, *, committed: bool, version: int, next_producer_id: int, now_ms: int
 ) -> Decision[Record, Ownership]:
-    """Decide the outcome. The response is what the producer goes on with.
+    """Decide to commit or abort a transaction; the response is the producer id and epoch after it.
 
-    `next_producer_id`: a new one if `takes_producer_id`, else -1.
+    `next_producer_id`: a new one if `needs_new_producer_id`, else -1.
     """
     bumped: dict[str, int] = {}
     if version >= V2:
@@ -151,7 +156,7 @@ def prepare(
 def fence_and_abort(
     known: Transaction, *, version: int, next_producer_id: int, now_ms: int
 ) -> Decision[Record, Ownership]:
-    """Abort an Ongoing transaction over its owner's head, one epoch up, so that he is fenced.
+    """Decide to abort an Ongoing transaction with a higher epoch, so that its owner is fenced.
 
     `version`: the level of `transaction.version`. In v2 every end bumps the epoch anyway.
     """
@@ -176,7 +181,7 @@ def fence_and_abort(
 
 
 def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
-    """All markers are written."""
+    """Decide to complete a transaction of which all markers are written."""
     if known.status not in PREPARED:
         raise AssertionError(f"nothing to complete: {known}")
     committed = known.status is Status.PREPARE_COMMIT
@@ -195,8 +200,10 @@ def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
 def forget_expired(
     state: TransactionState, transactional_ids: Iterable[str], expiration_ms: int, now_ms: int
 ) -> list[TransactionForgotten]:
-    """Give a tombstone for each of these ids that nobody has used for `expiration_ms` and that has
-    no transaction. One that isn't known is fine."""
+    """Make a tombstone for each of these ids that has expired and has no open transaction.
+
+    An id has expired if nobody has used it for `expiration_ms`. Unknown ids are passed over.
+    """
     found = map(state.transactions.get, transactional_ids)
     return [
         TransactionForgotten(known.transactional_id)

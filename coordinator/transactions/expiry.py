@@ -1,11 +1,10 @@
-"""The timer by which transactional ids expire that nobody uses.
+"""Expires transactional ids that nobody uses, by a timer.
 
-All shards are looked through every
-`transaction.remove.expired.transaction.cleanup.interval.ms`, in slices: so many ids at a time, then
-whoever waits, then the next. What has expired is decided anew in each slice, by the state and the
-time there. Each tombstone is true for itself: if an append fails, or the broker is killed between
-two, the ids that are left go with the next check.
-Source: TransactionStateManager.removeExpiredTransactionalIds.
+All shards are looked through every `transaction.remove.expired.transaction.cleanup.interval.ms`, in
+slices: so many ids at a time, then other work, then the next. Which ids have expired is decided
+anew in each slice, by the state and the time there. Each tombstone is valid by itself: if an append
+fails, or the broker is killed between two, the ids that are left go with the next check. Source:
+TransactionStateManager.removeExpiredTransactionalIds.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# About a millisecond each.
+# Each takes about a millisecond.
 LOOKED_AT_PER_SLICE = 2_000
 TOMBSTONES_PER_SLICE = 250
 
@@ -38,7 +37,7 @@ class _Due(Enum):
 
 
 class TransactionalIdExpiry:
-    """Looks through the shards that are active, one slice after the other."""
+    """Looks for expired ids in the shards that are active, one slice after the other."""
 
     def __init__(
         self,
@@ -57,13 +56,14 @@ class TransactionalIdExpiry:
         self._ids: deque[str] = deque()  # of the first shard that waits, still to be looked at
 
     def start(self) -> None:
-        """Check from now on, for the first time when the interval has passed."""
+        """Start the timer of the checks; the first one comes when the interval has passed."""
         self._timers.set(_Due.CHECK, self._check_ms)
 
     def close(self) -> None:
         self._timers.close()
 
     def _fire(self, due: _Due) -> None:
+        """Begin a check when it is due, or handle its next slice."""
         if due is _Due.CHECK:
             self._timers.set(_Due.CHECK, self._check_ms)
             if not self._waiting:
@@ -88,9 +88,10 @@ class TransactionalIdExpiry:
                 self._ids.extend(self._waiting[0].state.transactions)
 
     def _forget_expired(self, shard: TransactionShard, looked_at: list[str]) -> None:
+        """Append tombstones for those of these ids that have expired, as many as a slice takes."""
         now_ms = self._clock.now_ms()
         expired = forget_expired(shard.state, looked_at, self._expiration_ms, now_ms)
-        # Those that are too many for this slice are the first ones of the next.
+        # Expired ids that are too many for this slice are the first ones of the next.
         later = expired[TOMBSTONES_PER_SLICE:]
         self._ids.extendleft(record.transactional_id for record in reversed(later))
         try:

@@ -1,12 +1,13 @@
-"""InitProducerId for a transactional id: a new owner, or a higher epoch for the same (KIP-360).
+"""Decides InitProducerId for a transactional id: a new owner, or a higher epoch for the same one.
 
-Pure decisions. `judge` says what has to come first, if anything: the transaction of the previous
-owner may have to be aborted, or a producer id fetched. `init_producer_id` then decides.
+Pure decisions (KIP-360). `find_prerequisite` says what has to come first, if anything: the
+transaction of the previous owner may have to be aborted, or a producer id fetched.
+`init_producer_id` then decides.
 
 One step is finished here that Kafka leaves to the client's retry: an Ongoing transaction is
-aborted, whatever epoch the request names, and the request is judged afterwards, instead of 51 and a
-wait of 500 ms. In transactions v2 that abort leaves the owner's epoch as the last one, so an owner
-that named it goes on with the next, and nobody else does.
+aborted, whatever epoch the request names, and the request is judged afterwards, instead of
+CONCURRENT_TRANSACTIONS and a wait of 500 ms. In transactions v2 that abort leaves the owner's epoch
+as the last one, so an owner that named it goes on with the next, and nobody else does.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ from coordinator.transactions.state import (
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """`producer_id` and `producer_epoch` are what the producer has now; -1 when it starts."""
+    """Represents a request for the producer id and epoch of a transactional id.
+
+    `producer_id` and `producer_epoch` are the ones that the producer has now; -1 when it starts.
+    """
 
     transactional_id: str
     timeout_ms: int
@@ -42,12 +46,12 @@ class InitProducerId:
 
     @property
     def keeps_owner(self) -> bool:
-        """The producer has an epoch already and wants the next one."""
+        """Whether the producer names its producer id or epoch, and wants the next epoch."""
         return self.producer_id != NO_PRODUCER_ID or self.producer_epoch != NO_EPOCH
 
 
 class First(Enum):
-    """What has to be done before the request can be decided."""
+    """Names the step that has to be done before the request can be decided."""
 
     NOTHING = auto()
     ABORT = auto()  # fence and abort the transaction of the owner so far
@@ -55,10 +59,10 @@ class First(Enum):
 
 
 def judge(state: TransactionState, command: InitProducerId) -> First:
-    """What comes first. Refuses what can't be granted at all.
+    """Return the step that has to be done before the request can be decided.
 
-    49 is not among the answers: an unknown id is simply new. 51: a decided transaction is not
-    completed yet. 90: the id has another owner.
+    An unknown id is simply new. Raises: Refused (CONCURRENT_TRANSACTIONS if a decided transaction
+    is not completed yet, PRODUCER_FENCED if the id has another owner).
     """
     known = state.transactions.get(command.transactional_id)
     if known is None:
@@ -83,7 +87,11 @@ def judge(state: TransactionState, command: InitProducerId) -> First:
 def init_producer_id(
     state: TransactionState, command: InitProducerId, new_producer_id: int, now_ms: int
 ) -> Decision[Record, Ownership]:
-    """Hand the id over. `new_producer_id` is used where judge() asked for one."""
+    """Decide to give the id to the requesting producer, with a higher epoch or a new producer id.
+
+    `new_producer_id` is used where `find_prerequisite` asked for one. Raises: Refused
+    (PRODUCER_FENCED).
+    """
     known = state.transactions.get(command.transactional_id)
     if known is None:
         saved = Transaction(
@@ -120,24 +128,26 @@ def init_producer_id(
 
 
 def _owns(known: Transaction, command: InitProducerId) -> bool:
-    """The producer id matches, or it is the one before and has run out of epochs."""
+    """Whether the request names the id's producer id, or the one before it, out of epochs."""
     return command.producer_id == known.producer_id or (
         command.producer_id == known.previous_producer_id and is_exhausted(command.producer_epoch)
     )
 
 
 def _rotates(known: Transaction, command: InitProducerId) -> bool:
+    """Whether the owner's epochs are used up, so that the id gets a new producer id."""
     return known.epoch_is_exhausted and (
         not command.keeps_owner or command.producer_epoch == known.producer_epoch
     )
 
 
 def _is_retry(known: Transaction, command: InitProducerId) -> bool:
-    """The answer was lost: the producer names the epoch before the one that it was given."""
+    """Whether the request names the epoch before the one last given, as its answer was lost."""
     return command.keeps_owner and command.producer_epoch == known.last_producer_epoch
 
 
 def _emptied(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+    """Return the next version of a transaction, empty and without partitions."""
     return known.followed_by(
         status=Status.EMPTY,
         timeout_ms=timeout_ms,
@@ -148,6 +158,7 @@ def _emptied(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
 
 
 def _fenced(known: Transaction, command: InitProducerId) -> Refused:
+    """Make the refusal (PRODUCER_FENCED) of a request that names an old epoch."""
     return Refused(
         Code.PRODUCER_FENCED,
         f"{known.transactional_id} is at epoch {known.producer_epoch}, "

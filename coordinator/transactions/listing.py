@@ -1,4 +1,4 @@
-"""Which transactions ListTransactions tells of: pure selection by state, producer, age and id."""
+"""Selects the transactions that ListTransactions returns, by state, producer, age and id."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BY_NAME = {name: status for status, name in STATUS_NAMES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What is asked for. Nothing given in a field: it doesn't matter.
+    """Holds the filters of a ListTransactions request; an empty field filters nothing.
 
-    `duration_ms`: open for longer than that; -1: it doesn't matter. An id without a transaction
-    counts as having started in 1970, as in Kafka. `matches`: of the transactional id.
+    `duration_ms`: open for longer than that; -1: any age. An id without a transaction counts as
+    having started in 1970, as in Kafka. `matches`: of the transactional id.
     """
 
     state_names: Collection[str] = ()
@@ -25,12 +25,14 @@ class Filters:
 
     @property
     def unknown_state_names(self) -> list[str]:
+        """Return the requested state names that don't exist."""
         return [name for name in self.state_names if name not in _BY_NAME]
 
 
 def select(
     transactions: Iterable[Transaction], filters: Filters, now_ms: int
 ) -> Iterator[Transaction]:
+    """Yield the transactions that pass all filters."""
     statuses: set[Status] | None = None
     if filters.state_names:
         statuses = {_BY_NAME[name] for name in filters.state_names if name in _BY_NAME}

@@ -1,20 +1,22 @@
-"""The marker channel: brings the markers of decided transactions to where their partitions are.
+"""Sends the markers of decided transactions to the brokers that lead their partitions.
 
-Theory of operation. Each destination has a queue, and at most one request under way: what is queued
-meanwhile goes out together in the next. A destination answers each marker with a code:
+Theory of operation. Each destination has a queue, and at most one request at a time: markers that
+are queued meanwhile go out together in the next. A destination answers each marker with a code:
 
     code                              what happens to that marker
     NONE                              written
-    43, 35                            not needed: nothing can have been written there
-    47, 52                            given up: the partition has seen a later owner or coordinator
-    3, 5, 6, 7, 14-16, 56, any other  tried again after a while, wherever its partition is then
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,   not needed: nothing can have been written there
+    UNSUPPORTED_VERSION
+    INVALID_PRODUCER_EPOCH,           given up: the partition has seen a later owner or
+    TRANSACTION_COORDINATOR_FENCED    coordinator
+    any other                         tried again after a while, wherever its partition is then
 
-A partition that is nowhere needs no marker. When the last one of a transaction is settled,
-`completed` is called, which may be before `write` returns: nothing waits that needn't.
+A partition without a broker needs no marker. When the last marker of a transaction is settled,
+`on_completed` is called, which may be before `write_markers` returns.
 
 Kafka leaves a transaction whose marker is given up in Prepare* until its coordinator moves, and
-every later request of its id is refused with 51. Here it is completed.
-Source: kafka.coordinator.transaction.{TransactionMarkerChannelManager,
+every later request of its id is refused with CONCURRENT_TRANSACTIONS. Here it is completed. Source:
+kafka.coordinator.transaction.{TransactionMarkerChannelManager,
 TransactionMarkerRequestCompletionHandler}.
 """
 
@@ -42,7 +44,7 @@ GIVEN_UP = frozenset({Code.INVALID_PRODUCER_EPOCH, Code.TRANSACTION_COORDINATOR_
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What one destination is told of one transaction."""
+    """Represents the marker of one transaction for partitions of one destination."""
 
     transactional_id: str
     ended: TransactionEnded
@@ -53,29 +55,29 @@ Answers = Sequence[Sequence[Code]]  # a code for each partition of each marker, 
 
 
 class Destination(Protocol):
-    """A broker that leads partitions."""
+    """Represents a broker that leads partitions, and writes markers to them."""
 
     def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
-        """Write markers. `answer` is called once, perhaps before this returns."""
+        """Write markers; `on_answer` is called once with their codes, maybe before this returns."""
         ...
 
 
-# Where a partition's markers go; None: the partition is nowhere.
+# Returns the broker that leads a partition; None: nobody does, and it needs no marker.
 Locate = Callable[[TopicPartition], Destination | None]
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A transaction that has markers to come."""
+    """Represents a transaction that has markers to come."""
 
     ended: TransactionEnded
     left: set[TopicPartition]
-    failures: int = 0  # answers that left something to be tried again
+    failures: int = 0  # answers after which markers had to be tried again
 
 
 @dataclass(slots=True)
 class _Queue:
-    """What waits for one destination, by transactional id."""
+    """Holds the partitions that wait for one destination, by transactional id."""
 
     destination: Destination
     waiting: dict[str, list[TopicPartition]] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class MarkerCounters:
-    """Partitions, not transactions."""
+    """Counts the markers of partitions by outcome."""
 
     written: int = 0
     retried: int = 0
@@ -92,7 +94,10 @@ class MarkerCounters:
 
 
 class MarkerChannel:
-    """Queues by destination; see the module's docstring."""
+    """Queues markers by destination, sends them, and retries those that fail.
+
+    Kafka: `TransactionMarkerChannelManager`.
+    """
 
     def __init__(
         self, locate: Locate, completed: Callable[[str], None], scheduler: Scheduler
@@ -107,34 +112,38 @@ class MarkerChannel:
     def write(
         self, transactional_id: str, ended: TransactionEnded, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Bring this marker to these partitions, however long it takes."""
+        """Write a transaction's marker to these partitions, retrying until all are settled."""
         left = sorted(partitions)
         self._pending[transactional_id] = _Pending(ended, set(left))
         self._dispatch(transactional_id, left)
 
     def forget(self, transactional_id: str) -> None:
-        """Its coordinator has gone: whoever comes next begins with these markers anew."""
+        """Drop the markers of a transaction, as its coordinator has resigned.
+
+        The next coordinator begins with these markers anew.
+        """
         self._pending.pop(transactional_id, None)
         for queue in self._queues.values():
             queue.waiting.pop(transactional_id, None)
 
     def left(self, transactional_id: str) -> Set[TopicPartition] | None:
-        """The partitions that wait for a marker; None: no marker of this id is under way."""
+        """Return the partitions that still wait for their marker; None if no marker is pending."""
         pending = self._pending.get(transactional_id)
         return None if pending is None else pending.left
 
     @property
     def length(self) -> int:
-        """Markers that aren't settled yet."""
+        """Return the number of markers that aren't settled yet."""
         return sum(len(pending.left) for pending in tuple(self._pending.values()))
 
     def close(self) -> None:
+        """Drop all pending markers."""
         self._pending.clear()
         for queue in self._queues.values():
             queue.waiting.clear()
 
     def _dispatch(self, transactional_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """Put markers into the queues of where the partitions are now, and send."""
+        """Put markers into the queues of the brokers that lead the partitions now, and send."""
         touched: dict[int, _Queue] = {}
         for partition in partitions:
             destination = self._locate(partition)
@@ -152,6 +161,7 @@ class MarkerChannel:
             self._send(queue)
 
     def _send(self, queue: _Queue) -> None:
+        """Send all that waits in a queue in one request, unless one is pending."""
         if queue.is_under_way or not queue.waiting:
             return
         waiting, queue.waiting = queue.waiting, {}
@@ -163,11 +173,12 @@ class MarkerChannel:
         queue.destination.send(markers, partial(self._answered, queue, markers))
 
     def _answered(self, queue: _Queue, markers: Sequence[Marker], answers: Answers) -> None:
+        """Handle the codes of a request: complete, retry later, and send the next one."""
         queue.is_under_way = False
         for marker, codes in zip(markers, answers, strict=True):
             pending = self._pending.get(marker.transactional_id)
             if pending is None or pending.ended is not marker.ended:
-                continue  # forgotten meanwhile
+                continue  # the transaction was forgotten meanwhile
             failed = [
                 partition
                 for partition, code in zip(marker.partitions, codes, strict=True)
@@ -181,6 +192,7 @@ class MarkerChannel:
         self._send(queue)
 
     def _settled(self, marker: Marker, partition: TopicPartition, code: Code) -> bool:
+        """Count the outcome of a marker; return False if it has to be tried again."""
         if code is Code.NONE:
             self.counters.written += 1
             return True
@@ -199,7 +211,10 @@ class MarkerChannel:
     def _retry_later(
         self, transactional_id: str, pending: _Pending, partitions: Sequence[TopicPartition]
     ) -> None:
-        """Other transactions don't wait with this one: it may be a single partition that fails."""
+        """Send the markers of these partitions again after a growing delay.
+
+        Other transactions don't wait with this one: it may be a single partition that fails.
+        """
 
         def dispatch_again() -> None:
             if self._pending.get(transactional_id) is pending:
@@ -210,6 +225,7 @@ class MarkerChannel:
         self._scheduler.call_later(delay_ms, dispatch_again)
 
     def _complete_if_done(self, transactional_id: str) -> None:
+        """Report the transaction as completed if none of its partitions waits for a marker."""
         pending = self._pending.get(transactional_id)
         if pending is not None and not pending.left:
             del self._pending[transactional_id]

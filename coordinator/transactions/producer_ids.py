@@ -1,8 +1,8 @@
-"""Producer ids in blocks of 1000: a block is in the log before the first id of it is handed out.
+"""Allocates producer ids in blocks of 1000, each logged before its first id is handed out.
 
 After a crash the rest of the block is skipped, so no id is ever handed out twice. The record is
-Kafka's own ProducerIdsRecord, in `__cluster_metadata`, where Kafka keeps it too.
-Source: `metadata/src/main/resources/common/metadata/ProducerIdsRecord.json`.
+Kafka's own ProducerIdsRecord, in `__cluster_metadata`, where Kafka keeps it too. Source:
+`metadata/src/main/resources/common/metadata/ProducerIdsRecord.json`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FRAME_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsAllocated:
-    """All ids below `next_producer_id` are spoken for."""
+    """Records that all ids below `next_producer_id` have been allocated."""
 
     next_producer_id: int
     broker_id: int = 1
@@ -30,9 +30,13 @@ class ProducerIdsAllocated:
 
 
 class ProducerIdsCodec:
-    """A metadata record: unsigned varints for frame version, type and version, then the fields."""
+    """Encodes and decodes the metadata record of allocated producer ids.
+
+    It has unsigned varints for frame version, type and version, then the fields.
+    """
 
     def encode(self, record: ProducerIdsAllocated) -> tuple[bytes | None, bytes | None]:
+        """Encode an allocation as key and value of a record."""
         writer = Writer(FRAME_VERSION << 8 | RECORD_TYPE)  # two varints of one byte each
         writer.int8(0)
         writer.int32(record.broker_id)
@@ -42,11 +46,15 @@ class ProducerIdsCodec:
         return None, writer.done()
 
     def decode(self, key: bytes | None, value: bytes | None) -> ProducerIdsAllocated | None:
+        """Decode the record of an allocation; None for a record of another type.
+
+        Raises: ValueError for a version of a newer broker.
+        """
         reader = Reader(value)
         if reader.uvarint() != FRAME_VERSION or reader.uvarint() != RECORD_TYPE:
             return None
         version = reader.uvarint()
-        if version:  # passed over, its ids would be given again
+        if version:  # if the record were passed over, its ids would be handed out again
             raise ValueError(f"producer ids in version {version}: start the newer broker")
         broker_id, broker_epoch = reader.int32(), reader.int64()
         return ProducerIdsAllocated(reader.int64(), broker_id, broker_epoch)
@@ -54,11 +62,15 @@ class ProducerIdsCodec:
 
 @dataclass(slots=True)
 class ProducerIdState:
-    """The end of the last block in the log; only apply() writes it."""
+    """Holds the end of the last block in the log; only `apply_record` writes it."""
 
     next_block: int = 0
 
     def apply(self, record: ProducerIdsAllocated | TransactionEnded, origin: Origin) -> None:
+        """Apply the record of an allocation to the state.
+
+        Raises: ValueError if ids fall, or the record is a marker.
+        """
         match record:
             case ProducerIdsAllocated(next_producer_id):
                 if next_producer_id < self.next_block:
@@ -71,17 +83,17 @@ class ProducerIdState:
 def allocate_block(
     state: ProducerIdState, at_least: int = 0
 ) -> Decision[ProducerIdsAllocated, range]:
-    """The next block of ids; none is below `at_least`."""
+    """Decide to allocate the next block of ids, none of which is below `minimum_id`."""
     start = max(state.next_block, at_least)
     end = start + BLOCK_SIZE
     return Decision((ProducerIdsAllocated(end),), range(start, end))
 
 
 class ProducerIds:
-    """Hands out ids from the block at hand. Losing an id is fine; giving one twice is not.
+    """Hands out producer ids from an allocated block, each at most once.
 
-    The next block is asked for when a tenth of the one at hand is left, so that a log that can't be
-    written to for a while doesn't stop new producers.
+    The next block is allocated when a tenth of the current one is left, so that a log that can't be
+    written to for a while doesn't stop new producers. Kafka: `ProducerIdManager`.
     """
 
     def __init__(self, shard: Shard[ProducerIdsAllocated], state: ProducerIdState) -> None:
@@ -93,12 +105,14 @@ class ProducerIds:
 
     @property
     def has_given_some(self) -> bool:
-        """Whether the log says that ids have been given."""
+        """Whether the log says that ids have been handed out."""
         return self._state.next_block > 0
 
     def spoken_for(self, producer_id: int) -> None:
-        """Some transactional id has this one. If it lies ahead, it has come with files of another
-        broker: ids go on behind it."""
+        """Skip all ids up to this one, which some transactional id has already.
+
+        An id ahead of the blocks has come with files of another broker.
+        """
         if producer_id < self._at_least:
             return
         self._at_least = producer_id + 1
@@ -106,7 +120,11 @@ class ProducerIds:
         self._next_block = range(max(self._next_block.start, self._at_least), self._next_block.stop)
 
     def next(self) -> int:
-        """A producer id that nobody has had. Refuses with 14 (retriable) if none can be had now."""
+        """Return a producer id that nobody has had.
+
+        Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS, which clients retry) if none can be allocated
+        now.
+        """
         if len(self._block) <= PREFETCH_AT and not self._next_block:
             try:
                 self._next_block = self._shard.execute(allocate_block(self._state, self._at_least))

@@ -1,4 +1,4 @@
-"""Records of `__transaction_state` as Kafka writes them.
+"""Encodes and decodes records of `__transaction_state` as Kafka writes them.
 
 TransactionLogKey, and TransactionLogValue in the version that `transaction.version` calls for: 0 at
 level 0, else 1, which is flexible and has in tagged fields what only transactions v2 needs. Both
@@ -26,15 +26,17 @@ PREVIOUS_PRODUCER_ID, NEXT_PRODUCER_ID, CLIENT_VERSION = 0, 1, 2  # tags
 
 
 class TransactionCodec:
-    """Facts about transactions to bytes and back.
+    """Encodes and decodes the records of transactions.
 
-    `transaction_version`: the level that is finalised, which may change while the broker runs.
+    `transaction_version` returns the level that is finalised, which may change while the broker
+    runs.
     """
 
     def __init__(self, transaction_version: Callable[[], int]) -> None:
         self._transaction_version = transaction_version
 
     def encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        """Encode a record as key and value; the value of a tombstone is None."""
         match record:
             case TransactionSaved(transaction):
                 return _key(transaction.transactional_id), _value(
@@ -44,6 +46,7 @@ class TransactionCodec:
                 return _key(transactional_id), None
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
+        """Decode a record from key and value; None for a record of another type."""
         reader = Reader(key)
         if reader.int16() != TRANSACTION_KEY:
             return None
@@ -92,7 +95,7 @@ def _partitions(writer: Writer, transaction: Transaction) -> None:
 
 
 def _tagged(transaction: Transaction) -> dict[int, bytes]:
-    """The tagged fields that aren't at their defaults."""
+    """Encode the tagged fields that aren't at their defaults."""
     tagged = {}
     if transaction.previous_producer_id != NO_PRODUCER_ID:
         tagged[PREVIOUS_PRODUCER_ID] = transaction.previous_producer_id.to_bytes(8, "big")

@@ -1,18 +1,19 @@
-"""The transaction coordinator of this broker: joins the decisions with their shards and timers.
+"""Implements the broker's transaction coordinator: joins decisions with their shards and timers.
 
 How a transaction ends: Prepare* is persisted, and the outcome stands; the marker channel brings a
 marker to every partition; Complete* is persisted. EndTxn is answered once all that can be done at
 once has been done: where all partitions are on this broker that is everything, so that the
-producer's next transaction never meets a CONCURRENT_TRANSACTIONS (51). If a marker can't be written
-just then, EndTxn is answered all the same, the id stays in Prepare* (51 for what comes next), and
-the channel tries again as often as it takes.
+producer's next transaction never meets CONCURRENT_TRANSACTIONS. If a marker can't be written just
+then, EndTxn is answered all the same, the id stays in Prepare* (CONCURRENT_TRANSACTIONS for the
+requests that follow), and the channel tries again as often as it takes.
 
 A shard is loaded, active, has failed, or has resigned (`shard.life`); only an active one decides
 anything. If the log of a shard is damaged, Kafka serves what it has read up to the damage: it
 forgets transactional ids, so that their producers aren't fenced, and takes a decided transaction
 for one that is open. Here the shard fails, as one of `__consumer_offsets` does in both.
 
-A request finds: api file -> this service -> a decision -> shard -> apply.
+The path of a request: api file -> this service -> a decision -> shard -> apply. Kafka:
+`TransactionCoordinator`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ COMPLETE_RETRY_MS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
-    """Kafka's settings, in milliseconds. `abort_retry_ms`: between attempts at a time-out abort."""
+    """Holds Kafka's settings of the transaction coordinator, in milliseconds.
+
+    `abort_retry_ms`: between attempts to abort a transaction that has timed out.
+    """
 
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
@@ -85,7 +89,7 @@ class TransactionConfig:
 
 @dataclass(slots=True)
 class TransactionCounters:
-    """How transactions have ended since the broker started; aborts by cause."""
+    """Counts the ends of transactions since the broker started, aborts by cause."""
 
     commits: int = 0
     aborts_by_client: int = 0
@@ -94,12 +98,14 @@ class TransactionCounters:
 
 
 class Due(Enum):
+    """Names the timers of a transaction."""
+
     ABORT = auto()
     COMPLETE = auto()
 
 
 class TransactionShard:
-    """One partition of `__transaction_state`."""
+    """Holds one partition of `__transaction_state`: its log and the state replayed from it."""
 
     def __init__(self, name: str, log: Log, features: Features, clock: Clock) -> None:
         self.state = TransactionState()
@@ -107,11 +113,15 @@ class TransactionShard:
         self.log: Shard[Record] = Shard(name, log, codec, partial(apply, self.state), clock)
 
     def execute(self, decision: Decision[Record, A]) -> A:
+        """Make a decision durable, apply it, and return its response."""
         return self.log.execute(decision)
 
 
 class TransactionService:
-    """What the api files of transactions call. Refused carries the code of a refusal."""
+    """Serves the requests of the transaction APIs; a refused one raises Refused with its code.
+
+    Kafka: `TransactionCoordinator`.
+    """
 
     def __init__(
         self,
@@ -127,7 +137,7 @@ class TransactionService:
             TransactionShard(f"__transaction_state-{i}", log, features, clock)
             for i, log in enumerate(logs)
         ]
-        # Those that haven't said yet which producer ids they have.
+        # Shards whose producer ids are not known yet, as they are still being loaded.
         self._unread = {shard for shard in self.shards if shard.log.life is Life.LOADING}
         self._features = features
         self._producer_ids = producer_ids
@@ -144,21 +154,21 @@ class TransactionService:
             scheduler,
         )
 
-    # The life of a shard
+    # Loading and election of shards
 
     def load(self) -> None:
-        """Load every shard, at a stretch."""
+        """Load every shard to its end before returning."""
         for load_slice in self.loading():
             while not load_slice():
                 pass
 
     def loading(self) -> list[LoadSlice]:
-        """What loads the shards, slice by slice."""
+        """Start the expiry of ids, and return the functions that load the shards slice by slice."""
         self._expiry.start()
         return [partial(self._load_slice, shard) for shard in self.shards]
 
     def resign(self, index: int) -> None:
-        """Give up a shard, with all that is under way for it."""
+        """Resign as coordinator of a shard: drop its state, timers and pending markers."""
         shard = self.shards[index]
         shard.log.resign()
         for transactional_id in shard.state.transactions:
@@ -168,23 +178,26 @@ class TransactionService:
         shard.state.transactions.clear()
 
     def elect(self, index: int) -> LoadSlice:
-        """Take a shard up again; what this returns loads it, slice by slice."""
+        """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[index]
         shard.log.elect()
         return partial(self._load_slice, shard)
 
     def _load_slice(self, shard: TransactionShard) -> bool:
-        """When the last slice is loaded: complete what was decided, time what is open, and know
-        which producer ids are taken."""
+        """Load the next slice of a shard's log; return whether that was the last one.
+
+        After the last one, decided transactions are completed, open ones get their time-out, and
+        the producer ids in use are skipped.
+        """
         if not shard.log.load_slice():
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
             self._producer_ids.spoken_for(max(known.producer_id, known.next_producer_id))
             if shard.log.life is not Life.ACTIVE:
-                # What was replayed before the damage is not how the transaction stands: whether it
-                # is open, or was committed, only the repaired log can say. So nothing is done to
-                # it. Where it has written, it stays open.
+                # The records before the damage don't tell the transaction's present status: whether
+                # it is open, or was committed, only the repaired log can say. So nothing is done to
+                # it. In the partitions that it has written to, it stays open.
                 del shard.state.transactions[known.transactional_id]
             elif known.status in PREPARED:
                 self._carry_out(known.transactional_id)
@@ -195,6 +208,7 @@ class TransactionService:
         return True
 
     def close(self) -> None:
+        """Stop all timers and drop pending markers."""
         self._timers.close()
         self._expiry.close()
         self.markers.close()
@@ -202,8 +216,11 @@ class TransactionService:
     # Requests
 
     def list_transactions(self, filters: Filters) -> list[Transaction]:
-        """The transactions that the filters let through, of all shards but those that have failed
-        or resigned. Refused: COORDINATOR_LOAD_IN_PROGRESS while one is being loaded."""
+        """Return the transactions of all shards that pass the filters.
+
+        Shards that have failed or resigned are left out. Raises: Refused
+        (COORDINATOR_LOAD_IN_PROGRESS while one is being loaded).
+        """
         for shard in self.shards:
             if shard.log.life is Life.LOADING:
                 shard.log.check_active()
@@ -215,17 +232,24 @@ class TransactionService:
         ]
 
     def partitions_left(self, known: Transaction) -> Set[TopicPartition]:
-        """The partitions of a transaction that have no marker yet."""
+        """Return the partitions of a transaction that have no marker yet."""
         left = self.markers.left(known.transactional_id)
         return known.partitions if left is None else left
 
     def find(self, transactional_id: str) -> Transaction | None:
+        """Return the transaction of an id, None if there is none.
+
+        Raises: Refused, see `_find_active_shard`.
+        """
         return self._shard(transactional_id).state.transactions.get(transactional_id)
 
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, producer_id: int, producer_epoch: int
     ) -> Ownership:
-        """A producer id and epoch to write under. Without a transactional id: always a new one."""
+        """Return the producer id and epoch that a producer has to use from now on.
+
+        Without a transactional id it is always a new producer id. Raises: Refused.
+        """
         if transactional_id is None:
             return Ownership(self._new_producer_id(), 0)
         if not transactional_id:
@@ -248,7 +272,10 @@ class TransactionService:
         )
 
     def add_partitions(self, command: AddPartitions) -> None:
-        """Register partitions in the producer's transaction, opening it if need be."""
+        """Register partitions in the producer's transaction, opening it if it isn't open.
+
+        Raises: Refused.
+        """
         shard = self._shard(command.transactional_id)
         known = shard.state.transactions.get(command.transactional_id)
         shard.execute(add_partitions(shard.state, command, self._clock.now_ms()))
@@ -256,9 +283,10 @@ class TransactionService:
             self._timers.set((Due.ABORT, known.transactional_id), known.timeout_ms)
 
     def end_transaction(self, command: EndTransaction) -> Ownership:
-        """Commit or abort. On return the outcome stands, and has been carried out if possible.
+        """Commit or abort a transaction; return the producer id and epoch for the next one.
 
-        What the producer goes on with: in transactions v2 the next epoch, or another producer id.
+        On return the outcome stands, and the markers are written if possible. In transactions v2
+        the epoch is the next one, or the producer id a new one. Raises: Refused.
         """
         shard = self._shard(command.transactional_id)
         known, wanted = judge_end(shard.state, command)
@@ -289,8 +317,10 @@ class TransactionService:
         *,
         implicit: bool,
     ) -> None:
-        """A transactional write is about to reach a partition. Refuses unless it is part of the
-        producer's Ongoing transaction; `implicit`: it is made part of it."""
+        """Raise Refused unless a partition is part of the producer's Ongoing transaction.
+
+        With `adds_partition` it is made part of it (transactions v2).
+        """
         if implicit:
             wanted = frozenset((partition,))
             self.add_partitions(
@@ -301,14 +331,18 @@ class TransactionService:
         check_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
     def _shard(self, transactional_id: str) -> TransactionShard:
-        """Raises Refused: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR unless the shard is active;
-        COORDINATOR_NOT_AVAILABLE if some of what it says of the id is of a newer broker."""
+        """Return the active shard of a transactional id.
+
+        Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR unless the shard is active;
+        COORDINATOR_NOT_AVAILABLE if a newer broker has written records of the id).
+        """
         shard = self.shards[shard_of(transactional_id, len(self.shards))]
         shard.log.check_active()
         shard.log.unknown.check_readable(transactional_id)
         return shard
 
     def _abort(self, known: Transaction) -> None:
+        """Abort an Ongoing transaction, fence its owner, and write the markers."""
         version = self._features.transaction_version()
         self._shard(known.transactional_id).execute(
             fence_and_abort(
@@ -321,13 +355,16 @@ class TransactionService:
         self._carry_out(known.transactional_id)
 
     def _next_producer_id(self, known: Transaction, version: int) -> int:
-        """Where the end of this transaction uses up the last epoch: a new id."""
+        """Return a new producer id if this transaction's end uses up the last epoch, else -1."""
         return self._new_producer_id() if takes_producer_id(known, version) else NO_PRODUCER_ID
 
     def _new_producer_id(self) -> int:
-        """A producer id that nobody has had. Refused: COORDINATOR_LOAD_IN_PROGRESS until every
-        shard has said which ids it has, as the log of the ids may have been lost, or be another
-        broker's. A shard that has failed can't say it: then that log alone has to know."""
+        """Return a producer id that nobody has had.
+
+        Until every shard has said which ids it has, it is refused, as the log of the ids may have
+        been lost, or be another broker's. A shard that has failed can't say it: then that log alone
+        has to know. Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS).
+        """
         if self._unread:
             raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "the producer ids are being loaded")
         if not self._producer_ids.has_given_some:
@@ -341,7 +378,7 @@ class TransactionService:
         return self._producer_ids.next()
 
     def _carry_out(self, transactional_id: str) -> None:
-        """Write the markers of a decided transaction, then Complete*."""
+        """Write the markers of a decided transaction, which is completed after the last one."""
         self._timers.cancel((Due.ABORT, transactional_id))
         shard = self._shard(transactional_id)
         known = shard.state.transactions[transactional_id]
@@ -355,7 +392,7 @@ class TransactionService:
         self.markers.write(transactional_id, ended, known.partitions)
 
     def _complete(self, transactional_id: str) -> None:
-        """All markers are written: say so in the log, or try again in a while."""
+        """Log that all markers of a transaction are written, or try again in a while."""
         shard = self._shard(transactional_id)
         known = shard.state.transactions[transactional_id]
         try:
@@ -365,6 +402,7 @@ class TransactionService:
             self._timers.set((Due.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
 
     def _fire(self, key: tuple[Due, str]) -> None:
+        """Abort a transaction that has timed out, or try again to complete one."""
         due, transactional_id = key
         shard = self.shards[shard_of(transactional_id, len(self.shards))]
         known = shard.state.transactions.get(transactional_id)  # none, if the shard has resigned

@@ -1,31 +1,30 @@
-"""The states of a transaction: what a shard of `__transaction_state` knows.
+"""Defines the status of a transaction and the state of a shard of `__transaction_state`.
 
 Theory of operation. A transactional id always has at most one transaction. AddPartitions opens it;
 EndTxn, a time-out or the next owner of the id decides it: PrepareCommit or PrepareAbort in the log
 is the decision, and nothing takes it back. Then a marker goes to every partition, and Complete*
-says that all are written. Everything between two records is lost in a crash and nothing is lost
-with it: Ongoing is aborted by its timer, Prepare* is carried out again when the log is loaded,
-markers that were written before are written once more, which changes nothing.
+says that all are written. A crash between two records loses nothing: Ongoing is aborted by its
+timer, the markers of Prepare* are written again when the log is loaded, and a marker that is
+written twice changes nothing.
 
-An owner is a (producer id, epoch). Whoever asks for the id next gets a higher epoch, and markers
-carry the epoch, so that partitions refuse the old owner from then on.
+An owner is a (producer id, epoch). The next producer that asks for the id gets a higher epoch, and
+markers carry the epoch, so that partitions refuse the old owner from then on.
 
-PrepareEpochFence is Kafka's state of memory between bumping the epoch of an Ongoing transaction and
+PrepareEpochFence is Kafka's state in memory between bumping the epoch of an Ongoing transaction and
 persisting its PrepareAbort. Here both are one decision, so it is never entered; Dead is the state
-of an id between its expiry and its tombstone, which are one decision too. They keep their places
-in the table because their numbers are Kafka's.
+of an id between its expiry and its tombstone, which are one decision too. They keep their places in
+the table because their numbers are Kafka's.
 
 Transactions v2 (KIP-890, `transaction.version` 2). Every end bumps the epoch, in the record that
-decides it: the markers carry the new epoch, and nothing of the old one that is still under way gets
-in behind them. When no epoch is left, the decision reserves the next producer id, the markers carry
-the last epoch there is, and Complete* moves to the new id at epoch 0. `client_version` is what the
-client that opened or ended the transaction speaks; what the coordinator aborts by itself it ends in
-the version that the broker has finalised. A client may abort where nothing is open: the epoch
-rises.
+decides it: the markers carry the new epoch, and late batches of the old one are refused behind
+them. When no epoch is left, the decision reserves the next producer id, the markers carry the last
+epoch there is, and Complete* moves to the new id at epoch 0. `client_version` is the version that
+the client speaks who opened or ended the transaction; an abort of the coordinator's own uses the
+version that the broker has finalised. A client may abort where nothing is open: the epoch rises.
 
-`previous_producer_id` and `last_producer_epoch` are what retries are known by: of InitProducerId
-(KIP-360) and, in v2, of EndTxn. The log keeps the former (from version 1 of the record on) and has
-no place for the latter, so after a restart a retry of InitProducerId is fenced, as it is in Kafka.
+`previous_producer_id` and `last_producer_epoch` identify retries: of InitProducerId (KIP-360) and,
+in v2, of EndTxn. The log keeps the former (from version 1 of the record on) and has no place for
+the latter, so after a restart a retry of InitProducerId is fenced, as it is in Kafka.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ V0, V1, V2 = 0, 1, 2
 
 
 class Status(IntEnum):
-    """Kafka's numbers, as they stand in the log."""
+    """Lists the states of a transaction with Kafka's numbers, which stand in the log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -57,7 +56,7 @@ class Status(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
 
-# As they are told to clients.
+# The names by which clients know the states.
 STATUS_NAMES: dict[Status, str] = {
     status: status.name.title().replace("_", "") for status in Status
 }
@@ -91,7 +90,7 @@ PREPARED = frozenset({Status.PREPARE_COMMIT, Status.PREPARE_ABORT})
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What a producer writes under."""
+    """Represents the producer id and epoch under which a producer writes."""
 
     producer_id: int
     producer_epoch: int
@@ -99,7 +98,10 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All that is known of one transactional id. Times in ms since the epoch; -1: not started."""
+    """Represents the transaction of one transactional id. Kafka: `TransactionMetadata`.
+
+    Times are in ms since the epoch; -1: not started.
+    """
 
     transactional_id: str
     producer_id: int
@@ -115,41 +117,45 @@ class Transaction:
     last_producer_epoch: int = field(default=NO_EPOCH, compare=False)  # not in the log
 
     def followed_by(self, **changes: Any) -> Transaction:
-        """The next record of this id: each names the producer id of the one before it."""
+        """Return the next version of this id's transaction with these fields changed.
+
+        Each version names the producer id of the one before it.
+        """
         return replace(self, previous_producer_id=self.producer_id, **changes)
 
     @property
     def owner_afterwards(self) -> Ownership:
-        """Of a decided transaction: whose the id is once it is completed."""
+        """Return the owner of the id once this decided transaction is completed."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return Ownership(self.next_producer_id, 0)
         return Ownership(self.producer_id, self.producer_epoch)
 
     @property
     def epoch_is_exhausted(self) -> bool:
-        """No owner gets a higher epoch: 32767 is left for fencing the last one."""
+        """Whether no owner gets a higher epoch, as 32767 is left for fencing the last one."""
         return is_exhausted(self.producer_epoch)
 
     @property
     def deadline_ms(self) -> int:
-        """When an Ongoing transaction is aborted."""
+        """Return the time at which an Ongoing transaction is aborted."""
         return self.start_ms + self.timeout_ms
 
 
 def is_exhausted(epoch: int) -> bool:
+    """Whether no owner can get an epoch above this one."""
     return epoch >= EPOCH_MAX - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSaved:
-    """This is what is known of the id now."""
+    """Records the present state of a transactional id."""
 
     transaction: Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionForgotten:
-    """The id has expired: a tombstone."""
+    """Records that a transactional id has expired: a tombstone."""
 
     transactional_id: str
 
@@ -159,6 +165,6 @@ Record: TypeAlias = TransactionSaved | TransactionForgotten
 
 @dataclass(slots=True)
 class TransactionState:
-    """One shard's transactions by transactional id; only apply() writes it."""
+    """Holds the transactions of one shard by transactional id; only `apply_record` writes it."""
 
     transactions: dict[str, Transaction] = field(default_factory=dict)
