@@ -217,7 +217,7 @@ class Partition:
     def _make_true(
         self, segment: Segment, batch: Batch, base_offset: int, log_append_time_ms: int = -1
     ) -> None:
-        """Apply a batch in the log, appended or read at start, to offsets, producers, transactions."""
+        """Apply a batch in the log, new or read at start, to offsets, producers, transactions."""
         self.end_offset = base_offset + batch.last_offset_delta + 1
         if batch.is_control:
             self._end_transaction(segment, batch, base_offset)
