@@ -165,7 +165,8 @@ class SystemLock:
 class SystemDisk:
     """Accesses the file system of the machine.
 
-    `like`: files that are replaced or locked get its owner and mode, and not those of this process.
+    `like_stat`: files that are replaced or locked get its owner and mode, and not those of this
+    process.
     """
 
     _like: os.stat_result | None = None  # subclasses in tests don't call __init__
@@ -236,7 +237,7 @@ class SystemDisk:
         return SystemLock(path)
 
     def _give(self, new: Path) -> None:
-        """Give a file the owner and mode of `like`, if there is one."""
+        """Give a file the owner and mode of another one, if a disk was made with its stat result."""
         like = self._like
         if like is None:
             return

@@ -249,7 +249,7 @@ class Segment:
         return stop
 
     def _whole_batches_end(self, start: int, limit: int) -> int:
-        """Return where the last whole batch ends that ends at or before `limit`."""
+        """Return where the last whole batch ends that ends at or before `limit_position`."""
         end = max(start, self.index.position_within(limit))
         for position, size, _ in self._steps(end):
             if position + size > limit:

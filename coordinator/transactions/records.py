@@ -28,7 +28,7 @@ PREVIOUS_PRODUCER_ID, NEXT_PRODUCER_ID, CLIENT_VERSION = 0, 1, 2  # tags
 class TransactionCodec:
     """Encodes and decodes the records of transactions.
 
-    `transaction_version` returns the level that is finalised, which may change while the broker
+    `get_transaction_version` returns the level that is finalised, which may change while the broker
     runs.
     """
 
