@@ -11,7 +11,8 @@ or for keys in it.
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
     producer id int64 | producer epoch int16 | base sequence int32 | record count int32 | records
 
-`length` counts what follows it. Trace of a Produce: api/produce -> log/partition -> here.
+`length` counts what follows it.
+Trace of a Produce: api/produce -> log/partition -> here.
 """
 
 from __future__ import annotations

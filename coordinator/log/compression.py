@@ -5,8 +5,8 @@ snappy-java ("xerial") or bare, an lz4 frame, zstd. Produce and Fetch never look
 by time, the key check of a compacted topic, and the log cleaner do.
 
 Compressed data of a client may be a bomb: a few bytes that stand for gigabytes. The output buffer
-grows in steps that double, and never beyond the limit. Source: org.apache.kafka.common.compress;
-Lz4BlockInputStream takes independent blocks only.
+grows in steps that double, and never beyond the limit.
+Source: org.apache.kafka.common.compress; Lz4BlockInputStream takes independent blocks only.
 
 cramjam is imported with the first compressed batch: the broker starts without it.
 """

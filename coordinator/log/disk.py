@@ -237,7 +237,7 @@ class SystemDisk:
         return SystemLock(path)
 
     def _give(self, new: Path) -> None:
-        """Give a file the owner and mode of another one, if a disk was made with its stat result."""
+        """Give a file the owner and mode of another one, if the disk was made with its stat."""
         like = self._like
         if like is None:
             return

@@ -4,7 +4,8 @@ One entry is made for about every `index_interval_bytes`: the last offset of a b
 batch starts (`.index`: relative offset int32, position int32), and the largest timestamp so far
 with the last offset of the first batch that has it (`.timeindex`: int64, relative offset int32),
 this one only if it has grown. It says that every record with a later timestamp is behind that
-offset. Source: org.apache.kafka.storage.internals.log.{OffsetIndex, TimeIndex}.
+offset.
+Source: org.apache.kafka.storage.internals.log.{OffsetIndex, TimeIndex}.
 """
 
 from __future__ import annotations

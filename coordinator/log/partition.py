@@ -6,9 +6,9 @@ here (end offset, producers, aborted transactions, watchers). A write that fails
 There is one replica, so the high watermark is the end offset. The last stable offset is the first
 offset of the oldest open transaction; `read_committed` consumers see no further.
 
-The directory is made with the first append: a partition nobody has written to costs nothing. Trace:
-api/produce -> append_produced -> segments -> segment; api/fetch -> fetch_batches -> reading ->
-segment. Kafka: `UnifiedLog`.
+The directory is made with the first append: a partition nobody has written to costs nothing.
+Trace: api/produce -> append_produced -> segments -> segment; api/fetch -> fetch_batches -> reading
+-> segment. Kafka: `UnifiedLog`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@
 
 Bytes behind a whole batch that are no batch are dropped, as Kafka does it. Not as in Kafka: records
 are opened only where the topic is compacted, so the body of a batch may hold any bytes; a
-compression that doesn't exist is INVALID_RECORD, where Kafka answers UNKNOWN_SERVER_ERROR. Source:
-ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+compression that doesn't exist is INVALID_RECORD, where Kafka answers UNKNOWN_SERVER_ERROR.
+Source: ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
 """
 
 from __future__ import annotations

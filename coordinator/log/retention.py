@@ -5,7 +5,8 @@ is below the start offset; the log without it would still have `retention.bytes`
 is older than `retention.ms`. The last two are for topics whose cleanup policy has `delete`. The
 active segment may go as well, if there is anything in it: an empty one takes its place. Where no
 record of a segment has a timestamp, Kafka goes by the time of the file; here such a segment doesn't
-grow old. Source: UnifiedLog.deleteOldSegments.
+grow old.
+Source: UnifiedLog.deleteOldSegments.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 Kafka keeps the last batch of a producer only, and so forgets in a restart how to answer a retry of
 the four before it. Here they follow, under the same checksum, behind the part that Kafka reads: for
 each producer int32 how many, and for each of these first, last sequence int32, base offset and log
-append time int64. Source: ProducerSnapshot.json,
-org.apache.kafka.storage.internals.log.ProducerStateManager.
+append time int64.
+Source: ProducerSnapshot.json, org.apache.kafka.storage.internals.log.ProducerStateManager.
 """
 
 from __future__ import annotations

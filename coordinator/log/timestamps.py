@@ -9,7 +9,8 @@
 
 The latest time is in the batch's header, and is believed: Kafka works it out from the records. For
 the earliest one the batch is opened, which only topics that set `message.timestamp.before.max.ms`
-pay for. Source: LogValidator.validateTimestamp.
+pay for.
+Source: LogValidator.validateTimestamp.
 """
 
 from __future__ import annotations

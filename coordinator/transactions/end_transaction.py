@@ -5,8 +5,8 @@ or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete
 is there.
 
 In transactions v2 every end bumps the epoch, so that a request that names the epoch before it is a
-retry, and one that names the current epoch is the next end. Source:
-kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
+retry, and one that names the current epoch is the next end.
+Source: kafka.coordinator.transaction.TransactionCoordinator, KIP-890.
 """
 
 from __future__ import annotations

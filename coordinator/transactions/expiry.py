@@ -3,8 +3,8 @@
 All shards are looked through every `transaction.remove.expired.transaction.cleanup.interval.ms`, in
 slices: so many ids at a time, then other work, then the next. Which ids have expired is decided
 anew in each slice, by the state and the time there. Each tombstone is valid by itself: if an append
-fails, or the broker is killed between two, the ids that are left go with the next check. Source:
-TransactionStateManager.removeExpiredTransactionalIds.
+fails, or the broker is killed between two, the ids that are left go with the next check.
+Source: TransactionStateManager.removeExpiredTransactionalIds.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ A partition without a broker needs no marker. When the last marker of a transact
 `on_completed` is called, which may be before `write_markers` returns.
 
 Kafka leaves a transaction whose marker is given up in Prepare* until its coordinator moves, and
-every later request of its id is refused with CONCURRENT_TRANSACTIONS. Here it is completed. Source:
-kafka.coordinator.transaction.{TransactionMarkerChannelManager,
+every later request of its id is refused with CONCURRENT_TRANSACTIONS. Here it is completed.
+Source: kafka.coordinator.transaction.{TransactionMarkerChannelManager,
 TransactionMarkerRequestCompletionHandler}.
 """
 

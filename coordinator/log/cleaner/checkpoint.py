@@ -6,7 +6,8 @@ topic id, and outlives its log if the broker is killed, or a write fails, before
 is there; and the log's files may have been replaced by another broker's. If the offset of another
 log were believed, records below it would count as clean: older values would be kept, and the
 tombstones behind them removed. The cleaner uses the offset in each partition's own checkpoint
-(`log.checkpoint`). Source: CheckpointFile, OffsetCheckpointFile.
+(`log.checkpoint`).
+Source: CheckpointFile, OffsetCheckpointFile.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 A thread of its own would not be better: Python's threads take turns of 5 ms, and a request would
 wait for several of them. A log that can't be cleaned (a batch that holds no records) is left alone
 until the broker starts again; where the disk failed it is tried again when there is nothing else to
-clean, so that it keeps no other log waiting. Source: LogCleaner,
-LogCleanerManager.grabFilthiestCompactedLog.
+clean, so that it keeps no other log waiting.
+Source: LogCleaner, LogCleanerManager.grabFilthiestCompactedLog.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Adds the keys of the dirty section to an offset map: the first of a cleaning's two readings.
 
 Every batch from the first dirty offset on is read, and its transactions as the second reading will
-meet them: the key of an aborted record replaces nothing. Source: Cleaner.buildOffsetMapForSegment.
+meet them: the key of an aborted record replaces nothing.
+Source: Cleaner.buildOffsetMapForSegment.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ never a mistaken key, and as fast as Python gets, for about six times the memory
 entry is counted with its key. When the room is used up the map is full: the log is cleaned up to
 the offset that the map has reached, and the rest of the dirty section with another map, after that.
 It is divided by the keys' hashes, since a dictionary that grows, or is freed, holds up the loop
-while it does so. Source: SkimpyOffsetMap, Cleaner.buildOffsetMap.
+while it does so.
+Source: SkimpyOffsetMap, Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ It keeps its base and its last offset, and so its sequences; its producer, its c
 that stay with their offsets and timestamps. A delete horizon that it is given takes the place of
 the base timestamp, to which the records' timestamps are relative, so they are written anew and may
 take more room. If the batch grows beyond `max.message.bytes` by that, it is divided, each part with
-the offsets and sequences that are its own. (Kafka lets it grow.) Source:
-MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
+the offsets and sequences that are its own. (Kafka lets it grow.)
+Source: MemoryRecords.buildRetainedRecordsInto, DefaultRecordBatch.writeEmptyHeader.
 """
 
 from __future__ import annotations

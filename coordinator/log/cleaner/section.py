@@ -7,8 +7,9 @@
 The first dirty offset is where the last cleaning ended (`PartitionLog.first_dirty_offset`). The
 section ends with the last closed segment that is stable altogether and whose records are older than
 `min.compaction.lag.ms`. It is cleaned if its dirty part is more than `min.cleanable.dirty.ratio` of
-it, or older than `max.compaction.lag.ms`. Source: LogCleanerManager.{cleanableOffsets,
-calculateCleanableBytes, maxCompactionDelay}, Cleaner.groupSegmentsBySize.
+it, or older than `max.compaction.lag.ms`.
+Source: LogCleanerManager.{cleanableOffsets, calculateCleanableBytes, maxCompactionDelay},
+Cleaner.groupSegmentsBySize.
 """
 
 from __future__ import annotations

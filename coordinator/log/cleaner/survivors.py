@@ -14,9 +14,9 @@ base timestamp, and a bit of the attributes says so (KIP-534).
 
 A batch that loses all its records goes as well, but for two: the last batch of a producer that is
 still known, since it tells its sequence and epoch, and the last batch of the segments that are
-cleaned into one, since it tells where the next one goes on. Of these an empty header stays. Source:
-Cleaner.cleanInto, MemoryRecords.filterTo. There the last batch of the whole cleaning stays, and a
-segment whose last batches are gone ends earlier.
+cleaned into one, since it tells where the next one goes on. Of these an empty header stays.
+Source: Cleaner.cleanInto, MemoryRecords.filterTo. There the last batch of the whole cleaning stays,
+and a segment whose last batches are gone ends earlier.
 """
 
 from __future__ import annotations
