@@ -1,9 +1,9 @@
 """Defines the configuration of a topic: Kafka's names, defaults and limits.
 
-A topic keeps only what was set for it. `api/describing` lays that over the broker's settings and
-Kafka's defaults; `build_log_settings` selects the part of it that the log needs. Names that Kafka
-has but that this broker doesn't act on are accepted, kept and described, so that a topic made by a
-client for real Kafka can be made here.
+A topic keeps only what was set for it. `api/config_description` lays that over the broker's
+settings and Kafka's defaults; `build_log_settings` selects the part of it that the log needs. Names
+that Kafka has but that this broker doesn't act on are accepted, kept and described, so that a topic
+made by a client for real Kafka can be made here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Represents bytes of a log that are read when they are sent, not when they are found.
 
 A Fetch may answer with 50 MB, and a client may take its time to read them. The answer only refers
-to a place in a file; `wire/outgoing` reads a piece when the last one has gone out. Batches never
+to a place in a file; `wire/send_buffer` reads a piece when the last one has gone out. Batches never
 change once they are in a log, so it doesn't matter when that is. A slice keeps its file open when
 its segment or its topic is removed, for at most `file.delete.delay.ms` (see `removal`); after that
 reading is an OSError, the connection is closed, and the client asks again.

@@ -3,7 +3,7 @@
     .lock              held while a broker runs, so that two never share a directory
     meta.properties    cluster id and node id, Kafka's format; made once
     topics.json        every topic: id, partitions, configuration
-    configs.json       altered settings of the broker and of groups (see `dynamic`)
+    configs.json       altered settings of the broker and of groups (see `dynamic_config`)
     <topic>-<n>/       a partition's log, with partition.metadata saying which topic id it is of
 
 A topic exists if `topics.json` says so and not before: the file is written anew and put in place by

@@ -7,10 +7,10 @@ producer's next transaction never meets CONCURRENT_TRANSACTIONS. If a marker can
 then, EndTxn is answered all the same, the id stays in Prepare* (CONCURRENT_TRANSACTIONS for the
 requests that follow), and the channel tries again as often as it takes.
 
-A shard is loaded, active, has failed, or has resigned (`shard.life`); only an active one decides
-anything. If the log of a shard is damaged, Kafka serves what it has read up to the damage: it
-forgets transactional ids, so that their producers aren't fenced, and takes a decided transaction
-for one that is open. Here the shard fails, as one of `__consumer_offsets` does in both.
+A shard is loaded, active, has failed, or has resigned (`shard.coordinator_state`); only an active
+one decides anything. If the log of a shard is damaged, Kafka serves what it has read up to the
+damage: it forgets transactional ids, so that their producers aren't fenced, and takes a decided
+transaction for one that is open. Here the shard fails, as one of `__consumer_offsets` does in both.
 
 The path of a request: api file -> this service -> a decision -> shard -> apply. Kafka:
 `TransactionCoordinator`.
