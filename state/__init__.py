@@ -1,7 +1,7 @@
-"""Transactional state stores, their recovery, and the directory that they live in.
+"""Transactional state stores, their recovery, and the directory that they are kept in.
 
 A store is written by one task. Writes collect in an overlay (`transaction`), become durable in the
-changelog first, and reach the disk (`rocksdb`) together with the changelog position that they
-belong to, after Kafka has committed. This package knows no Kafka client: the runtime hands it
-entries and positions.
+changelog first, and reach the disk (`rocksdb`) together with the changelog offset that they belong
+to, after Kafka has committed. This package knows no Kafka client: the runtime hands it changelog
+entries and offsets.
 """

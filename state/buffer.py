@@ -1,17 +1,18 @@
-"""Buffers: changes that wait for their time, the earliest first; one a key.
+"""Buffer changes until stream time reaches the time at which they leave, one change for each key.
 
-Theory of operation. What waits is held in memory, as in Kafka Streams, and kept on disk, so that a
-restart reads it there instead of the changelog. The order is a heap of time and key: a key that is
-buffered keeps its place when its change is replaced, and only the first ever leaves.
+Theory of operation. Buffered changes are held in memory, as in Kafka Streams, and kept on disk, so
+that a restart reads them there instead of the changelog. Their order is a heap of time and key: a
+key that is buffered keeps its place when its change is replaced, and only the first ever leaves.
 
-A transaction notes of each key that it touches what was buffered of it before. Those are the dirty
-keys that `drain` serialises; a rollback puts back what was before, and makes the heap anew. Memory
-is dropped where the disk moves on its own (replay, clear) and read again at the next use.
+A transaction notes for each key that it touches what was buffered for it before. Those are the
+dirty keys that `drain_writes` serialises; a rollback puts back what was before, and rebuilds the
+heap. Memory is dropped where the disk changes on its own (restore, clear) and read again at the
+next use.
 
-The disk and the changelog have the same: the key, and the change (`state.buffered`) with its time
-(int64) behind it. A key that has left is a tombstone. Where the time is part of the key
-(`time_of`), as in RocksDBTimeOrderedKeyValueBuffer, a 0 stands in its place.
-Source: InMemoryTimeOrderedKeyValueChangeBuffer, BufferKey (order by time, then by key).
+The disk and the changelog have the same bytes: the key, and the change (`state.buffered_change`)
+with its time (int64) behind it. A key that has left is a tombstone. Where the time is part of the
+key (`time_of`), as in RocksDBTimeOrderedKeyValueBuffer, a 0 stands in its place. Source:
+InMemoryTimeOrderedKeyValueChangeBuffer, BufferKey (order by time, then by key).
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ Waits = tuple[Buffered, int, int]
 
 
 class BufferStore(OnDisk):
-    """Keys and values are bytes; times are in ms and not negative.
+    """Keeps changes in the order of time and key until they leave (TimeOrderedKeyValueBuffer).
 
-    `time_of` says at which time a key stands, where the changelog's keys have it in them. A write
-    between `drain` and the outcome raises RuntimeError.
+    Keys and values are bytes; times are in ms and not negative. `time_of` returns the time that a
+    key of the changelog has in it, where keys have one. A write between `drain_writes` and the
+    outcome of the transaction raises RuntimeError.
     """
 
     _layout = "buffer"
@@ -81,8 +83,11 @@ class BufferStore(OnDisk):
     def put(
         self, key: bytes, time_ms: int, old: bytes | None, new: bytes | None, origin: Origin
     ) -> int:
-        """Buffer a change of `key`, to leave at `time_ms`. If one of it waits, it is replaced, and
-        keeps its time and its prior value. Returns the time of the first that leaves."""
+        """Buffer a change of `key` until `time_ms`; return the time at which the first one leaves.
+
+        A change of the key that is buffered already is replaced: the new one keeps its time and its
+        prior value.
+        """
         changes = self._changes
         if changes is None or self._drained is not None:
             changes = self._writable()
@@ -104,14 +109,16 @@ class BufferStore(OnDisk):
 
     @property
     def first_ms(self) -> int:
-        """The time of the first that leaves; the largest there is where nothing waits."""
+        """Return the time in ms at which the first change leaves, `TIME_MAX` if there is none."""
         if self._changes is None:
             self._read()
         return self._heap[0][0] if self._heap else TIME_MAX
 
     def first(self) -> tuple[bytes, Buffered]:
-        """The key and the change that leave first: of the earliest time, then of the smallest key.
-        Raises IndexError where nothing waits."""
+        """Return the key and the change that leave first: the earliest time, then the smallest key.
+
+        Raises IndexError if the buffer is empty.
+        """
         if self._changes is None:
             self._read()
         assert self._changes is not None
@@ -119,7 +126,7 @@ class BufferStore(OnDisk):
         return key, self._changes[key][0]
 
     def remove_first(self) -> None:
-        """`first` has left."""
+        """Remove the change that `peek_first` returns."""
         changes = self._writable()
         _, key = heappop(self._heap)
         left = changes.pop(key)
@@ -127,7 +134,7 @@ class BufferStore(OnDisk):
         self._size_bytes -= left[2]
 
     def waiting(self, key: bytes) -> Buffered | None:
-        """The change of `key` that waits, or None."""
+        """Return the buffered change of `key`, or None."""
         if self._changes is None:
             self._read()
         assert self._changes is not None
@@ -135,7 +142,7 @@ class BufferStore(OnDisk):
         return None if waits is None else waits[0]
 
     def waiting_keys(self) -> Iterable[bytes]:
-        """Those of all changes that wait, in no order."""
+        """Return the keys of all buffered changes, in no order."""
         if self._changes is None:
             self._read()
         assert self._changes is not None
@@ -143,26 +150,29 @@ class BufferStore(OnDisk):
 
     @property
     def records(self) -> int:
-        """How many changes wait."""
+        """Return the number of buffered changes."""
         if self._changes is None:
             self._read()
         return len(self._heap)
 
     @property
     def size_bytes(self) -> int:
-        """How much memory they take, as Kafka Streams reckons it."""
+        """Return the memory in bytes that the buffered changes take, as Kafka Streams counts it."""
         if self._changes is None:
             self._read()
         return self._size_bytes
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction's writes take."""
+        """Return about how much memory the running transaction's writes take, in bytes."""
         return self._written
 
     def drain(self) -> list[ChangelogEntry]:
-        """Serialise each key that was touched once, for the changelog. The same list until the
-        outcome. One that came and went is a tombstone too, as in Kafka Streams."""
+        """Serialise each key that the transaction touched once and return the changelog entries.
+
+        Returns the same list until the outcome. A key that came and went is a tombstone too, as in
+        Kafka Streams.
+        """
         if self._drained is None:
             changes = self._changes or {}
             time_ms = self._written_ms
@@ -170,7 +180,10 @@ class BufferStore(OnDisk):
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
+        """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
+
+        Raises RuntimeError before `drain_writes`.
+        """
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._drained:
@@ -179,7 +192,7 @@ class BufferStore(OnDisk):
         self._begin()
 
     def rollback(self) -> None:
-        """Forget the transaction. The disk was never touched by it."""
+        """Undo the transaction's changes in memory; the disk was never touched by it."""
         changes = self._changes
         if changes is not None and self._before:
             for key, was in self._before.items():
@@ -191,7 +204,10 @@ class BufferStore(OnDisk):
         self._begin()
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        """Write committed changelog entries to disk and drop the changes that memory has.
+
+        Replaying the same entries again is safe.
+        """
         self._disk.load(((key, value) for key, value, _ in entries), self._noted(checkpoint))
         self._changes = None
 
@@ -200,18 +216,19 @@ class BufferStore(OnDisk):
         self._changes = None
 
     def _begin(self) -> None:
-        """A new transaction, with nothing in it."""
+        """Start a new transaction that has touched no key."""
         self._before = {}
         self._drained = None
         self._written = 0
 
     def _writable(self) -> dict[bytes, Waits]:
+        """Return the changes, read from disk if needed, or raise RuntimeError after the drain."""
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
         return self._read() if self._changes is None else self._changes
 
     def _read(self) -> dict[bytes, Waits]:
-        """What waits, from the disk."""
+        """Read all buffered changes from disk into memory and return them by key."""
         changes: dict[bytes, Waits] = {}
         for key, stored in self._disk.range(None, None):
             change, at = decoded(stored)
@@ -224,6 +241,7 @@ class BufferStore(OnDisk):
         return changes
 
     def _order(self, changes: dict[bytes, Waits]) -> None:
+        """Rebuild the heap and the total size from the changes."""
         self._heap = [(time_ms, key) for key, (_, time_ms, _) in changes.items()]
         heapify(self._heap)
         self._size_bytes = sum(size_bytes for _, _, size_bytes in changes.values())
@@ -235,4 +253,5 @@ class BufferStore(OnDisk):
         return encoded(change) + pack_time(time_ms if self._time_of is None else 0)
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return `checkpoint` with this store's disk layout in it."""
         return replace(checkpoint, layout=self._layout)

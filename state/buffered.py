@@ -1,4 +1,4 @@
-"""A change that waits in a buffer: old and new value, where it came from, and its bytes.
+"""A change that is kept in a buffer, with its values and the record that brought it, and its bytes.
 
 As bytes, numbers big-endian, sizes int32 and -1 where there is nothing (Kafka Streams' BufferValue
 and ProcessorRecordContext, changelog version 3):
@@ -31,8 +31,11 @@ _PRIOR_AGAIN = _pack_int(_AS_PRIOR)
 
 
 class Origin(NamedTuple):
-    """The record that brought a change, and the timestamp of the change in ms. A change that no
-    record brought has the topic "", and partition and offset -1."""
+    """Identifies the record that brought a change, with the change's timestamp in ms.
+
+    A change that no record brought has the topic "", and partition and offset -1. Kafka Streams'
+    ProcessorRecordContext.
+    """
 
     timestamp_ms: int
     offset: int
@@ -42,8 +45,11 @@ class Origin(NamedTuple):
 
 
 class Buffered(NamedTuple):
-    """Values as bytes; None: no value. `prior` is the value from before the key was buffered: the
-    one that those after the buffer know."""
+    """Represents a buffered change by its prior, old and new value and the record that brought it.
+
+    Values are bytes, None is no value. `prior` is the value from before the key was buffered: the
+    one that the steps after the buffer know (Kafka Streams' BufferValue).
+    """
 
     prior: bytes | None
     old: bytes | None
@@ -52,8 +58,11 @@ class Buffered(NamedTuple):
 
 
 def size_of(change: Buffered) -> int:
-    """How much memory Kafka Streams reckons for it, in bytes (`residentMemorySizeEstimate`): what
-    limits are about. An old value that equals the prior one is counted once."""
+    """Return the memory that Kafka Streams counts for `change`, in bytes.
+
+    Limits of buffers are in this unit (`residentMemorySizeEstimate`). An old value that equals the
+    prior one is counted once.
+    """
     prior, old, new, origin = change
     size = _FIXED_BYTES + len(origin.topic)
     for name, value in origin.headers:
@@ -66,7 +75,7 @@ def size_of(change: Buffered) -> int:
 
 
 def encoded(change: Buffered) -> bytes:
-    """See the module's table."""
+    """Encode a buffered change in the layout that the module describes."""
     prior, old, new, origin = change
     topic = origin.topic.encode()
     parts = [
@@ -84,8 +93,10 @@ def encoded(change: Buffered) -> bytes:
 
 
 def decoded(data: bytes) -> tuple[Buffered, int]:
-    """The change at the beginning of `data`, and where what follows it begins. Raises ValueError
-    for bytes that aren't one."""
+    """Decode the change at the beginning of `data`; return it and the index of the byte after it.
+
+    Raises ValueError for bytes that are no buffered change.
+    """
     try:
         timestamp_ms, offset = _unpack_times(data)
         topic, at = _taken(data, 16)

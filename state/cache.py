@@ -1,12 +1,12 @@
-"""The object cache: committed values of the keys used last, above the disks of several stores.
+"""Cache committed values of the keys used last, above the disks of several stores.
 
-One budget of bytes for all stores of a thread; what was used longest ago goes first, in whichever
-store it is. "When" is counted in commits: within one, order does not matter.
+All stores of a thread share one budget of bytes; the entry used longest ago is evicted first, in
+whichever store it is. Use is counted in commits: within one, order does not matter.
 
-The cache has what is committed, and nothing else: the bytes as they are on disk, and the decoded
-object beside them if it can't be changed in place. An object that can be changed is decoded anew
-for each transaction that uses it: user code may still hold the one that was committed, in another
-store too, and change it whenever it likes.
+The cache has committed values only: the bytes as they are on disk, and the decoded object beside
+them if it can't be changed in place. An object that can be changed is decoded anew for each
+transaction that uses it: user code may still hold the one that was committed, in another store too,
+and change it whenever it likes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ENTRY_BYTES = 360
 
 
 class Share:
-    """What one store has in the cache, the least recently used first.
+    """Holds the cached entries of one store, the least recently used first.
 
     `bytes` counts what a transaction has taken out to write it, too, until its outcome. A restore
-    clears the share of a store that is behind, on a thread of its own.
+    clears the cache of a store that is behind, on a thread of its own.
     """
 
     __slots__ = ("bytes", "entries")
@@ -34,16 +34,17 @@ class Share:
         self.bytes = 0
 
     def clear(self) -> None:
+        """Evict all entries of the store."""
         self.entries = {}
         self.bytes = 0
 
     def count(self) -> None:
-        """Make `bytes` right again, after entries were taken that don't come back."""
+        """Recompute `bytes` from the entries, after some were taken out that don't come back."""
         self.bytes = sum(size(key, entry.stored or b"") for key, entry in self.entries.items())
 
 
 class ObjectCache:
-    """Gives each store a share, and takes from all of them when they exceed `max_bytes`."""
+    """Keeps a cache for each store of a thread and evicts the oldest entries beyond `max_bytes`."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -53,31 +54,34 @@ class ObjectCache:
 
     @property
     def used_bytes(self) -> int:
-        """About how much memory all entries take."""
+        """Return about how much memory all entries take, in bytes."""
         return sum(share.bytes for share in self._shares)
 
     def share(self) -> Share:
-        """A share for one more store."""
-        share = Share()
-        self._shares.append(share)
-        return share
+        """Register one more store and return its part of the cache."""
+        store_cache = Share()
+        self._shares.append(store_cache)
+        return store_cache
 
     def give_back(self, share: Share) -> None:
-        """The store is closed: its share goes. A second time does nothing."""
+        """Remove the cache of a store that is closed; a second call does nothing."""
         share.clear()
         if share in self._shares:
             self._shares.remove(share)
 
     def commit(self) -> None:
-        """A store has put what it committed into its share."""
+        """Count a commit and evict to the budget.
+
+        A store calls this after it has put what it committed into its cache.
+        """
         self.now += 1
         self.shrink()
 
     def shrink(self) -> None:
-        """Let entries go until the budget holds."""
+        """Evict the entries used longest ago until all entries together fit the budget."""
         excess = self.used_bytes - self._max_bytes
         while excess > 0:
-            filled = [share for share in self._shares if share.entries]
+            filled = [store_cache for store_cache in self._shares if store_cache.entries]
             if not filled:
                 return
             oldest = min(filled, key=_age)
@@ -86,7 +90,10 @@ class ObjectCache:
 
 
 def size(key: bytes, stored: bytes) -> int:
-    """About how much memory an entry takes: key and value are there as bytes and as objects."""
+    """Return about how much memory an entry takes, in bytes, from its key and its value on disk.
+
+    Key and value are there as bytes and as objects.
+    """
     return ENTRY_BYTES + 2 * (len(key) + len(stored))
 
 
@@ -95,7 +102,10 @@ def _age(share: Share) -> int:
 
 
 def _drop(share: Share, age: int, excess: int) -> int:
-    """Drop entries as old as `age`, at most `excess` bytes of them and one. Returns how many."""
+    """Evict entries last used at that commit or before, and return how many bytes they took.
+
+    Stops when `excess_bytes` are free.
+    """
     dropped = 0
     gone = []
     entries = share.entries
@@ -106,6 +116,6 @@ def _drop(share: Share, age: int, excess: int) -> int:
         gone.append(key)
     for key in gone:
         del entries[key]
-    if share.entries is entries:  # else it was cleared meanwhile
+    if share.entries is entries:  # else a restore has cleared it meanwhile
         share.bytes -= dropped
     return dropped

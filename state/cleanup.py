@@ -1,14 +1,14 @@
-"""Cleaning up: directories of tasks that have gone elsewhere, after a while.
+"""Delete the directories of tasks that run elsewhere, after a delay (`state.cleanup.delay.ms`).
 
-A task that comes back within that time goes on from what is there; after it the space is worth
-more. A directory is removed under its task's lock, and moved aside first: a process that opens the
-task in the middle finds either all of it or nothing.
+A task that comes back within that time goes on from the state that is there; after it the space is
+worth more. A directory is deleted under its task's lock, and renamed first: a process that opens
+the task in the middle finds either all of it or nothing.
 
     what is found                          what becomes of it
     a task in `keep`, or locked            stays
     a task used within the delay           stays
-    a task used before that                moved aside under its lock, then deleted
-    what was moved aside, by whom ever     deleted: whoever moved it has died
+    a task used before that                renamed under its lock, then deleted
+    a directory renamed by any process     deleted: the process that renamed it has died
     anything else                          stays: it is not ours
 """
 
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 def clean(
     directory: StateDirectory, *, now_ms: int, delay_ms: int, keep: Collection[str]
 ) -> list[str]:
-    """Remove the directories of tasks that nobody on this machine has run for `delay_ms`.
+    """Delete the directories of tasks that nobody on this machine has run for `delay_ms`.
 
-    `now_ms` is the wall-clock time, `keep` names the tasks that this process has or is about to
-    get. Returns the names of those removed. What can't be removed is logged, and stays for the next
-    time.
+    `now_ms` is the wall-clock time; `kept_tasks` names the tasks that this process has or is about
+    to get. Returns the names of those deleted. What can't be deleted is logged, and stays for the
+    next time (Kafka Streams' StateDirectory.cleanRemovedTasks).
     """
     removed = []
     for path in sorted(directory.path.iterdir()):
@@ -45,7 +45,7 @@ def clean(
             elif _remove(directory, path, now_ms - delay_ms):
                 removed.append(path.name)
         except FileNotFoundError:
-            continue  # another process was faster
+            continue  # another process has deleted it
         except (OSError, StateError) as error:
             log.warning("%s can't be cleaned up: %s", path, error)
     if removed:
@@ -54,6 +54,7 @@ def clean(
 
 
 def _remove(directory: StateDirectory, path: Path, before_ms: int) -> bool:
+    """Delete a task's directory and return True, unless it was used since or is locked."""
     if _used_ms(path) > before_ms:
         return False
     try:
@@ -61,7 +62,7 @@ def _remove(directory: StateDirectory, path: Path, before_ms: int) -> bool:
     except DirectoryLocked:
         return False
     try:
-        # Again, without the lock's own file: the task may have run since.
+        # Look again, without the lock's own file: the task may have run since the first look.
         if _used_ms(path, apart_from=LOCK_FILE) > before_ms:
             return False
         aside = path.with_name(f"{REMOVED}{path.name}-{os.getpid()}")
@@ -73,8 +74,11 @@ def _remove(directory: StateDirectory, path: Path, before_ms: int) -> bool:
 
 
 def _used_ms(task: Path, apart_from: str | None = None) -> int:
-    """When the task last ran, in ms since 1970: a database that is open writes now and then, and a
-    lock is touched when it is taken and released."""
+    """Return when the task last ran, in ms since 1970: the newest modification time of its files.
+
+    A database that is open writes now and then, and a lock is touched when it is taken and
+    released.
+    """
     return max((time for name, time in _times(task) if name != apart_from), default=0)
 
 

@@ -1,13 +1,13 @@
-"""The state directory: whose it is, who this process is, and which task belongs to whom.
+"""The state directory of an application: its owner, its worker slots and its tasks' directories.
 
     <state_dir>/<application.id>/
         millrace.json       the format of what is here, and the application that it belongs to
         subtopologies.json  which numbers the directories of each sub-topology's tasks have
         process-<n>/id      a UUID, kept for the worker slot n; the slot is held by a lock on it
         process-<n>/global/<store>/   the slot's own copy of a global table
-        <number>_<partition>/.lock     held by the process that runs the task; says which
+        <number>_<partition>/.lock     held by the process that runs the task; names that process
         <number>_<partition>/<store>/  the store's database; none for a store in memory
-        .removed-<number>_<partition>-*   on its way out
+        .removed-<number>_<partition>-*   about to be deleted
 
 The number is at first that of the sub-topology, and stays when sub-topologies are numbered anew.
 
@@ -42,12 +42,12 @@ _OURS = re.compile(
 
 
 def is_task(name: str) -> bool:
-    """Whether a directory of this name is a task's."""
+    """Return whether a directory of this name is a task's."""
     return _TASK.fullmatch(name) is not None
 
 
 class ProcessSlot:
-    """The identity of one worker: `number` among those of this machine, and a lasting `id`."""
+    """Identifies one worker of this machine by its number and a lasting UUID, and locks both."""
 
     def __init__(self, number: int, identity: UUID, lock: Lock) -> None:
         self.number = number
@@ -59,10 +59,10 @@ class ProcessSlot:
 
 
 class StateDirectory:
-    """The directory of one application on this machine, shared by its worker processes.
+    """Manages the directory of one application on this machine, shared by its worker processes.
 
     Raises StateError if it can't be created or written, if a newer version has written it, or if it
-    is another application's or nobody's of ours: then nothing in it is touched.
+    belongs to another application or holds files of another program: then nothing in it is touched.
     """
 
     def __init__(self, state_dir: Path, application_id: str) -> None:
@@ -81,7 +81,10 @@ class StateDirectory:
             ) from error
 
     def _claim(self, application_id: str) -> None:
-        """Check that the directory is this application's, or mark it so."""
+        """Check that the directory is this application's, or mark an empty one as such.
+
+        Raises StateError for any other directory, an unreadable marker or a newer format.
+        """
         marker = self.path / _MARKER
         try:
             text = marker.read_text()
@@ -115,7 +118,10 @@ class StateDirectory:
             )
 
     def claim_slot(self, new_id: Callable[[], UUID]) -> ProcessSlot:
-        """The first worker slot that no live process holds; `new_id` names a slot used first."""
+        """Lock and return the first worker slot that no live process holds.
+
+        `create_id` returns the UUID of a slot that is used for the first time.
+        """
         number = 0
         while True:
             directory = self.path / f"process-{number}"
@@ -146,8 +152,10 @@ class StateDirectory:
         return identity
 
     def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
-        """Return the number that the directories of each sub-topology's tasks have here, and keep
-        it. Raises StateError if what was kept can't be read."""
+        """Return the directory number of each sub-topology on this machine, and write it to disk.
+
+        Raises StateError if the numbers on disk can't be read or written.
+        """
         try:
             with exclusive(self.path / _SUBTOPOLOGIES_LOCK):
                 known = self._known_subtopologies()
@@ -166,7 +174,10 @@ class StateDirectory:
             ) from error
 
     def _known_subtopologies(self) -> dict[int, Contents]:
-        """Return what was kept; of a directory from before, the stores in it."""
+        """Return the sub-topologies on disk by directory number.
+
+        In a directory of a version that kept no such file they are known by the stores in it.
+        """
         path = self.path / _SUBTOPOLOGIES
         try:
             kept = json.loads(path.read_text())
@@ -187,19 +198,22 @@ class StateDirectory:
             ) from error
 
     def lock_task(self, task: str) -> Lock:
-        """Own the directory of `task`. Raises DirectoryLocked, which names the holder, while
-        another process does, or another lock of this one."""
+        """Lock the directory of a task and return the lock.
+
+        Raises DirectoryLocked, which names the holder, if another process or another lock of this
+        one holds it.
+        """
         return Lock(self.path / task / LOCK_FILE, self._owner)
 
     def stores_in(self, task: str) -> frozenset[str]:
-        """Return the names of the stores that have a directory in that of `task`."""
+        """Return the names of the stores that have a directory in that of a task."""
         try:
             return frozenset(each.name for each in (self.path / task).iterdir() if each.is_dir())
         except FileNotFoundError:
             return frozenset()
 
     def global_path(self, slot: int, store: str) -> Path:
-        """Where the worker of a slot keeps its own copy of a global table."""
+        """Return the path at which the worker of a slot keeps its own copy of a global table."""
         return self.path / f"process-{slot}" / "global" / store
 
     def store_path(self, task: str, store: str) -> Path:
@@ -207,7 +221,7 @@ class StateDirectory:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Written aside, synced and renamed: a crash or a power cut in between leaves no half."""
+    """Write a file so that a crash or a power cut leaves the old content or all of the new."""
     fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
     with fresh.open("w") as file:
         file.write(text)

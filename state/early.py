@@ -1,11 +1,11 @@
-"""Serialise values as they are written, so that the write of one that the serde refuses is known.
+"""Serialise values as they are written, to find the record whose value the serde refuses.
 
 A store serialises objects at the commit (`state.transaction`), when it is too late to say which
 record wrote one. Where a commit has failed for that, the runtime rolls it back and has the store
 serialise early: then an entry keeps the bytes of its value beside the object, a write that the
-serde refuses raises Refused and leaves the entry as it was, and an object that was changed in place
-is serialised again when its record is done (`EarlyEntries.settle`). Kafka Streams serialises at
-every write.
+serde refuses raises StoreSerdeError and leaves the entry as it was, and an object that was changed
+in place is serialised again when its record is done (`serialize_handed_out`). Kafka Streams
+serialises at every write.
 
 Meanwhile the store keeps nothing in the cache.
 """
@@ -22,7 +22,7 @@ _TIMESTAMP_BYTES = 8
 
 
 class RefusedChange(NamedTuple):
-    """A key and its object, which was changed in place to what the serde refuses."""
+    """Describes an object that was changed in place to a value that the serde refuses."""
 
     key: Any
     value: Any
@@ -30,9 +30,9 @@ class RefusedChange(NamedTuple):
 
 
 class EarlyEntries:
-    """The entries of one store and one transaction, serialised as they are written.
+    """Keeps the entries of one store and one transaction, serialised as they are written.
 
-    `serialize` raises Refused; `on_refused` is called before that.
+    `serialize` raises StoreSerdeError; `on_refused` is called before that.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EarlyEntries:
         return EarlyEntry(self, key, timestamp_ms, stored)
 
     def serialize(self, value: Any) -> bytes:
-        """Return the bytes of `value`. Raises Refused."""
+        """Return the bytes of `value`, or call `on_refused` and raise StoreSerdeError."""
         try:
             return self._serialize(value)
         except Refused:
@@ -60,14 +60,14 @@ class EarlyEntries:
             raise
 
     def hand_out(self, entry: EarlyEntry) -> None:
-        """Remember that somebody has the object of `entry`, and may change it in place."""
+        """Note that the caller has the object of `entry`, and may change it in place."""
         self._handed_out[entry] = None
 
     def settle(self) -> list[RefusedChange]:
-        """Serialise what the last record may have changed in place.
+        """Serialise the objects that the last record may have changed in place.
 
-        What the serde refuses is taken back, so that the entry has its last value that could be
-        serialised, and is returned.
+        A value that the serde refuses is taken back, so that the entry has its last value that
+        could be serialised. Returns those.
         """
         entries, self._handed_out = self._handed_out, {}
         found = []
@@ -82,7 +82,10 @@ class EarlyEntries:
 
 
 class EarlyEntry(Entry[Any, Any]):
-    """An entry whose value is serialised when it is set: Refused leaves the entry as it was."""
+    """Represents an entry whose value is serialised when it is set.
+
+    A value that the serde refuses leaves the entry as it was.
+    """
 
     __slots__ = ("_entries", "encoded", "is_written", "live")
 
@@ -107,14 +110,18 @@ class EarlyEntry(Entry[Any, Any]):
 
     @value.setter
     def value(self, value: Any) -> None:
-        self.live = None  # what is refused may be the object that was there, changed in place
+        """Return the value; an object that can be changed in place is serialised again later."""
+        self.live = None  # the refused object may be the one that was there, changed in place
         self.encoded = None if value is None else self._entries.serialize(value)
         self.live, self.is_written = value, True
         if type(value) not in SCALARS:
             self._entries.hand_out(self)
 
     def serialize_changes(self) -> None:
-        """Serialise the object as it is now; one that has changed was written. Raises Refused."""
+        """Serialise the object as it is now, and mark the entry as written if its bytes changed.
+
+        Raises StoreSerdeError.
+        """
         if self.live is None or type(self.live) in SCALARS:
             return
         encoded = self._entries.serialize(self.live)
@@ -123,12 +130,15 @@ class EarlyEntry(Entry[Any, Any]):
 
 
 def written_as_bytes(overlay: Mapping[bytes, Entry[Any, Any]]) -> dict[bytes, Entry[Any, Any]]:
-    """Return what was written, with the bytes of each value in the value's place. Raises Refused
-    for an object that a record changed in place which had not asked the store for it."""
+    """Return the entries that were written, with the bytes of each value instead of the object.
+
+    Raises StoreSerdeError for an object that was changed in place by a record that had not read it
+    from the store.
+    """
     written = {}
     for disk_key, entry in overlay.items():
         if not isinstance(entry, EarlyEntry):
-            written[disk_key] = entry  # the deletion of what has expired
+            written[disk_key] = entry  # the deletion of an expired entry
             continue
         entry.serialize_changes()
         if entry.is_written:

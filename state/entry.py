@@ -1,4 +1,4 @@
-"""What a store hands out of a key, and how much memory values take."""
+"""Entries of a store during a transaction, and estimates of the memory that values take."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SCALARS = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Entry(Generic[K, V]):
-    """A key's current value in the transaction; `value` None: there is none, or it was deleted.
+    """Represents a key's current value in the transaction; None is no value or a deleted one.
 
-    It is the transaction's: nobody may keep it beyond.
+    It belongs to the transaction: nobody may keep it beyond.
     """
 
     key: K
@@ -43,15 +43,17 @@ class Entry(Generic[K, V]):
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """A value, and the timestamp in ms of the record that wrote it."""
+    """Represents a value with the timestamp in ms of the record that wrote it."""
 
     value: V
     timestamp_ms: int
 
 
 def immutable(value: object) -> bool:
-    """Whether nobody can change `value` in place: scalars, and tuples, frozen sets and frozen
-    dataclasses of such."""
+    """Return whether `value` can't be changed in place.
+
+    Scalars can't, nor can tuples, frozen sets and frozen dataclasses of such.
+    """
     kind = type(value)
     if kind in SCALARS:
         return True
@@ -67,8 +69,10 @@ def immutable(value: object) -> bool:
 
 
 def size_of(value: object, depth: int = _DEPTH) -> int:
-    """About how many bytes of memory `value` takes with what it holds. Of large collections some
-    elements stand for all."""
+    """Return about how many bytes of memory `value` takes together with what it holds.
+
+    Of large collections a few elements stand for all; below `max_depth` levels nothing is counted.
+    """
     size = sys.getsizeof(value)
     if depth == 0 or type(value) in SCALARS:
         return size

@@ -1,24 +1,24 @@
-"""What can go wrong with state, named by what happens next."""
+"""Errors of stores and of the state directory, one class for each way to recover."""
 
 from __future__ import annotations
 
 
 class StateError(Exception):
-    """The state directory or a store can't be used; the message says which and what to do."""
+    """Reports that the state directory or a store can't be used, with its name and what to do."""
 
 
 class Refused(StateError):
-    """A store's serde refused a key or a value; the message names the store."""
+    """Reports that a store's serde refused a key or a value; the message names the store."""
 
 
 class DirectoryLocked(StateError):
-    """Another process holds the directory. It will be free when that process closes it or dies."""
+    """Reports that another process holds the directory until it closes it or dies."""
 
 
 class Corrupt(StateError):
-    """A store's database can't be read: it is to be cleared, and rebuilt from the changelog.
+    """Reports that a store's database is damaged and must be rebuilt from the changelog.
 
-    `store` is its name, `path` its directory, `reason` what RocksDB said.
+    `store` is its name, `path` its directory, `reason` the error that RocksDB gave.
     """
 
     def __init__(self, store: str, path: object, reason: str) -> None:
@@ -29,11 +29,11 @@ class Corrupt(StateError):
 
 
 class RefusedLate(Refused):
-    """The serde refuses a value that was written before: by which record is not known."""
+    """Reports that the serde refuses a value of an earlier record, and which one is not known."""
 
 
 def refused(store: str, what: str, given: object, error: Exception) -> Refused:
-    """Return the error that says which key or value (`what`) the serde of `store` has refused.
+    """Return the error that says which key or value (`role`) the serde of `store` has refused.
 
     Raises `error` itself if it is MemoryError: the machine is in trouble, and not the record wrong.
     """

@@ -1,13 +1,14 @@
-"""Key-value stores that forget: a value is gone when it is older than `ttl_ms`.
+"""Key-value stores whose values expire when they are `ttl_ms` older than the store's stream time.
 
-The store's time is the largest timestamp of what it was given, as with windows, and never the
-clock's, so that reprocessing finds what was there the first time. A value whose timestamp is
-`ttl_ms` or more behind is not returned. It is removed by a sweep (`state.sweep`), which writes a
-deletion to the changelog: a restore, and who else reads the changelog, sees the same.
+The store's time is the largest timestamp that it was given, as with windows, and never the clock's,
+so that reprocessing finds what was there the first time. A value whose timestamp is `ttl_ms` or
+more behind is not returned. It is removed by a sweep (`state.expiry_sweep`), which writes a
+deletion to the changelog: a restore and other readers of the changelog see the same.
 
-What was written last of a key is in the changelog, and so may not have the largest timestamp of the
-transaction: the task commits the store's time with its offsets, and gives it back (`advance`) when
-it starts. So when a value expires does not depend on where transactions end.
+The changelog has the last write of each key, which need not have the largest timestamp of the
+transaction: the task commits the store's time with its offsets, and gives it back
+(`advance_stream_time`) when it starts. So the moment at which a value expires does not depend on
+where transactions end.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ V = TypeVar("V")
 
 
 class ExpiringStore(KeyValueStore[K, V]):
-    """A key-value store whose values live for `ttl_ms` of stream time.
+    """Stores the latest value of each key until it is `ttl_ms` of stream time old.
 
-    `put` and `delete` move stream time; before `update` the caller does, by `admits` or `advance`.
-    A value that has expired before it is put is dropped, and `dropped` counts it: what the key has
-    stays. Deletions always count.
+    `put` and `delete` advance stream time; before `update_entry` the caller does, by `admit_write`
+    or `advance_stream_time`. A value that has expired before it is put is dropped, and `dropped`
+    counts it: the key keeps its value. Deletions are never dropped.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class ExpiringStore(KeyValueStore[K, V]):
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest timestamp that this store has been given; -1: none yet."""
+        """Return the largest timestamp that this store has been given, or -1 before the first."""
         return self._stream_time_ms
 
     def rollback(self) -> None:
@@ -74,13 +75,14 @@ class ExpiringStore(KeyValueStore[K, V]):
         return held
 
     def advance(self, timestamp_ms: int) -> None:
-        """Move stream time on to `timestamp_ms`, in ms, if it is not further."""
+        """Advance stream time to `timestamp_ms`, unless it is further already."""
         if timestamp_ms > self._stream_time_ms:
             self._stream_time_ms = timestamp_ms
 
     def admits(self, timestamp_ms: int, *, deletes: bool) -> bool:
-        """Return whether `put` would keep a value of `timestamp_ms`, in ms, or with `deletes` a
-        deletion of that time, which always counts. If so stream time is at least that from now on.
+        """Return whether `put` would keep a write of `timestamp_ms`, and advance stream time if so.
+
+        A deletion is always kept; a value that has expired is not, and is counted in `dropped`.
         """
         if not deletes and not self._live(timestamp_ms):
             self.dropped += 1

@@ -1,11 +1,11 @@
-"""How the keys of windows, sessions and versions lie as bytes, in the changelog and on disk.
+"""Encode the keys of windows, sessions and versions as bytes, in the changelog and on disk.
 
     store       in the changelog (Kafka Streams' own bytes)     on disk
     window      key, start (int64), sequence number (int32)     segment (int64), then the same
     session     key, end (int64), start (int64)                 segment (int64), then the same
     versioned   key                                             key, timestamp (int64)
 
-Windows and sessions that are kept by time too lie on disk a second time, without their value:
+Windows and sessions of stores that are indexed by time have a second key on disk, without a value:
 
     window      0x80, start (int64), key
     session     0x80, end (int64), start (int64), key
@@ -15,8 +15,8 @@ is a stretch of time as long as half of the retention: what has expired is a ran
 segments, and the windows of a key are in order in each of the few that are alive.
 
 Keys differ in length, and the bytes of one key with its suffix may lie between those of another
-with its suffix. A range over one key therefore takes only what has that key's length.
-Rules: WindowKeySchema, SessionKeySchema, OrderedBytes and AbstractSegments of Kafka Streams 4.3.
+with its suffix. A range over one key therefore takes only what has that key's length. Rules:
+WindowKeySchema, SessionKeySchema, OrderedBytes and AbstractSegments of Kafka Streams 4.3.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ unpack_time = struct.Struct(">q").unpack
 
 
 def segment_ms_for(retention_ms: int) -> int:
-    """How much time one segment holds, where entries are kept for `retention_ms`."""
+    """Return the length of a segment in ms, for entries that are kept for `retention_ms`."""
     return max(retention_ms // 2, _SEGMENT_MS_MIN)
 
 
 def after(prefix: bytes) -> bytes | None:
-    """The first bytes behind all that begin with `prefix`; None if there are none."""
+    """Return the first bytes after all that begin with `prefix`, or None if there are none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
 
 
 def next_segment(segment: bytes) -> bytes:
-    """The segment after: the end of a range over all of one."""
+    """Return the segment that follows, which is the end of a range over all of `segment`."""
     return pack_time(unpack_time(segment)[0] + 1)
 
 
 def last_of(key: bytes, suffix_max: bytes) -> bytes:
-    """The largest bytes that a key up to and with `key` can have with its suffix.
+    """Return the largest bytes that any key up to and including `key` can have with its suffix.
 
-    A key that is a prefix of `key` sorts before it, and with a large suffix behind it.
+    A key that is a prefix of `key` sorts before it, but with a large suffix after it.
     """
     return max(key[:length] + suffix_max for length in range(len(key) + 1))

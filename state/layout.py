@@ -1,8 +1,9 @@
-"""How a store's keys lie on its disk, noted in its checkpoint, and what happens when that changes.
+"""Clear a store whose keys on disk have another layout than the store would write now.
 
-A window store whose retention was changed cuts time into other segments, and a store that becomes
-one of another kind reads other keys: what is on disk would not be found, or be taken for something
-else. So it is emptied and caught up from its changelog, which does not depend on the layout.
+The checkpoint names the layout. A window store whose retention was changed cuts time into other
+segments, and a store that becomes one of another kind reads other keys: what is on disk would not
+be found, or be taken for something else. So it is emptied and caught up from its changelog, which
+does not depend on the layout.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def checkpoint_in(disk: Disk, layout: str, store: str) -> Checkpoint | None:
-    """The checkpoint of `disk`, which is emptied first if what it has is of another layout."""
+    """Return the checkpoint of `disk`, or clear it and return None if its layout is another."""
     checkpoint = disk.checkpoint()
     if checkpoint is None or checkpoint.layout == layout:
         return checkpoint

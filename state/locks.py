@@ -1,7 +1,6 @@
-"""File locks between processes: the kernel's (flock), so that they end with their process, however
-it ends.
+"""File locks between processes, by the kernel's flock, which end when their process ends.
 
-A lock file may be removed by who holds it, together with its directory. Whoever had opened it
+A lock file may be deleted by its holder, together with its directory. A process that had opened it
 before then gets a lock on a file that nobody else will find: so a lock counts only if the path
 still names the file that was locked.
 """
@@ -23,8 +22,10 @@ _COMMAND_CHARS = 200
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block with this file, and keep them out meanwhile.
-    The file stays."""
+    """Wait until no other process is in such a block with this file, and keep others out meanwhile.
+
+    The file stays.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -34,15 +35,17 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 class Lock:
-    """An exclusive lock on a file for as long as this object is not released.
+    """Holds an exclusive lock on a file until it is released.
 
-    `owner` is who holds it, for the message that others get beside process id and command.
+    `owner` says who holds it, for the error that others get, beside process id and command.
     """
 
     def __init__(self, path: Path, owner: str = "") -> None:
-        """Raises DirectoryLocked, which names the holder, if another process has it, or another
-        lock object of this one; and StateError if the file system has no locks or the file can't be
-        made."""
+        """Lock the file at `path`, and create its directory if needed.
+
+        Raises DirectoryLocked, which names the holder, if another process or another lock object of
+        this one has it; StateError if the file system has no locks or the file can't be created.
+        """
         self._path = path
         self._file = -1
         try:
@@ -62,22 +65,22 @@ class Lock:
             raise StateError(f"{path} can't be locked: {error.strerror}") from error
 
     def release(self) -> None:
-        """Let go of it; a second time does nothing. A directory that holds nothing else goes."""
+        """Release the lock and delete its directory if nothing else is in it; may be repeated."""
         if self._file < 0:
             return
         with suppress(OSError):
-            os.utime(self._file)  # in use until now
-            # Only while the path names this file: it may have been moved away with its directory,
-            # and another process be there now.
+            os.utime(self._file)  # the cleanup reads when it was in use last
+            # Only while the path names this file: it may have been renamed with its directory,
+            # and another process may have created the path anew.
             if self._is_there() and os.listdir(self._path.parent) == [self._path.name]:
                 self._path.unlink()
                 self._path.parent.rmdir()
         self._close()
 
     def _take(self) -> bool:
-        """Lock the file of that path; False if it is no longer the file of that path."""
+        """Lock the file at the path and return True, or False if the path is a new file by now."""
         try:
-            with suppress(FileExistsError):  # mkdir(exist_ok=True) fails if it goes meanwhile
+            with suppress(FileExistsError):  # mkdir(exist_ok=True) fails if it is deleted meanwhile
                 self._path.parent.mkdir()
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +111,7 @@ def _command() -> str:
 
 
 def _holder(written: bytes) -> str:
-    """Who wrote this into its lock file, for a message."""
+    """Return the process that wrote this into its lock file, as text for a message."""
     pid, command, owner, *_ = [*written.decode(errors="replace").split("\n"), "", "", ""]
     who = f"process {pid or 'unknown'}"
     if command:

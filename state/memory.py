@@ -1,7 +1,7 @@
-"""A store's disk in memory: for tests, and for state that is rebuilt at each start.
+"""A store's disk in memory, for tests and for state that is rebuilt at each start.
 
-Keys are kept in order from the first range on, in pieces of some hundreds: a store that nobody asks
-for ranges does not pay for them.
+Keys are kept in order from the first range on, in pieces of some hundreds: a store that is never
+read by ranges does not pay for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PIECE_KEYS_MAX = 1_000
 
 
 class SortedKeys:
-    """Keys in order, cut into pieces, so that adding one moves few others.
+    """Keeps keys in order, cut into pieces, so that adding a key moves few others.
 
     One thread writes, others may read meanwhile: a reader looks at a copy of the list of pieces,
     and no piece in it is ever empty.
@@ -50,20 +50,20 @@ class SortedKeys:
             del piece[bisect_left(piece, key)]
 
     def between(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
-        """Keys from `first` up to, and without, `last`. Keys may come and go meanwhile."""
+        """Yield the keys from `first` up to, but without, `end`; keys may come and go meanwhile."""
         start = b"" if first is None else first
         while pieces := self._pieces.copy():
             number = _piece_of(pieces, start)
             found = pieces[number].copy()
             following = pieces[number + 1][0] if number + 1 < len(pieces) else None
-            end = len(found) if last is None else bisect_left(found, last)
-            yield from found[bisect_left(found, start) : end]
-            if following is None or end < len(found):
+            stop = len(found) if last is None else bisect_left(found, last)
+            yield from found[bisect_left(found, start) : stop]
+            if following is None or stop < len(found):
                 return
             start = following
 
     def between_reversed(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
-        """`between`, from the last to the first."""
+        """Yield the keys below `last` down to `first`; keys may come and go meanwhile."""
         bound = last
         while pieces := self._pieces.copy():
             number = len(pieces) if bound is None else bisect_left(pieces, bound, key=_first)
@@ -87,11 +87,10 @@ def _piece_of(pieces: list[list[bytes]], key: bytes) -> int:
 
 
 class MemoryDisk:
-    """Keeps what is written for as long as the process lives.
+    """Keeps a store's data and checkpoint for as long as the process lives.
 
-    One thread writes, others may read meanwhile. Whoever asks for the first range puts the keys in
-    order, and no key may come or go until they are there. A piece of keys in order has at most
-    `piece_keys_max`.
+    One thread writes, others may read meanwhile. The first range puts the keys in order, and no key
+    may come or go until they are. A piece of keys in order has at most `piece_keys_max`.
     """
 
     def __init__(self, *, piece_keys_max: int = _PIECE_KEYS_MAX) -> None:
@@ -117,7 +116,7 @@ class MemoryDisk:
                 yield key, value
 
     def check(self) -> None:
-        """Memory is not damaged."""
+        """Do nothing: memory is not damaged."""
 
     def approximate_count(self) -> int:
         return len(self._data)
@@ -163,7 +162,7 @@ class MemoryDisk:
             keys.remove(key)
 
     def loaded(self) -> None:
-        """Nothing is durable here."""
+        """Do nothing: there is nothing to flush."""
 
     def clear(self) -> None:
         with self._ordering:
@@ -172,4 +171,4 @@ class MemoryDisk:
             self._checkpoint = None
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

@@ -1,4 +1,4 @@
-"""What stores of every kind do with their disk beside transactions: position, clearing, closing."""
+"""The base of stores of every kind: the disk's checkpoint, its clearing and closing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from state.store import Checkpoint, Disk
 
 
 class OnDisk(ABC):
-    """A store's disk, and its share of the cache above it."""
+    """Owns a store's disk and its part of the cache above it."""
 
     _disk: Disk
     _cache: ObjectCache
@@ -23,18 +23,18 @@ class OnDisk(ABC):
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forget the transaction. The disk was never touched by it."""
+        """Undo the running transaction; the disk was never touched by it."""
 
     def checkpoint(self) -> Checkpoint | None:
-        """Where the committed state stands in the changelog; None for a store never written."""
+        """Return the checkpoint of the committed state, or None if the store was never written."""
         return self._disk.checkpoint()
 
     def check(self) -> None:
-        """Raise Corrupt if a read has found damage, also where its error was caught."""
+        """Raise StoreCorrupted if a read has found damage, also if its error was caught."""
         self._disk.check()
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
-        """Go on: a store of this kind serialises each value as it is written anyway."""
+        """Do nothing: a store of this kind serialises each value as it is written anyway."""
         return
 
     def settle(self) -> list[RefusedChange]:
@@ -42,18 +42,18 @@ class OnDisk(ABC):
         return []
 
     def caught_up(self) -> None:
-        """The restore has ended, or paused: make durable what was replayed."""
+        """Make durable what was replayed, since the restore has ended or paused."""
         self._disk.loaded()
 
     def clear(self) -> None:
-        """Forget everything, committed state included: only for a store that could lie."""
+        """Delete all data, committed state included, for a store that may be wrong."""
         self._committed_stream_time_ms = -1
         self.rollback()
         self._cached.clear()
         self._disk.clear()
 
     def close(self) -> None:
-        """Release the disk. What was not committed is forgotten."""
+        """Release the disk; what was not committed is lost."""
         self.rollback()
         self._cache.give_back(self._cached)
         self._disk.close()

@@ -1,7 +1,7 @@
-"""What a transaction has written, in key order, and merged with what is on disk.
+"""Sort what a transaction has written by key, and merge it with what is on disk.
 
 An overlay is a plain dict, to which keys are added while the transaction runs and from which none
-is taken. Its order is made up when a range is asked for: only the keys added since the last time
+is removed. Its order is computed when a range is asked for: only the keys added since the last time
 are sorted in.
 """
 
@@ -18,16 +18,16 @@ _ONE_BY_ONE_MAX = 16
 
 
 class Order:
-    """The keys of a dict that only grows, sorted."""
+    """Sorts the keys of a dict that only grows."""
 
     def __init__(self, keys: dict[bytes, Any]) -> None:
         self._of = keys
         self._sorted: list[bytes] = []
 
     def between(self, first: bytes | None, last: bytes | None) -> list[bytes]:
-        """The keys from `first` up to, and without, `last`; None: no bound."""
+        """Return the keys from `first` up to, but without, `end`, in order; None is no bound."""
         added = len(self._of) - len(self._sorted)
-        # A dict keeps the order of insertion: what is new is at its end.
+        # A dict keeps the order of insertion: the new keys are at its end.
         newest = islice(reversed(self._of), added)
         if added <= _ONE_BY_ONE_MAX:
             for key in newest:
@@ -36,8 +36,8 @@ class Order:
             self._sorted.extend(newest)
             self._sorted.sort()
         start = 0 if first is None else bisect_left(self._sorted, first)
-        end = None if last is None else bisect_left(self._sorted, last)
-        return self._sorted[start:end]
+        stop = None if last is None else bisect_left(self._sorted, last)
+        return self._sorted[start:stop]
 
 
 def merged(
@@ -47,20 +47,20 @@ def merged(
     *,
     reverse: bool,
 ) -> Iterator[tuple[bytes, T | None, bytes]]:
-    """Key, what the overlay has of it (None: nothing), what the disk has of it (b"": nothing).
+    """Yield each key with its object in the overlay, or None, and its bytes on disk, or b"".
 
-    `disk` and `keys` are in order, or both against it. What the overlay has of a key is looked up
-    when the key is reached.
+    `disk` and `overlay_keys` are in order, or both in reverse. A key's object in the overlay is
+    looked up when the key is reached.
     """
-    fresh = iter(keys)
-    pending = next(fresh, None)
+    remaining = iter(keys)
+    pending = next(remaining, None)
     for key, stored in disk:
         while pending is not None and (pending > key if reverse else pending < key):
             yield pending, overlay[pending], b""
-            pending = next(fresh, None)
+            pending = next(remaining, None)
         if pending == key:
-            pending = next(fresh, None)
+            pending = next(remaining, None)
         yield key, overlay.get(key), stored
     while pending is not None:
         yield pending, overlay[pending], b""
-        pending = next(fresh, None)
+        pending = next(remaining, None)

@@ -1,7 +1,7 @@
-"""Replica: a copy of a whole topic by key, which one thread writes and any other reads.
+"""Copies of whole topics by key for global tables, written by one thread and read by any other.
 
-It takes part in no transaction: what is read of it is what the topic had when it was read last. On
-disk a value is as in a key-value store, the record's timestamp before it.
+A replica takes part in no transaction: it has what the topic had when it was read last. On disk a
+value is as in a key-value store, the record's timestamp before it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Copied = tuple[int, int, bytes, bytes | None, int]
 
 
 class Replica:
-    """See the module. `disk` is its own."""
+    """Keeps the latest value of each key of a topic on a disk of its own."""
 
     def __init__(self, name: str, disk: Disk, codecs: Codecs) -> None:
         self.name = name
@@ -31,11 +31,14 @@ class Replica:
         self._codecs = codecs
 
     def checkpoint(self) -> Checkpoint | None:
-        """Up to where the topic is in it, by partition; None before the first write."""
+        """Return the checkpoint of the copy, or None before the first write.
+
+        Its `positions` are the offsets up to which each partition was copied.
+        """
         return self._disk.checkpoint()
 
     def apply(self, records: Iterable[Copied], checkpoint: Checkpoint) -> None:
-        """Take in records, those of a partition in their order; `checkpoint` is true after them."""
+        """Write records of the topic, in order in a partition, and the checkpoint after them."""
         changes = {
             key: None if value is None else pack_time(max(timestamp_ms, 0)) + value
             for _, _, key, value, timestamp_ms in records
@@ -43,16 +46,21 @@ class Replica:
         self._disk.write(changes, checkpoint)
 
     def view(self) -> KeyValueStore[Any, Any]:
-        """A store to read from, for one thread. Nothing is to be written to it."""
+        """Return a key-value store for one thread that reads this copy.
+
+        Nothing may be written to it.
+        """
         return KeyValueStore(self.name, self._disk, self._codecs)
 
     def clear(self) -> None:
-        """Forget everything: it is copied anew."""
+        """Delete all data, so that the topic is copied anew."""
         self._disk.clear()
 
     def close(self) -> None:
-        """Nobody reads it any more. One in which damage was found is emptied: the next to open it
-        copies it anew."""
+        """Release the disk, after all readers have stopped.
+
+        If damage was found the disk is cleared: the next to open it copies the topic anew.
+        """
         try:
             self._disk.check()
         except Corrupt as damage:

@@ -1,13 +1,14 @@
-"""What window and session stores share: entries belong to a time, and are forgotten by it.
+"""The base of window and session stores: entries belong to a time, and expire by it.
 
 A store's stream time is the largest time it has been given; what lies `retention_ms` or more behind
 it has expired: it is not returned, and a write there is dropped and counted. On disk a key stands
-in the segment of its time, so that whole segments go at once when the last time in them expires.
+in the segment of its time, so that whole segments are deleted when the last time in them expires.
 
-A store may also keep its entries by time (`by_time`): beside each, under its time and then its key,
-lies an empty value on disk, so that what a stretch of time has is found without a look at the rest.
-Rule: AbstractRocksDBSegmentedBytesStore and InMemoryWindowStore of Kafka Streams 4.3, which drops a
-write to a RocksDB store only when its whole segment has expired, and never returns it before that.
+A store may also index its entries by time (`by_time`): beside each, under its time and then its
+key, is an empty value on disk, so that the entries of a stretch of time are found without reading
+the rest. Rule: AbstractRocksDBSegmentedBytesStore and InMemoryWindowStore of Kafka Streams 4.3,
+which drops a write to a RocksDB store only when its whole segment has expired, and never returns it
+before that.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ V = TypeVar("V")
 
 
 class SegmentedStore(TransactionalStore[Windowed[Any], V]):
-    """Entries by key and time, kept for `retention_ms` behind the store's stream time."""
+    """Stores entries by key and time until they are `retention_ms` behind stream time."""
 
     _prefix_bytes = SEGMENT_BYTES
     _kind: str
@@ -68,14 +69,16 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest time that this store has been given; -1: none yet."""
+        """Return the largest time that this store has been given, or -1 before the first."""
         return self._stream_time_ms
 
     def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit as any store does, then delete the segments that have expired."""
         super().commit(checkpoint)
         self._expire()
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+        """Replay as any store does, then delete the segments that have expired."""
         super().replay(entries, checkpoint)
         self._expire()
 
@@ -84,9 +87,12 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         self._expired_segments = 0
 
     def in_time_order(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
-        """The entries whose time lies between the two, both included, by their time, and of the
-        same time by their key's bytes: each with its value and the timestamp of the record that
-        wrote it. Of a store that is kept `by_time`, what has expired but not gone included."""
+        """Yield key, value and timestamp of the entries between two times, in order of time.
+
+        Both times are included. Entries of the same time come by their key's bytes; the timestamp
+        is that of the record that wrote the entry. Requires a store that is indexed `by_time`;
+        includes entries that have expired but are not deleted yet.
+        """
         for at in self._times(from_ms, to_ms):
             disk_key, window = self._found_at(at)
             held = self._find(disk_key, window)
@@ -94,14 +100,16 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
                 yield held.key, held.value, held.timestamp_ms
 
     def first_time(self, from_ms: int) -> int:
-        """A time of which there may be an entry, none being earlier but before `from_ms`;
-        `TIME_MAX` if there is none. Of a store that is kept `by_time`."""
+        """Return the first time from `from_ms` on that may have an entry, or `TIME_MAX`.
+
+        Requires a store that is indexed `by_time`.
+        """
         for at in self._times(from_ms, TIME_MAX - 1):
             return unpack_time(at[len(BY_TIME) :][:TIME_BYTES])[0]  # type: ignore[no-any-return]
         return TIME_MAX
 
     def _times(self, from_ms: int, to_ms: int) -> Iterator[bytes]:
-        """The keys by time, of the disk and of this transaction, in order."""
+        """Yield the keys by time from one time to another, of disk and overlay, in order."""
         assert self._by_time, f"store {self.name!r} is not kept by time"
         if to_ms < max(from_ms, 0):
             return
@@ -110,15 +118,17 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
             self._timed[self._at_time(disk_key)] = None
         first, last = BY_TIME + pack_time(max(from_ms, 0)), BY_TIME + pack_time(to_ms + 1)
         keys = self._timed_order.between(first, last)
-        for at, _, _ in merged(self._disk.range(first, last), self._timed, keys, reverse=False):
-            yield at
+        for time_key, _, _ in merged(
+            self._disk.range(first, last), self._timed, keys, reverse=False
+        ):
+            yield time_key
 
     def _at_time(self, disk_key: bytes) -> bytes:
-        """The key by time of an entry's key on disk."""
+        """Return the key by time for an entry's key on disk."""
         raise NotImplementedError
 
     def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
-        """The key on disk, and as users see it, of a key by time."""
+        """Return the key on disk and the key as users see it for a key by time."""
         raise NotImplementedError
 
     def _begin(self) -> None:
@@ -142,7 +152,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         return replace(key, key=self._decode_key(self._encoded(key.key)))
 
     def _time_of(self, logged: bytes) -> int:
-        """The time by which a changelog's key is kept."""
+        """Return the time by which a key of the changelog is kept."""
         raise NotImplementedError
 
     @property
@@ -150,7 +160,10 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         return max(self._stream_time_ms - self._retention_ms + 1, 0)
 
     def _arrives(self, time_ms: int) -> bool:
-        """Whether a write at `time_ms` is kept; moves stream time."""
+        """Advance stream time to `time_ms` and return whether a write at that time is kept.
+
+        A write that has expired is counted in `dropped`. Raises ValueError for a negative time.
+        """
         if time_ms < 0:
             raise ValueError(f"store {self.name!r}: windows begin at 0 or later, not {time_ms}")
         if time_ms > self._stream_time_ms:
@@ -164,7 +177,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         return pack_time(time_ms // self._segment_ms)
 
     def _segments(self, from_ms: int, to_ms: int, *, reverse: bool) -> Iterable[bytes]:
-        """The segments that have something alive between the two times, both included."""
+        """Return the segments with live entries between two times, both included."""
         first = max(from_ms, self._live_from_ms) // self._segment_ms
         last = min(to_ms, self._stream_time_ms) // self._segment_ms
         numbers = range(first, last + 1)

@@ -1,4 +1,4 @@
-"""Session stores: a value for each key and session, which has a beginning and an end."""
+"""Session stores: a value for each key and session, which has a start and an end."""
 
 from __future__ import annotations
 
@@ -25,25 +25,30 @@ _SUFFIX_MAX = pack_session(TIME_MAX, TIME_MAX)
 
 
 class SessionStore(SegmentedStore[V]):
-    """Values by key, start and end (Kafka Streams' SessionStore). A session is kept for as long as
-    its end is less than the retention behind stream time, the largest end that was put.
+    """Stores values by key, start and end of a session (Kafka Streams' SessionStore).
 
-    All times are in ms. Sessions of a key come by their end, then by their start.
+    A session is kept for as long as its end is less than the retention behind stream time, the
+    largest end that was put. All times are in ms. Sessions of a key come by their end, then by
+    their start.
     """
 
     _kind = "sessions"
 
     def put(self, session: Windowed[Any], value: V | None, timestamp_ms: int | None = None) -> None:
-        """Set the value of a session; None removes it. One that has expired is left alone, and
-        `dropped` counts it."""
+        """Set the value of a session, or remove it if the value is None.
+
+        A session that has expired is left alone, and `dropped` counts it.
+        """
         encoded = self._encoded(session.key)
         self._check_open()
         if self._arrives(session.end_ms):
             self._set(self._disk_key(encoded, session), session, value, timestamp_ms)
 
     def update(self, session: Windowed[Any]) -> Entry[Windowed[Any], V] | None:
-        """The entry of a session, counted as written: set its `value` and `timestamp_ms` in place.
-        None for a session that has expired, and `dropped` counts it."""
+        """Return the entry of a session, counted as written, or None if the session has expired.
+
+        Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
+        """
         encoded = self._encoded(session.key)
         self._check_open()
         if not self._arrives(session.end_ms):
@@ -53,19 +58,24 @@ class SessionStore(SegmentedStore[V]):
         return self._own(disk_key, session) if held is None else held
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
-        """Remove a session: its key, start and end say which."""
+        """Remove the session that has this key, start and end."""
         self.put(session, None, timestamp_ms)
 
     def entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
-        """The value of a session and the timestamp of the record that wrote it, or None."""
+        """Return the value of a session and the timestamp of the record that wrote it, or None."""
         encoded = self._encoded(session.key)
         if session.end_ms < self._live_from_ms:
             return None
         return self._read(self._disk_key(encoded, session), session)
 
     def copy(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
-        """The value of a session, as the caller's own to change: never the object that the running
-        transaction has put, which is to be written as it is. Its timestamp is the session's end."""
+        """Return a copy of a session's value, for the caller to change, and the session's end.
+
+        Returns None for a session without a value.
+
+        The value is never the object that the running transaction has put, which is to be written
+        as it is.
+        """
         encoded = self._encoded(session.key)
         if session.end_ms < self._live_from_ms:
             return None
@@ -79,49 +89,52 @@ class SessionStore(SegmentedStore[V]):
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:
-        """The value of the session of `key` with that start and end, or None."""
+        """Return the value of the session of `key` with that start and end, or None."""
         entry = self.entry(Windowed(key, start_ms, end_ms))
         return None if entry is None else entry.value
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
-        """All sessions of `key`, oldest first."""
+        """Yield all sessions of `key` with their values, oldest first."""
         return self._of_key(key, 0, TIME_MAX, reverse=False)
 
     def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
-        """All sessions of `key`, newest first."""
+        """Yield all sessions of `key` with their values, newest first."""
         return self._of_key(key, 0, TIME_MAX, reverse=True)
 
     def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
-        """All sessions of the keys from `key_from` to `key_to`, both included, by their bytes;
-        None: no bound. Those of a key come oldest first."""
+        """Yield all sessions of the keys from `key_from` to `key_to`, those of a key oldest first.
+
+        Both keys are included, by the order of their bytes; None is no bound.
+        """
         return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False)
 
     def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
-        """`fetch_range`, the sessions of a key newest first."""
+        """Yield all sessions of the keys `key_from` to `key_to`, those of a key newest first."""
         return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
 
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """The sessions of `key` that end at `earliest_end_ms` or later and start at
-        `latest_start_ms` or earlier: those that a record between the two would join. Oldest first.
+        """Yield the sessions of `key` that a record between the two times would join, oldest first.
+
+        They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
         return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
 
     def backward_find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """`find_sessions`, newest first."""
+        """Yield the sessions of `key` that a record between two times would join, newest first."""
         return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
 
     def find_ended(
         self, earliest_end_ms: int, latest_end_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """The sessions of all keys that end between the two times, both included."""
+        """Yield the sessions of all keys that end between the two times, both included."""
         return self._of_keys(None, None, earliest_end_ms, latest_end_ms, TIME_MAX, reverse=False)
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
-        """Every session there is; those of a key come oldest first."""
+        """Yield all sessions with their values; those of a key come oldest first."""
         return self._of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
 
     def _of_key(
@@ -131,7 +144,8 @@ class SessionStore(SegmentedStore[V]):
         length = SEGMENT_BYTES + len(encoded) + SESSION_SUFFIX_BYTES
         earliest = max(earliest_end_ms, self._live_from_ms)
         lower = encoded + pack_session(earliest, 0)
-        # None ends later than that: so what begins with this key's bytes is not gone through.
+        # No session ends after stream time: with this bound, longer keys that begin with this
+        # key's bytes are not read.
         upper = encoded + pack_session(max(self._stream_time_ms, 0), TIME_MAX) + b"\0"
         for segment in self._segments(earliest, TIME_MAX, reverse=reverse):
             found = self._scan(segment + lower, segment + upper, reverse=reverse)

@@ -1,4 +1,4 @@
-"""Contracts of the state package: what a store's disk offers, and what a changelog carries."""
+"""Interfaces of the state package: what a store's disk offers, and what a changelog carries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ tuple: one is made for each key that a transaction wrote."""
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a store knows of its changelog.
+    """Records how far a store has applied its changelog, and the layout of its disk.
 
-    `position` is the first changelog offset that the store has not seen. `topic_id` tells a
-    changelog that was deleted and made again from the one that the store was written with.
-    `written_ms` is the time of the write that brought it, by the wall clock; 0 if nobody noted it.
-    `stream_time_ms` is the largest time that a store which forgets by time has seen; -1 if none.
-    `layout` says how keys lie on disk (`state.layout`); empty: as they are in the changelog.
-    `positions` are, for a copy of a whole topic, those of its partitions by number.
+    `position` is the first changelog offset that the store has not applied. `topic_id` tells a
+    changelog that was deleted and created again from the one that the store was written with.
+    `written_ms` is the wall-clock time of the write that brought it; 0 if nobody noted it.
+    `stream_time_ms` is the largest time that a store with expiry has been given; -1 if none.
+    `layout` names the layout of keys on disk (`state.disk_layout`); empty: as in the changelog.
+    `positions` are, for a copy of a whole topic, the offsets of its partitions by number.
     """
 
     position: int
@@ -35,11 +35,12 @@ class Checkpoint:
 
 
 class Disk(Protocol):
-    """Where committed state is kept: bytes to bytes, and a checkpoint that moves with the data.
+    """Stores committed state: values by key, as bytes, and a checkpoint that moves with the data.
 
-    Any call may raise StateError: the machine is in trouble, and nothing is wiped; or Corrupt: what
-    is on disk can't be read, and `clear` makes it empty. A disk whose database can't even be opened
-    is there all the same: each call raises Corrupt, but `clear` and `close`.
+    Any call may raise StateError: the machine is in trouble, and nothing is wiped; or
+    StoreCorrupted: what is on disk can't be read, and `clear_all_data` makes it empty. A disk whose
+    database can't even be opened exists all the same: each call raises StoreCorrupted, except
+    `clear_all_data` and `close`.
     """
 
     def get(self, key: bytes) -> bytes | None: ...
@@ -47,59 +48,63 @@ class Disk(Protocol):
     def range(
         self, first: bytes | None, last: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Entries from `first` up to, and without, `last`, in key order or against it; None: from
-        the first, to the last there is. An iterator sees the disk as it was at its first step; it
-        holds resources until it is exhausted, closed, or the disk is closed."""
+        """Yield entries from `first` up to, but without, `end`, in key order or in reverse.
+
+        None is no bound. An iterator sees the disk as it was at its first step; it holds resources
+        until it is exhausted, closed, or the disk is closed.
+        """
         ...
 
     def check(self) -> None:
-        """Raise Corrupt if a call has found damage since the last `clear`. Nothing is read."""
+        """Raise StoreCorrupted if a call has found damage since the last clear; read nothing."""
         ...
 
     def approximate_count(self) -> int:
-        """About how many entries there are."""
+        """Return about how many entries there are."""
         ...
 
     def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint of the last `write` that became durable; None before the first."""
+        """Return the checkpoint of the last durable write, or None before the first."""
         ...
 
     def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
-        """Apply `changes` (None deletes), and the checkpoint after the last of them.
+        """Write `changes` (None deletes) and then the checkpoint.
 
         A crash in the middle leaves the old checkpoint beside a prefix of the changes, which a
-        replay of the changelog from the old checkpoint puts right.
+        replay of the changelog from the old checkpoint corrects.
         """
         ...
 
     def delete_range(self, first: bytes, last: bytes) -> None:
-        """Delete from `first` up to, and without, `last`: for what has expired."""
+        """Delete the entries from `first` up to, but without, `end`."""
         ...
 
     def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
-        """`write` in bulk, for a restore: the last of several changes of a key wins. It is durable
-        after `loaded`; a crash before that may take back whole calls, the checkpoint with them.
+        """Write `changes` in bulk for a restore; they are durable after `finish_load`.
+
+        The last of several changes of a key wins. A crash before `finish_load` may take back whole
+        calls, their checkpoints with them.
 
         One call costs some 20 us beside its changes: from 1 000 changes on a larger call is no
-        faster. They are taken as they come (pass a generator, copy nothing). `checkpoint` goes on
-        answering with what is durable, which moves at intervals, and at `loaded`. A restore that
-        loads little goes through the log and makes `loaded` free.
+        faster. They are taken as they come (pass a generator, copy nothing). `read_checkpoint` goes
+        on returning what is durable, which advances at intervals, and at `finish_load`. A restore
+        that loads little goes through the log and makes `finish_load` free.
         """
         ...
 
     def loaded(self) -> None:
-        """The restore has ended, or paused: make durable what was loaded."""
+        """Make durable what was loaded, since the restore has ended or paused."""
         ...
 
     def clear(self) -> None:
-        """Forget everything, the checkpoint included."""
+        """Delete all data, the checkpoint included."""
         ...
 
     def close(self) -> None: ...
 
 
 class StateStore(Protocol):
-    """What the runtime needs of a store, whatever its kind."""
+    """Declares what the runtime needs of a store, whatever its kind (Kafka Streams' StateStore)."""
 
     name: str
     clock: Callable[[], int]
@@ -109,48 +114,57 @@ class StateStore(Protocol):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction's writes take."""
+        """Return about how much memory the running transaction's writes take, in bytes."""
         ...
 
     def check(self) -> None:
-        """Raise Corrupt if a read has found damage, also where its error was caught: what has been
-        written since may be wrong. Costs nothing."""
+        """Raise StoreCorrupted if a read has found damage, also if its error was caught.
+
+        It costs nothing. What was written after such a read may be wrong.
+        """
         ...
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
-        """Serialise each value as it is written, and call `on_refused` for each that the serde
-        refuses; None: at the commit again. Only while the transaction has written nothing."""
+        """Serialise each value as it is written, and call `on_refused` for each refused one.
+
+        None: serialise at the commit again. Call it only while the transaction has written nothing.
+        """
         ...
 
     def settle(self) -> list[RefusedChange]:
-        """Serialise what the last record may have changed in place, where the store serialises
-        early. Returns what the serde refused and was taken back."""
+        """Serialise the objects that the last record may have changed; return the refused ones.
+
+        Does so where the store serialises early; a value that the serde refuses is taken back.
+        """
         ...
 
     def drain(self) -> list[ChangelogEntry]:
-        """Serialise each dirty key once, for the changelog. The same list until the outcome."""
+        """Serialise each dirty key once and return the changelog entries.
+
+        Returns the same list until the outcome.
+        """
         ...
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Kafka has committed, below `checkpoint`: make what was drained durable."""
+        """Write the drained entries and `checkpoint` to disk, after Kafka has committed them."""
         ...
 
     def rollback(self) -> None:
-        """Forget the transaction, and every object that it handed out."""
+        """Discard the transaction's writes, and every object that it handed out."""
         ...
 
     def checkpoint(self) -> Checkpoint | None: ...
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        """Apply committed changelog entries, in bulk. Replaying twice is safe."""
+        """Apply committed changelog entries in bulk; applying the same entries again is safe."""
         ...
 
     def caught_up(self) -> None:
-        """The restore has ended, or paused: make durable what was replayed."""
+        """Make durable what was replayed, since the restore has ended or paused."""
         ...
 
     def clear(self) -> None:
-        """Forget everything, committed state included: only for a store that could lie."""
+        """Delete all data, committed state included, for a store that may be wrong."""
         ...
 
     def close(self) -> None: ...

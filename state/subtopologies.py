@@ -1,4 +1,4 @@
-"""Number the directories of tasks by what a sub-topology is: a pure function.
+"""Number the directories of tasks by the contents of their sub-topologies: a pure function.
 
 A task is `<sub-topology>_<partition>`, and the first number is the sub-topology's place in the
 topology: it changes when a step is put before others, and two versions that run side by side on one
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Contents(NamedTuple):
-    """The topics that a sub-topology's tasks read, and their stores."""
+    """Names the source topics of a sub-topology and its stores."""
 
     sources: frozenset[str]
     stores: frozenset[str]
@@ -28,9 +28,11 @@ class Contents(NamedTuple):
 def number_directories(
     known: Mapping[int, Contents], wanted: Mapping[int, Contents]
 ) -> dict[int, int]:
-    """Return the number of each wanted sub-topology's directories, given those that are known.
+    """Return the directory number of each sub-topology, given the directories that are known.
 
-    No two share one. One that is not known gets its own number if that is free, else another."""
+    No two share one. A sub-topology that is not known gets its own number if that is free, else
+    another.
+    """
     found: dict[int, int] = {}
     for likeness in (_is_same, _shared_stores, _shared_sources):
         for number, contents in sorted(wanted.items()):

@@ -1,8 +1,8 @@
-"""Removing what has expired, a bounded number of entries at each commit.
+"""Find expired entries, by reading a bounded number of entries at each commit.
 
-A sweep walks round the disk in key order. Each commit it goes on by a few entries, and by two more
-for each that was written, so that the dead never outnumber the living for long, and no commit has
-to go through everything. It rests when it went round since time last moved.
+A sweep walks round the disk in key order. At each commit it goes on by a few entries, and by two
+more for each that was written, so that expired entries never outnumber the live ones for long, and
+no commit has to read everything. It rests when it went round since time last advanced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENTRIES_PER_WRITE = 2
 
 
 class Sweep:
-    """The place on `disk` where the next commit goes on."""
+    """Tracks the position at which the next commit goes on to look for expired entries."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -24,8 +24,11 @@ class Sweep:
         self._began_ms = self._rests_at_ms = -1
 
     def next(self, writes: int, time_ms: int) -> list[tuple[bytes, bytes]]:
-        """The next entries in the order of their keys; none where a round at `time_ms`, the
-        store's stream time, would find nothing that the last one has not found."""
+        """Return the next entries on disk in the order of their keys, or none if the sweep rests.
+
+        It rests where a round at this stream time would find nothing that the last one has not
+        found.
+        """
         if time_ms <= self._rests_at_ms:
             return []
         if self._at is None:
@@ -39,6 +42,6 @@ class Sweep:
         return found
 
     def restart(self) -> None:
-        """The disk is another one now."""
+        """Start from the first key again, since the disk's contents were replaced."""
         self._at = None
         self._began_ms = self._rests_at_ms = -1

@@ -6,11 +6,11 @@ Theory of operation. A store is at any time in one of these phases:
     DRAINED   each dirty key has been serialised once, for the changelog; nothing more is written
               until the outcome of the transaction is known
 
-    phase     operation     next      what becomes true
-    OPEN      put, update   OPEN      the overlay has the key
-    OPEN      drain         DRAINED   the entries for the changelog exist; the disk is untouched
-    DRAINED   commit        OPEN      the disk has the entries and the checkpoint after them
-    any       rollback      OPEN      the overlay is gone, with every object user code was handed
+    phase     operation             next      what becomes true
+    OPEN      put, update_entry     OPEN      the overlay has the key
+    OPEN      drain_writes          DRAINED   the changelog entries exist; the disk is untouched
+    DRAINED   commit                OPEN      the disk has the entries and the checkpoint after them
+    any       rollback_transaction  OPEN      the overlay is gone, with every object handed out
 
 Values are kept as objects while the transaction runs, by the key's bytes on disk (a key need not be
 hashable). User code may change an object in place: one that the transaction has written counts as
@@ -20,8 +20,9 @@ is in the cache (`state.cache`): bytes as they were serialised, and objects that
 On disk a value is the record's timestamp (int64, big-endian) and the value; in the changelog it is
 the plain value, with the timestamp in the record: the layout of Kafka Streams' timestamped stores.
 A value that the serde refuses shows at the drain. Then the transaction is rolled back, and repeated
-with `serialize_early`: each write serialises its value, and raises Refused itself (`state.early`).
-This is the base of key-value, window and session stores, which differ in their keys.
+with `serialize_early`: each write serialises its value, and raises StoreSerdeError itself
+(`state.early_serialization`). This is the base of key-value, window and session stores, which
+differ in their keys.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ _UNREAD = b""
 
 
 class Codecs(NamedTuple):
-    """Keys and values to bytes and back. What they refuse is reported as Refused."""
+    """Serialises and deserialises the keys and values of a store.
+
+    What a function refuses is reported as StoreSerdeError.
+    """
 
     encode_key: Callable[[Any], bytes]
     decode_key: Callable[[bytes], Any]
@@ -62,15 +66,15 @@ class Codecs(NamedTuple):
 
 
 def no_record() -> int:
-    """The clock of a store outside of a task."""
+    """Raise RuntimeError: a store outside of a task has no record whose time a write could take."""
     raise RuntimeError("no record is being processed: give timestamp_ms")
 
 
 class TransactionalStore(OnDisk, Generic[K, V]):
-    """Read-your-writes, one serialisation a dirty key, and rollback, for stores of several kinds.
+    """Reads its own uncommitted writes, serialises each dirty key once, and rolls back.
 
-    `clock` is the time of a write that is given none: of the record being processed, in ms. Stores
-    of one thread may share a `cache`.
+    `clock` returns the time of a write without one: that of the record being processed, in ms.
+    Stores of one thread may share a `cache`.
     """
 
     _prefix_bytes = 0
@@ -107,22 +111,31 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._begin()
 
     def before(self, entry: Entry[K, V]) -> V | None:
-        """The value that was committed before this transaction, decoded anew from its bytes: never
-        an object that user code was handed, and may have changed in place."""
+        """Return the value of an entry's key as it was committed before this transaction, or None.
+
+        It is decoded anew from its bytes: never an object that user code was handed, and may have
+        changed in place.
+        """
         stored = entry.stored
         if stored == _UNREAD:
             stored = entry.stored = self._disk.get(self._disk_key_of(entry.key))
         return None if stored is None else self._decode_value(stored[_TIMESTAMP_BYTES:])
 
     def copy(self, key: K) -> ValueAndTimestamp[V] | None:
-        """The value of `key` and its timestamp, as the caller's own to change."""
+        """Return a copy of the value of `key`, for the caller to change, and its timestamp.
+
+        Returns None for a key without a value.
+        """
         raise NotImplementedError
 
     def copy_passed_on(
         self, key: K, waiting: Container[Entry[K, V]]
     ) -> ValueAndTimestamp[V] | None:
-        """`copy`; but of a key whose change is still `waiting` for the commit, what it had before
-        this transaction: what those who follow the store's changes know."""
+        """Return a copy of the value of `key` that the steps downstream know, and its timestamp.
+
+        For a key whose change is among those not emitted yet (`unemitted`), that is the value from
+        before this transaction.
+        """
         held = self._overlay.get(self._disk_key_of(key))
         if held is None or held not in waiting:
             return self.copy(key)
@@ -134,8 +147,11 @@ class TransactionalStore(OnDisk, Generic[K, V]):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction's writes take, by a sample of them. That
-        takes some tens of microseconds: to be asked between batches, not for each record."""
+        """Return about how much memory the running transaction's writes take, in bytes.
+
+        It is estimated by a sample. That takes some tens of microseconds: call it between batches,
+        not for each record.
+        """
         overlay = self._overlay
         sample = list(islice(overlay.items(), _SAMPLE))
         sample += islice(reversed(overlay.items()), min(len(overlay) - len(sample), _SAMPLE))
@@ -146,24 +162,28 @@ class TransactionalStore(OnDisk, Generic[K, V]):
 
     @property
     def uncommitted_keys(self) -> int:
-        """How many keys the running transaction has written."""
+        """Return the number of keys that the running transaction has written."""
         return len(self._overlay)
 
     def dirty(self) -> list[Entry[K, V]]:
-        """The keys written in this transaction, in the order of their first write."""
+        """Return the entries written in this transaction, in the order of their first write."""
         return list(self._overlay.values())
 
     def drain(self) -> list[ChangelogEntry]:
-        """Serialise each dirty key once, for the changelog. The same list until the outcome.
+        """Serialise each dirty key once and return the changelog entries.
 
-        Raises Refused for a value that the serde refuses: then the transaction can't be committed.
+        Returns the same list until the outcome. Raises StoreSerdeError for a value that the serde
+        refuses: then the transaction can't be committed.
         """
         if self._drained is None:
             self._drained = self._serialised()
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make the drained entries durable: Kafka has committed them, below the checkpoint."""
+        """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
+
+        Raises RuntimeError before `drain_writes`.
+        """
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._changes:
@@ -183,22 +203,26 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._begin()
 
     def rollback(self) -> None:
-        """Forget the transaction. The disk was never touched by it."""
+        """Discard the transaction's writes; the disk was never touched by it."""
         self._begin()
         self._cached.count()
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
-        """Serialise each value as it is written from the next transaction on, and call `on_refused`
-        for each that the serde refuses. None: serialise at the commit again. Only while the
-        transaction has written nothing."""
+        """Serialise each value as it is written, and call `on_refused` for each refused one.
+
+        None: serialise at the commit again. Call it only while the transaction has written nothing;
+        it holds from the next write on.
+        """
         assert not self._overlay, f"store {self.name!r} has written already"
         self._on_refused = on_refused
         self._begin()
 
     def check_value(self, value: V | None) -> None:
-        """Raise Refused for a value that the serde refuses, as far as that is told before the
-        commit: of scalars, and of any value where the store serialises early. For whoever sets the
-        value of an entry."""
+        """Raise StoreSerdeError for a value that the serde refuses, as far as that shows now.
+
+        Before the commit it shows for scalars, and for any value where the store serialises early.
+        Callers that set the value of an entry call this before.
+        """
         if self._early is not None:
             if value is not None:
                 self._early.serialize(value)
@@ -209,18 +233,20 @@ class TransactionalStore(OnDisk, Generic[K, V]):
                 raise self._refused("value", value, error) from error
 
     def settle(self) -> list[RefusedChange]:
-        """Serialise what the last record may have changed in place, where the store serialises
-        early. Returns what the serde refused and was taken back."""
+        """Serialise the objects that the last record may have changed; return the refused ones.
+
+        Does so where the store serialises early; a value that the serde refuses is taken back.
+        """
         return [] if self._early is None else self._early.settle()
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        """Write committed changelog entries to disk; replaying the same entries again is safe."""
         self._disk.load(self._replayed(entries), self._noted(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.clear()
 
     def _begin(self) -> None:
-        """A new transaction, with nothing in it."""
+        """Start a new transaction that has written nothing."""
         self._overlay = {}
         self._order = Order(self._overlay)
         self._early: EarlyEntries | None = None
@@ -234,7 +260,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._stream_time_ms = self._committed_stream_time_ms
 
     def _serialised(self) -> list[ChangelogEntry]:
-        """Entries for the changelog; beside them what the disk and the cache will get."""
+        """Serialise the overlay into changelog entries; prepare the writes to disk and cache."""
         overlay: Mapping[bytes, Entry[Any, Any]] = self._overlay
         encode = self._encode_value
         if self._early is not None:
@@ -275,20 +301,24 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         return drained
 
     def _replayed(self, entries: Iterable[ChangelogEntry]) -> Iterable[tuple[bytes, bytes | None]]:
-        """What changelog entries are on disk. Called before the checkpoint is made."""
+        """Return changelog entries as they are on disk.
+
+        It is called before the checkpoint is completed: a store with windows advances stream time
+        here.
+        """
         return [
             (key, None if value is None else pack_time(timestamp_ms) + value)
             for key, value, timestamp_ms in entries
         ]
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
-        """With what the store itself has to remember."""
+        """Return `checkpoint` with the store's stream time and layout in it."""
         if self._stream_time_ms < 0 and not self._layout:
             return checkpoint
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)
 
     def _disk_key_of(self, key: K) -> bytes:
-        """The bytes that an entry's key has on disk. Raises Refused."""
+        """Return the bytes that an entry's key has on disk, or raise StoreSerdeError."""
         raise NotImplementedError
 
     def _encoded(self, key: Any) -> bytes:
@@ -304,7 +334,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             raise self._refused("value", value, error) from error
 
     def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
-        """For reading: the entry as this transaction sees it; None if there is no value."""
+        """Return the entry of a key, for reading, as this transaction sees it, or None."""
         held = self._overlay.get(encoded)
         if held is not None:
             return None if held.value is None else held
@@ -332,8 +362,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         return ValueAndTimestamp(held.value, held.timestamp_ms)
 
     def _keep_read(self, encoded: bytes, entry: Entry[K, V], stored: bytes) -> None:
-        """What was read is worth keeping too. The reader has the object: kept are the bytes alone
-        if it can be changed."""
+        """Cache an entry that was read; only its bytes if the reader could change the object."""
         kept = entry
         if not immutable(entry.value):
             kept = Entry(entry.key, None, entry.timestamp_ms, stored)
@@ -343,7 +372,10 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         self._cache.shrink()
 
     def _own(self, encoded: bytes, key: K) -> Entry[K, V]:
-        """For changing: the entry is this transaction's now, and goes with it in a rollback."""
+        """Move the entry of a key from cache or disk to the overlay, for changing, and return it.
+
+        It belongs to this transaction from now on, and is discarded with it in a rollback.
+        """
         self._check_open()
         held = self._cached.entries.pop(encoded, None)
         if held is None:
@@ -379,8 +411,10 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             self._overlay[encoded] = held
 
     def _check_replaced(self, held: V | None, value: V | None) -> None:
-        """Raise RefusedLate for an object that the serde refuses, and that would never be
-        serialised since another takes its place in the same transaction."""
+        """Raise EarlierWriteRefused if the serde refuses an uncommitted object that is replaced.
+
+        It would never be serialised, since another takes its place in the same transaction.
+        """
         if held is not None and held is not value and type(held) not in SCALARS:
             try:
                 self._encode_value(held)
@@ -390,9 +424,11 @@ class TransactionalStore(OnDisk, Generic[K, V]):
     def _scan(
         self, first: bytes | None, last: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[bytes, Entry[K, V] | None, bytes]]:
-        """What there is from `first` up to, and without, `last`: the key on disk, its entry in the
-        overlay or None, what the disk has. The keys are those of the first step; a key's value is
-        the one it has when it is reached. It may not outlive the transaction.
+        """Yield the keys from `first` to before `end` with entry in the overlay and bytes on disk.
+
+        Keys are as on disk; the entry is None, the bytes are b"", where there is none. The keys are
+        those of the first step; a key's value is the one it has when it is reached. The iterator
+        may not outlive the transaction.
         """
         overlay = self._overlay
         keys = self._order.between(first, last)
@@ -416,7 +452,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         return unpack_time(stored[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
 
     def _copied(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
-        """`_read` with a value that is the caller's own."""
+        """Return a copy of a key's value, for the caller to change, and its timestamp, or None."""
         held = self._find(encoded, key)
         if held is None or held.value is None:
             return None
@@ -429,7 +465,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         return ValueAndTimestamp(value, held.timestamp_ms)
 
     def _own_key(self, key: K, encoded: bytes) -> K:
-        """A key that nobody else has: an entry keeps it for as long as it is in the cache."""
+        """Return `key` itself if it is a scalar, else a copy of it for the cached entry to keep."""
         return key if type(key) in SCALARS else self._decode_key(encoded)
 
     def _load(self, key: K, encoded: bytes) -> Entry[K, V]:

@@ -1,9 +1,10 @@
-"""Versioned stores: what the value of a key was at a time, as far back as the history goes.
+"""Versioned stores: the value of a key as of a time, as far back as the history goes.
 
 Each version is an entry of its own: on disk by key and timestamp, one byte (1: a value follows, 0:
 deleted) and the value; in the changelog the plain key and value, the timestamp in the record, as
-Kafka Streams writes it. How long a version holds is not stored: until the next one. So a version
-that arrives late changes no other entry, and replaying any part of the changelog twice is safe.
+Kafka Streams writes it. The end of a version's validity is not stored: it holds until the next one.
+So a version that arrives late changes no other entry, and replaying any part of the changelog twice
+is safe.
 
 A version is encoded when it is put, once: it never changes afterwards.
 """
@@ -39,7 +40,10 @@ _ENTRY_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord(Generic[V]):
-    """A value, valid from `timestamp_ms` to `valid_to_ms` (excluded; None: it is the latest)."""
+    """Represents a value that is valid from `timestamp_ms` to `valid_to_ms`, which is excluded.
+
+    `valid_to_ms` is None for the latest version.
+    """
 
     value: V
     timestamp_ms: int
@@ -47,10 +51,10 @@ class VersionedRecord(Generic[V]):
 
 
 class VersionedStore(OnDisk, Generic[V]):
-    """Versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
+    """Stores versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
 
-    `history_ms` says how far behind stream time, the largest timestamp put, a value can be asked
-    for and a version can be put.
+    `history_ms` says how far behind stream time, the largest timestamp put, a value can be read and
+    a version can be put.
     """
 
     _stream_time_ms: int
@@ -88,10 +92,11 @@ class VersionedStore(OnDisk, Generic[V]):
         self._begin()
 
     def put(self, key: Any, value: V | None, timestamp_ms: int | None = None) -> int:
-        """Add the version of `key` as of `timestamp_ms`; None: it was deleted then.
+        """Add the version of `key` as of `timestamp_ms`, and return when its validity ends.
 
-        Returns when the version's validity ends, VALID_TO_UNDEFINED if it is the latest, NOT_PUT if
-        it is older than the history and was not kept. A second one of the same time replaces it.
+        None as value is a deletion. Returns VALID_TO_UNDEFINED if it is the latest version, NOT_PUT
+        if it is older than the history and was not kept. A second version of the same time replaces
+        the first.
         """
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
@@ -114,17 +119,21 @@ class VersionedStore(OnDisk, Generic[V]):
         return until
 
     def delete(self, key: Any, timestamp_ms: int | None = None) -> VersionedRecord[V] | None:
-        """Put the version "deleted". Returns what was valid then; None if nothing was, or if the
-        time is older than the history."""
+        """Put a deletion of `key`, and return the version that was valid at that time.
+
+        Returns None if none was, or if the time is older than the history.
+        """
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         was = self.get(key, timestamp_ms)
         return None if self.put(key, None, timestamp_ms) == NOT_PUT else was
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord[V] | None:
-        """The latest version of `key`, or the one that was valid at `as_of_ms`; None if there is
-        none or it was deleted. For a time older than the history only the latest is returned, if it
-        was valid then."""
+        """Return the latest version of `key`, or the one that was valid at `as_of_ms`, or None.
+
+        None: there is none, or it was deleted. For a time older than the history only the latest
+        version is returned, if it was valid then.
+        """
         encoded = self._encoded(key)
         latest = self._latest(encoded)
         if latest is None:
@@ -148,16 +157,16 @@ class VersionedStore(OnDisk, Generic[V]):
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest timestamp that this store has been given; -1: none yet."""
+        """Return the largest timestamp that this store has been given, or -1 before the first."""
         return self._stream_time_ms
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction's writes take."""
+        """Return about how much memory the running transaction's writes take, in bytes."""
         return self._overlay_bytes
 
     def drain(self) -> list[ChangelogEntry]:
-        """The versions put, for the changelog. The same list until the outcome."""
+        """Return the changelog entries of the versions put; the same list until the outcome."""
         if self._drained is None:
             self._dead = self._expired()
             self._drained = [
@@ -171,7 +180,10 @@ class VersionedStore(OnDisk, Generic[V]):
         return self._drained
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make the drained versions durable: Kafka has committed them, below the checkpoint."""
+        """Write the drained versions and `checkpoint` to disk, after Kafka has committed them.
+
+        Raises RuntimeError before `drain_writes`.
+        """
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._overlay or self._dead:
@@ -184,12 +196,12 @@ class VersionedStore(OnDisk, Generic[V]):
         self._begin()
 
     def rollback(self) -> None:
-        """Forget the transaction. The disk was never touched by it."""
+        """Discard the transaction's versions; the disk was never touched by it."""
         self._sweep.restart()
         self._begin()
 
     def _begin(self) -> None:
-        """A new transaction, with nothing in it."""
+        """Start a new transaction that has put no version."""
         self._overlay = {}
         self._overlay_bytes = 0
         self._order = Order(self._overlay)
@@ -199,11 +211,11 @@ class VersionedStore(OnDisk, Generic[V]):
         self._stream_time_ms = self._committed_stream_time_ms
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        """Apply committed changelog entries: restoring, or catching up. Replaying twice is safe."""
+        """Write committed changelog entries to disk; replaying the same entries again is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
         for key, value, timestamp_ms in entries:
             if timestamp_ms < self._stream_time_ms - self._history_ms:
-                continue  # in the topic of a table, and dropped when it came from there
+                continue  # a source topic as changelog: this version was dropped when it was read
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
@@ -212,13 +224,13 @@ class VersionedStore(OnDisk, Generic[V]):
         self._cached.clear()
 
     def _latest(self, encoded: bytes) -> Entry[None, None] | None:
-        """The latest version of a key, as bytes; None if there is none."""
+        """Return the latest version of a key, as bytes, or None if there is none."""
         held = self._written.get(encoded)
         if held is None:
             held = self._cached.entries.get(encoded)
         if held is None:
-            # Up to stream time and not to the end of time: between two versions of a key lie all of
-            # the keys that begin with it and go on with less than the first byte of a timestamp.
+            # The bound is stream time and not the end of time: between two versions of a key lie
+            # all keys that begin with it and go on with less than the first byte of a timestamp.
             to_ms = max(self._stream_time_ms, 0)
             found = next(self._versions(encoded, 0, to_ms, reverse=True), None)
             if found is None:
@@ -237,10 +249,10 @@ class VersionedStore(OnDisk, Generic[V]):
         self._cached.bytes += size(encoded, entry.stored or b"")
 
     def _expired(self) -> list[bytes]:
-        """Versions on disk that nobody can ask for any more, the older ones of a key first.
+        """Return the keys on disk of expired versions, the older ones of a key first.
 
-        They are those whose successor is as old as the history, and a deletion of that age which
-        has nothing before it: without it what was before would be the latest again.
+        A version has expired if its successor is as old as the history, and a deletion of that age
+        if it has nothing before it: without it what was before would be the latest again.
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}
@@ -261,7 +273,7 @@ class VersionedStore(OnDisk, Generic[V]):
     def _versions(
         self, encoded: bytes, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[int, bytes]]:
-        """Timestamp and stored bytes of the versions of a key between two times, both included."""
+        """Yield timestamp and stored bytes of a key's versions between two times, both included."""
         first = encoded + pack_time(from_ms)
         last = encoded + pack_time(to_ms) + b"\0"
         length = len(encoded) + VERSION_SUFFIX_BYTES
@@ -275,7 +287,7 @@ class VersionedStore(OnDisk, Generic[V]):
                 yield timestamp_ms, stored if fresh is None else fresh
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
-        """With what the store itself has to remember."""
+        """Return `checkpoint` with the store's stream time and layout in it."""
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=_LAYOUT)
 
     def _encoded(self, key: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Window stores: a value for each key and window of time, kept as long as late records count."""
+"""Window stores: a value for each key and window of time, kept until the window expires."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _AFFIXES_MAX = 256
 
 
 class WindowStore(SegmentedStore[V]):
-    """Values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
+    """Stores values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
 
     With `retain_duplicates` each put adds a value beside those that the key has in the window, as
-    joins of streams need it; there `fetch(key, time)` and `update` don't make sense, and putting
-    None does nothing. A value is serialised when it is put: no two have an object in common with
-    each other or with anybody else. All times are in ms, and ranges of them include both ends.
-    `segment_ms` is how much time lies together on disk (`state.segmented`), by default half of the
+    joins of streams need it; there `fetch(key, time)` and `update_entry` don't make sense, and
+    putting None does nothing. A value is serialised when it is put: no two have an object in common
+    with each other or with anybody else. All times are in ms, and ranges of them include both ends.
+    `segment_ms` is the length of a segment on disk (`state.segmented`), by default half of the
     retention.
     """
 
@@ -60,7 +60,7 @@ class WindowStore(SegmentedStore[V]):
         clock: Callable[[], int] = no_record,
     ) -> None:
         if retain_duplicates:
-            cache = None  # such windows are read as ranges, which go past the cache
+            cache = None  # such windows are read as ranges, which don't use the cache
         super().__init__(
             name,
             disk,
@@ -83,11 +83,15 @@ class WindowStore(SegmentedStore[V]):
             self._number_from(checkpoint)
 
     def _number_from(self, checkpoint: Checkpoint) -> None:
-        """Number on: each put takes an offset of the changelog, and one that was rolled back gives
-        its number back, so that none has a number above the position."""
+        """Continue the sequence numbers of duplicates from the checkpoint's changelog offset.
+
+        Each put takes an offset of the changelog, and one that was rolled back gives its number
+        back, so that none has a number above the offset.
+        """
         self._sequence = self._committed_sequence = checkpoint.position & SEQUENCE_MAX
 
     def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit as any segmented store does, and keep the sequence number that was reached."""
         super().commit(checkpoint)
         self._committed_sequence = self._sequence
 
@@ -97,7 +101,7 @@ class WindowStore(SegmentedStore[V]):
 
     def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
         noted = super()._noted(checkpoint)
-        # Without a changelog there is no position: the number itself stands in its place.
+        # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
 
     def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
@@ -115,8 +119,11 @@ class WindowStore(SegmentedStore[V]):
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
     ) -> bool:
-        """Set the value of `key` in the window that starts then; None deletes it. A window that
-        has expired is left alone, and `dropped` counts it. Returns whether it has not expired."""
+        """Set the value of `key` in the window that starts then, unless the window has expired.
+
+        None deletes the value. Returns whether the window is live; `dropped` counts one that has
+        expired.
+        """
         encoded = self._encoded(key)
         self._check_open()
         sequence = 0
@@ -138,8 +145,10 @@ class WindowStore(SegmentedStore[V]):
         return True
 
     def update(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
-        """The entry of `key` in a window, counted as written: set its `value` and `timestamp_ms` in
-        place. None for a window that has expired, and `dropped` counts it."""
+        """Return the entry of `key` in a window, counted as written, or None if it has expired.
+
+        Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
+        """
         try:
             encoded = self._encode_key(key)
         except Exception as error:
@@ -160,8 +169,10 @@ class WindowStore(SegmentedStore[V]):
         return held
 
     def _affixed(self, start_ms: int) -> tuple[bytes, bytes]:
-        """What is before and behind a key on disk in a window that starts then: remembered, as many
-        records in a row are in the same few windows."""
+        """Return the bytes before and after a key on disk, for a window that starts then.
+
+        They are cached, as many records in a row are in the same few windows.
+        """
         if start_ms < 0:
             raise ValueError(f"store {self.name!r}: windows begin at 0 or later, not {start_ms}")
         if len(self._affixes) >= _AFFIXES_MAX:
@@ -170,7 +181,7 @@ class WindowStore(SegmentedStore[V]):
         return affixes
 
     def entry(self, key: Any, window_start_ms: int) -> ValueAndTimestamp[V] | None:
-        """The value of `key` in a window and the timestamp of the record that wrote it, or None."""
+        """Return the value of `key` in a window and the timestamp of its record, or None."""
         encoded = self._encoded(key)
         if window_start_ms < self._live_from_ms:
             return None
@@ -178,8 +189,11 @@ class WindowStore(SegmentedStore[V]):
         return self._read(disk_key, self._window(key, window_start_ms))
 
     def copy(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
-        """`entry` of a window with a value that is the caller's own to change: never the object
-        that the running transaction has put, which is to be written as it is."""
+        """Return a copy of a window's value, for the caller to change, and its timestamp, or None.
+
+        The value is never the object that the running transaction has put, which is to be written
+        as it is.
+        """
         encoded = self._encoded(window.key)
         if window.start_ms < self._live_from_ms:
             return None
@@ -188,8 +202,11 @@ class WindowStore(SegmentedStore[V]):
     def entries(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool = False
     ) -> Iterator[tuple[int, V, int]]:
-        """The windows of `key` that start between the two times: start, value, and the timestamp of
-        the record that wrote it. Oldest first, or newest first."""
+        """Yield start, value and timestamp of the windows of `key` that start between two times.
+
+        Timestamps are of the records that wrote the values. Oldest first, or with `reverse` newest
+        first.
+        """
         encoded = self._encoded(key)
         length = SEGMENT_BYTES + len(encoded) + WINDOW_SUFFIX_BYTES
         from_ms = max(from_ms, self._live_from_ms)
@@ -204,8 +221,11 @@ class WindowStore(SegmentedStore[V]):
                     yield start_ms, self._value(entry, stored), self._timestamp(entry, stored)
 
     def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
-        """The windows of all keys that start between the two times, each with its value and the
-        timestamp of the record that wrote it: a segment after the other, within one by key."""
+        """Yield the windows of all keys that start between the two times, with value and timestamp.
+
+        Timestamps are of the records that wrote the values. Windows come a segment after the other,
+        within one by key.
+        """
         from_ms = max(from_ms, self._live_from_ms)
         to_ms = min(to_ms, self._stream_time_ms)
         if from_ms > to_ms:
@@ -226,44 +246,50 @@ class WindowStore(SegmentedStore[V]):
     def fetch(
         self, key: Any, from_ms: int, to_ms: int | None = None
     ) -> V | Iterator[tuple[int, V]] | None:
-        """With one time the value of `key` in the window that starts then, or None. With two the
-        start and the value of each of its windows that start between them, oldest first."""
+        """Return the value of `key` in one window, or its windows that start between two times.
+
+        With one time it is the value in the window that starts then, or None. With two times it is
+        the start and the value of each window, oldest first.
+        """
         if to_ms is None:
             entry = self.entry(key, from_ms)
             return None if entry is None else entry.value
         return self._of_key(key, from_ms, to_ms, reverse=False)
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
-        """`fetch` with two times, newest first."""
+        """Yield start and value of the windows of `key` between two times, newest first."""
         return self._of_key(key, from_ms, to_ms, reverse=True)
 
     def fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """The windows that start between the two times, of the keys from `key_from` to `key_to`,
-        both included, by their bytes; None: no bound. The windows of a key come oldest first."""
+        """Yield the windows of a range of keys between two times, those of a key oldest first.
+
+        The times are those of the windows' starts. Keys are from `key_from` to `key_to`, both
+        included, by their bytes; None is no bound.
+        """
         return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
 
     def backward_fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """`fetch_range`, the windows of a key newest first."""
+        """Yield the windows of a range of keys between two times, those of a key newest first."""
         return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
-        """The windows of all keys that start between the two times."""
+        """Yield the windows of all keys that start between two times, a key's oldest first."""
         return self._of_keys(None, None, from_ms, to_ms, reverse=False)
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
-        """`fetch_all`, the windows of a key newest first."""
+        """Yield the windows of all keys that start between two times, a key's newest first."""
         return self._of_keys(None, None, from_ms, to_ms, reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
-        """Every window there is; those of a key come oldest first."""
+        """Yield all windows with their values; those of a key come oldest first."""
         return self._of_keys(None, None, 0, TIME_MAX, reverse=False)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], V]]:
-        """`all`, the windows of a key newest first."""
+        """Yield all windows with their values; those of a key come newest first."""
         return self._of_keys(None, None, 0, TIME_MAX, reverse=True)
 
     def _of_key(
@@ -279,7 +305,7 @@ class WindowStore(SegmentedStore[V]):
         last = None if key_to is None else self._encoded(key_to)
         from_ms = max(from_ms, self._live_from_ms)
         to_ms = min(to_ms, self._stream_time_ms)
-        # Unlike those of one key, windows of other keys and times lie between the bounds.
+        # Unlike in a range of one key, windows of other keys and times lie between the bounds.
         for segment in self._segments(from_ms, to_ms, reverse=reverse):
             upper = self._end_of(segment, last)
             for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):

@@ -1,4 +1,4 @@
-"""A key in a window of time: what windowed and session aggregates are keyed by."""
+"""A key in a window of time, by which windowed and session aggregates are keyed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Windowed(Generic[K]):
-    """`key` from `start_ms` to `end_ms` (Kafka Streams' Windowed, and its text).
+    """Represents `key` in the window from `start_ms` to `end_ms` (Kafka Streams' Windowed).
 
     The end of a time window is not part of it; the end of a session is, being the timestamp of its
-    last record.
+    last record. Its text is that of Kafka Streams.
     """
 
     key: K

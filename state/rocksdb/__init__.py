@@ -1,10 +1,10 @@
 """A store's disk on RocksDB: the only package that imports rocksdict.
 
-disk      one database: reads, writes in bounded batches, bulk load, its end
-ranges    iterators that their database owns
-options   how a database is set up, and what a store's own tuning may not change
-memory    one budget for all databases of a process
-failures  what a RocksDB error means: damaged, locked, or a machine in trouble
+disk         one database: reads, writes in bounded batches, bulk load, closing checkpoints  the
+checkpoint's encoding in a column family ranges       iterators that their database owns options
+how a database is configured, and what a store's own tuning may not change memory       one budget
+for all databases of a process failures     translation of RocksDB's errors: damaged, locked, or a
+machine in trouble
 """
 
 from state.rocksdb.disk import RocksDisk

@@ -1,4 +1,4 @@
-"""A checkpoint as it lies in the column family `offsets`: an entry for each of its fields."""
+"""Read and write a checkpoint in the column family `offsets`, with an entry for each field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POSITIONS = b"positions"
 
 
 def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
-    """The checkpoint that is there; None where none was ever written."""
+    """Return the checkpoint that the column family has, or None if none was ever written."""
     position = get(_POSITION)
     if position is None:
         return None
@@ -32,7 +32,7 @@ def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
 
 
 def put(batch: Any, checkpoint: Checkpoint, family: Any) -> None:
-    """Add it to a write batch."""
+    """Add a checkpoint to a write batch."""
     batch.put(_POSITION, _stored(checkpoint.position), family)
     batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), family)
     batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), family)

@@ -1,29 +1,30 @@
 """One RocksDB database: a store's disk.
 
 Data are in the default column family. The checkpoint is in the column family `offsets`, as KIP-1035
-has it: the changelog position as int64, big-endian, beside the changelog's topic id and the time of
-the write. It goes through the write-ahead log, in the batch that carries the last of its data or,
-where the data went past the log, after they have been flushed: it can't be ahead of them.
+has it: the changelog offset as int64, big-endian, beside the changelog's topic id and the time of
+the write. It goes through the write-ahead log (WAL), in the batch that carries the last of its data
+or, where the data bypassed the log, after they have been flushed: it can't be ahead of them.
 
 Theory of operation. A disk is in one of these phases:
 
     LOGGED     what was written is in the log: nothing is lost by `kill -9`
     BULK       what was loaded is in the write buffers only, its checkpoint in this object: a crash
                goes back to the last checkpoint in the log
-    DAMAGED    RocksDB could not open it, or found damage in a read: every call but `clear` and
-               `close` raises Corrupt, whoever caught the first one
-    CLOSED     every call but `clear` and `close` raises StateError
+    DAMAGED    RocksDB could not open it, or found damage in a read: every call but
+               `clear_all_data` and `close` raises StoreCorrupted, whoever caught the first one
+    CLOSED     every call but `clear_all_data` and `close` raises StateError
 
     phase      operation             next      what becomes true
-    LOGGED     write                 LOGGED    the changes, then the checkpoint, are in the log
-    LOGGED     load, little          LOGGED    the same: for little, the log is cheaper than a flush
-    LOGGED     load, more            BULK      the changes are in the buffers
-    BULK       load                  BULK      the same; at intervals they are flushed, and the
+    LOGGED     write_changes         LOGGED    the changes, then the checkpoint, are in the log
+    LOGGED     load_changes, little  LOGGED    the same: for little, the log is cheaper than a flush
+    LOGGED     load_changes, more    BULK      the changes are in the buffers
+    BULK       load_changes          BULK      the same; at intervals they are flushed, and the
                                                checkpoint after them is in the log
-    BULK       loaded, write, close  LOGGED    the changes are flushed, the checkpoint is in the log
+    BULK       finish_load, write_changes,
+               close                 LOGGED    the changes are flushed, the checkpoint is in the log
     LOGGED,
-    BULK       get, range: Corrupt   DAMAGED   no handle of it is left; `check` says so
-    any        clear                 LOGGED    there is an empty database
+    BULK       damage in get, range  DAMAGED   no handle of it is left; `raise_if_corrupted` raises
+    any        clear_all_data        LOGGED    there is an empty database
     any        close                 CLOSED    no handle of it is left: another may open it
 """
 
@@ -60,17 +61,17 @@ Changes = Iterable[tuple[bytes, bytes | None]]
 
 
 class RocksDisk:
-    """One RocksDB database in a directory of its own.
+    """Stores data and checkpoint in one RocksDB database, in a directory of its own.
 
     `store` names it in messages. `budget` bounds its memory together with that of every other disk
     that has the same; without one it has 32 MiB to itself. `tune` may change its options. `wait`
     waits so many seconds while RocksDB takes no writes (it compacts, or flushes); without it
     RocksDB waits itself, and keeps all threads of Python waiting. `part_written` is called between
-    the batches of one `write` or `load`: a test ends the process there. `open_database` is called
-    as Rdict is: a test opens one that stalls, or that is damaged while it is open.
+    the batches of one write: a test ends the process there. `open_database` is called as Rdict is:
+    a test opens one that stalls, or that is damaged while it is open.
 
     Raises DirectoryLocked if another handle has it open, StateError if it can't be opened or `tune`
-    asks for what a store can't do. A damaged one can be made, to be cleared.
+    asks for what a store can't do. A damaged one can be opened, to be cleared.
     """
 
     batch_bytes_max: int = 128 << 10
@@ -142,7 +143,7 @@ class RocksDisk:
             raise self._not_read(error) from error
 
     def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
-        # What the log has may not rest on what it has not.
+        # What is in the log may not depend on what is not: the load is flushed first.
         self.loaded()
         self._write(changes.items(), checkpoint, self._logged)
         self._make_room()
@@ -178,7 +179,7 @@ class RocksDisk:
         self._forget_loaded()
         self._release()
         try:
-            # First of all the file without which nothing that is left could pass for a database.
+            # CURRENT goes first: without it nothing that is left could pass for a database.
             (self._path / "CURRENT").unlink(missing_ok=True)
             shutil.rmtree(self._path)
         except FileNotFoundError:
@@ -215,8 +216,11 @@ class RocksDisk:
         self._get = self._data.get
 
     def _make_room(self) -> None:
-        """Where buffers are getting short, a store leaves none that it may not need for long: when
-        they are full RocksDB flushes the store that writes, however little it has."""
+        """Start a flush of this store's buffer if the buffers of all stores are nearly full.
+
+        When they are full RocksDB flushes the store that writes, however little it has; so a store
+        that may not need its buffer for long leaves none behind.
+        """
         if not self._budget.is_tight():
             return
         try:
@@ -243,7 +247,7 @@ class RocksDisk:
             raise self._failed("be set up", error) from error
 
     def _write(self, changes: Changes, checkpoint: Checkpoint | None, options: Any) -> int:
-        """The changes in bounded batches, the checkpoint in the last. Returns the bytes written."""
+        """Write changes in bounded batches, the checkpoint in the last; return their bytes."""
         entries = iter(changes)
         written = 0
         following = list(islice(entries, self.batch_step_count))
@@ -269,7 +273,7 @@ class RocksDisk:
         checkpoint: Checkpoint | None,
         options: Any,
     ) -> None:
-        """Write one batch; where RocksDB takes none, wait outside of it and write it again."""
+        """Write one batch; while RocksDB takes no writes, wait outside of it and write it again."""
         write = self._database.write
         stalled_s = 0.0
         while True:
@@ -283,11 +287,11 @@ class RocksDisk:
                 if not failures.is_stall(error):
                     raise self._failed("be written", error) from error
             stalled_s = self._wait_out_stall(size, stalled_s)
-            batch = WriteBatch(raw_mode=True)  # the other is used up
+            batch = WriteBatch(raw_mode=True)  # a batch can be written once
             _fill(batch, entries)
 
     def _wait_out_stall(self, size: int, stalled_s: float) -> float:
-        """Wait a while for RocksDB to take `size` bytes; how long that is in all, in seconds.
+        """Wait a while for RocksDB to take `batch_bytes`; return the seconds waited in all.
 
         Raises StateError after two minutes: its threads are dead, or the disk is.
         """
@@ -310,13 +314,13 @@ class RocksDisk:
         return after_s
 
     def _release(self) -> None:
-        """Let go of every handle: each keeps the database, and RocksDB's lock, alive."""
+        """Close every handle: each keeps the database, and RocksDB's lock, alive."""
         data, offsets, database = self._data, self._offsets, self._database
         self._unusable(self._closed)
-        for cursor in list(self._cursors):  # others may read from outside meanwhile
+        for cursor in list(self._cursors):  # other threads may begin ranges meanwhile
             cursor.at = Unusable(self._closed)
         self._cursors.clear()
-        # rocksdict flushes at each close, so the data go first.
+        # rocksdict flushes at each close, so the column family of the data is closed first.
         failed: Exception | None = None
         for handle in (data, offsets, database):
             if isinstance(handle, Unusable):
@@ -329,8 +333,11 @@ class RocksDisk:
             log.warning("closing %s", self._failed("be flushed", failed))
 
     def _damaged(self, damage: Corrupt) -> None:
-        """Nothing more is read or written, lest something wrong be committed over what was not
-        seen: whoever asked may have caught the error and gone on."""
+        """Close the database and let every later call raise `damage`.
+
+        Nothing more is read or written, lest something wrong be committed: the caller that met the
+        damage may have caught the error and gone on.
+        """
         self._forget_loaded()
         self._release()
         self._damage = damage
@@ -357,7 +364,7 @@ class RocksDisk:
 
     def _not_read(self, error: Exception) -> StateError:
         failed = self._failed("be read", error)
-        # Of what is closed or damaged already the error is `error` itself.
+        # If the disk is closed or damaged already, the error is `error` itself.
         if failed is not error and isinstance(failed, Corrupt):
             self._damaged(failed)
         return failed
@@ -376,8 +383,11 @@ def _fill(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
 
 
 def _write_options(*, logged: bool, may_wait: bool) -> Any:
-    """With the write-ahead log or without. Where we can wait, RocksDB shall not."""
-    options: Any = WriteOptions()  # its stubs take the settings for methods
+    """Return write options with or without the write-ahead log.
+
+    With `refuse_stalls` RocksDB refuses a write that it would have to delay, and the caller waits.
+    """
+    options: Any = WriteOptions()  # rocksdict's stubs declare the settings as methods
     options.disable_wal = not logged
     options.no_slowdown = may_wait
     return options

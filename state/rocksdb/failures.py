@@ -1,9 +1,9 @@
-"""What an error of RocksDB means. rocksdict hands over the text of RocksDB's Status, nothing else.
+"""Translate errors of RocksDB; rocksdict hands over the text of RocksDB's Status, nothing else.
 
 text                                    means
 IO error: ... lock ...                  another handle has the database open: DirectoryLocked
-Corruption: ...                         the data can't be trusted: Corrupt
-IO error: ... No such file ...          a file of the database is gone: Corrupt
+Corruption: ...                         the data can't be trusted: StoreCorrupted
+IO error: ... No such file ...          a file of the database is gone: StoreCorrupted
 Result incomplete: Write stall          nothing is wrong: wait, and write again
 IO error: ... No space left ..., other  the machine, or a newer version's database: StateError,
                                         and nothing is wiped
@@ -17,12 +17,12 @@ from state.errors import Corrupt, DirectoryLocked, StateError
 
 
 def is_stall(error: Exception) -> bool:
-    """RocksDB takes no writes right now, and was asked not to wait."""
+    """Return whether RocksDB refused a write because it would have had to delay it."""
     return "Write stall" in str(error)
 
 
 def failure(store: str, path: Path, doing: str, error: Exception) -> StateError:
-    """The error to raise for one that RocksDB raised while `doing` something."""
+    """Return the error to raise for one that RocksDB raised; `operation` completes "can't ..."."""
     if isinstance(error, StateError):
         return error
     text = str(error)
@@ -44,7 +44,10 @@ def _advice(error: Exception) -> str:
 
 
 def torn(path: Path) -> str | None:
-    """Why a directory can't be the database that it was, where RocksDB would make a new one."""
+    """Return why a directory is no complete database although it has data files, or None.
+
+    RocksDB would create a new database there.
+    """
     if (path / "CURRENT").exists() or next(path.glob("*.sst"), None) is None:
         return None
     return "it has data files and no CURRENT, the file that says which of them count"

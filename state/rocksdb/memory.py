@@ -10,14 +10,14 @@ _SMALLEST_BYTES = 8 << 20
 
 
 class MemoryUse(NamedTuple):
-    """Bytes in use: all of it, and the write buffers' part."""
+    """Reports the bytes in use: all of them, and the write buffers' part."""
 
     total_bytes: int
     write_buffer_bytes: int
 
 
 class MemoryBudget:
-    """What the blocks that were read and the write buffers of all databases take together.
+    """Bounds the memory that block cache and write buffers of all databases take together.
 
     Write buffers are charged to the block cache and get at most half of it: what is being written,
     a restore included, drives blocks out instead of coming on top of them. Beyond its half a
@@ -37,8 +37,9 @@ class MemoryBudget:
         )
 
     def is_tight(self) -> bool:
-        """Whether the write buffers have taken half of what they may."""
+        """Return whether the write buffers have taken half of what they may."""
         return bool(self.write_buffers.get_usage() > self.max_bytes // 4)
 
     def used(self) -> MemoryUse:
+        """Return the memory in use now."""
         return MemoryUse(self.cache.get_usage(), self.write_buffers.get_usage())

@@ -1,4 +1,4 @@
-"""How a database is set up, and what a store's own tuning may not change.
+"""Options of a store's database, and the ones that a store's own tuning may not change.
 
 The write-ahead log is on and not synced: `kill -9` loses nothing, a power cut loses a suffix, and
 the checkpoint goes back with it. Column families are flushed together (atomic_flush), so that a
@@ -73,7 +73,7 @@ _KEPT = {
 
 
 class Tunable:
-    """rocksdict's Options, without the settings that a store must keep as they are.
+    """Wraps rocksdict's Options, without the settings that a store must keep as they are.
 
     Raises StateError, with the store and the reason, where one of those is asked for.
     """
@@ -89,7 +89,7 @@ class Tunable:
         return getattr(self._options, name)
 
     def set_block_based_table_factory(self, factory: Any) -> None:
-        """Its blocks are kept in the cache that all stores share."""
+        """Set the table factory, with the block cache that all stores share."""
         factory.set_block_cache(self._budget.cache)
         self._options.set_block_based_table_factory(factory)
 
@@ -101,7 +101,7 @@ class Tunable:
 
 
 def data_options(store: str, budget: MemoryBudget, tune: Tune | None) -> Any:
-    """Options of the database, and of the column family that holds a store's data."""
+    """Return the options of the database and of the column family that holds a store's data."""
     options = _common(budget, WRITE_BUFFER_BYTES, _ARENA_BLOCK_BYTES)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
@@ -130,7 +130,7 @@ def data_options(store: str, budget: MemoryBudget, tune: Tune | None) -> Any:
 
 
 def offsets_options(budget: MemoryBudget) -> Any:
-    """Options of the column family that holds the checkpoint: one small entry or two."""
+    """Return the options of the column family that holds the checkpoint: one small entry or two."""
     return _common(budget, 1 << 20, 16 << 10)
 
 
@@ -152,8 +152,8 @@ def _common(budget: MemoryBudget, write_buffer_bytes: int, arena_block_bytes: in
     table.set_block_size(4096)
     table.set_bloom_filter(10, False)
     table.set_block_cache(budget.cache)
-    # In the cache and in pieces: a filter that is larger than a shard of the cache would be read
-    # from its file, whole, for each key.
+    # Index and filter blocks are cached in pieces: a filter that is larger than a shard of the
+    # cache would be read from its file, whole, for each key.
     table.set_cache_index_and_filter_blocks(True)
     table.set_index_type(BlockBasedIndexType.two_level_index_search())
     table.set_partition_filters(True)

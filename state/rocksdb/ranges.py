@@ -1,7 +1,7 @@
 """Iterators over a database, which their database owns.
 
-RocksDB's lock on a directory stays for as long as one iterator lives, so a disk lets all of them
-go when it closes, half used or not. One that is used after that says so.
+RocksDB's lock on a directory stays for as long as one iterator lives, so a disk closes all of them
+when it closes, half used or not. One that is used after that raises StateError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from state.errors import StateError
 
 
 class Unusable:
-    """Stands where a database or an iterator was: whatever is asked of it raises `error()`."""
+    """Stands in for a closed database or iterator: every use of it raises `create_error()`."""
 
     def __init__(self, error: Callable[[], StateError]) -> None:
         self._error = error
@@ -28,7 +28,7 @@ class Unusable:
 
 
 class Cursor:
-    """Where a range is. `at` is RocksDB's iterator until it is released."""
+    """Holds RocksDB's iterator of one range until the database closes it."""
 
     __slots__ = ("at",)
 
@@ -44,12 +44,12 @@ def walk(
     reverse: bool,
     failed: Callable[[Exception], StateError],
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Entries from `first` up to, and without, `last`; a generator, so nothing is held before its
-    first step.
+    """Yield entries from `first` to before `end` by an iterator that the database can close.
 
-    `last` is RocksDB's own bound: it doesn't look at what is deleted beyond it. The iterator only
-    borrows the bytes, which live as long as this frame does. rocksdict 0.3.29 has no lower bound:
-    `set_iterate_lower_bound` sets the upper one.
+    It is a generator, so nothing is held before its first step. `end` is RocksDB's own bound: it
+    doesn't look at what is deleted beyond it. The iterator only borrows the bytes, which live as
+    long as this frame does. rocksdict 0.3.29 has no lower bound: `set_iterate_lower_bound` sets the
+    upper one.
     """
     bounds = ReadOptions()
     if last is not None:
@@ -57,7 +57,7 @@ def walk(
     cursor = Cursor(iterate(bounds))
     cursors.add(cursor)
     try:
-        # Asked of the cursor each time: a bound method kept here would keep the lock.
+        # Every step goes through the cursor: a bound method kept here would keep the lock.
         if reverse:
             cursor.at.seek_to_last()
             while (key := cursor.at.key()) is not None:
@@ -74,9 +74,9 @@ def walk(
                 yield key, cursor.at.value()
                 cursor.at.next()
         try:
-            cursor.at.status()  # the end may be a block that can't be read
+            cursor.at.status()  # the iteration may have ended at a block that can't be read
         except Exception as error:
             raise failed(error) from error
     finally:
         cursors.discard(cursor)
-        cursor.at = None  # before `last` goes
+        cursor.at = None  # it must be gone before the bound that it borrows
