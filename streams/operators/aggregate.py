@@ -1,7 +1,7 @@
-"""Aggregate: each key's records folded into one value, kept in a store.
+"""Aggregate: fold each key's records into one value, kept in a store.
 
-Records without a key or without a value are passed over, and a fold that returns None deletes the
-key, as in Kafka Streams (KStreamAggregate, KStreamReduce). With caching the result of a key goes
+Records without a key or without a value are dropped, and a fold that returns None deletes the key,
+as in Kafka Streams (KStreamAggregate, KStreamReduce). With caching the result of a key goes
 downstream once a commit, with the value it has then; without, at each record. A result's timestamp
 is the largest of the records in it.
 
@@ -32,45 +32,49 @@ Fold = Callable[[Any, Any, Any], Any]
 
 
 def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Fold:
-    def fold(key: Any, value: Any, old: Any) -> Any:
-        return aggregator(key, value, initializer() if old is None else old)
+    """Return a fold that calls `aggregator`, at first with the initializer's value."""
 
-    return fold
+    def aggregate_value(key: Any, value: Any, aggregate: Any) -> Any:
+        return aggregator(key, value, initializer() if aggregate is None else aggregate)
+
+    return aggregate_value
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Fold:
-    """The first value of a key is its aggregate."""
+    """Return a fold that calls `reducer`; the first value of a key is its aggregate."""
 
-    def fold(key: Any, value: Any, old: Any) -> Any:
-        return value if old is None else reducer(old, value)
+    def reduce_value(key: Any, value: Any, aggregate: Any) -> Any:
+        return value if aggregate is None else reducer(aggregate, value)
 
-    return fold
+    return reduce_value
 
 
 def aggregate(view: View, fold: Fold) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
+    """Return the operator that folds each record into its key's aggregate and forwards that."""
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
-            return _in_versions(at, view, fold)
+            return _in_versions(binding, view, fold)
         store: KeyValueStore[Any, Any] = context.store(spec.name)
-        copied, emitted = copier(spec.value), for_those_after(at, spec.value)
+        copied, emitted = copier(spec.value), for_those_after(binding, spec.value)
         sends_old, caching = view.sends_old, spec.caching
         if context.skips_processing:
             advance = _beside(store, fold, copied, stored_copier(spec.value))
         else:
             advance = _in_place(store, fold, copied)
-        held = held_back(at, store, view, emitted) if caching else {}
+        pending_results = held_back(binding, store, view, emitted) if caching else {}
         copy = store.copy
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 context.dropped += 1
                 return
             try:
                 # The fold may change the object that it is handed: the old value is another.
-                was = copy(key) if sends_old and not caching else None
+                previous = copy(key) if sends_old and not caching else None
                 entry = advance(key, value, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
@@ -79,20 +83,22 @@ def aggregate(view: View, fold: Fold) -> Operator:
             if entry.value is None:
                 entry.timestamp_ms = timestamp_ms  # a deletion has the time of its own record
             if caching:
-                held.pop(entry, None)
-                held[entry] = context.message
+                pending_results.pop(entry, None)
+                pending_results[entry] = context.message
             else:
-                old = None if was is None else was.value
+                old = None if previous is None else previous.value
                 downstream(key, emitted(entry.value), old, time_ms, True)
 
-        return process if spec.ttl_ms is None else in_stream_time(store, process)
+        return process_record if spec.ttl_ms is None else in_stream_time(store, process_record)
 
-    return bind
+    return bind_operator
 
 
 def in_stream_time(store: Any, process: Emit) -> Emit:
-    """Return `process` behind a step by which each record that counts moves the stream time of
-    `store`, whose aggregates expire: one that expires by a record is gone when it is taken in."""
+    """Return `process_record` preceded by advancing the store's stream time to the record's.
+
+    The store's aggregates expire: one that expires by a record is gone when the record is folded.
+    """
     advance = store.advance
 
     def process_in_time(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -104,20 +110,22 @@ def in_stream_time(store: Any, process: Emit) -> Emit:
 
 
 def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
-    """Each result is a version as of its timestamp. The store holds bytes: what the fold is handed
-    is its own, and what it returns anybody's."""
+    """Return the function that writes each result as a version as of its timestamp.
+
+    The store holds bytes: the fold is handed an object of its own, and the result needs no copy.
+    """
     context, downstream, failed = at.context, at.downstream, at.failed
     assert view.spec is not None
     store: VersionedStore[Any] = context.store(view.spec.name)
     get, put, sends_old = store.get, store.put, view.sends_old
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None or value is None:
             context.dropped += 1
             return
         try:
             found = get(key)
-            was = get(key) if sends_old else None
+            previous = get(key) if sends_old else None
             new = fold(key, value, None if found is None else found.value)
             if found is not None and found.timestamp_ms > timestamp_ms:
                 timestamp_ms = found.timestamp_ms
@@ -126,10 +134,10 @@ def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
             failed(error, key, value)
             return
         if until_ms != NOT_PUT:
-            old = None if was is None else was.value
+            old = None if previous is None else previous.value
             downstream(key, new, old, timestamp_ms, until_ms == VALID_TO_UNDEFINED)
 
-    return process
+    return process_record
 
 
 Advance = Callable[[Any, Any, int], Entry[Any, Any]]
@@ -137,10 +145,13 @@ Advance = Callable[[Any, Any, int], Entry[Any, Any]]
 
 
 def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Advance:
-    """Where a fold that fails ends the transaction: one look-up, and no copy."""
+    """Return a function that folds a record into its key's entry in place.
+
+    It needs one look-up and no copy. It is used where a fold that fails ends the transaction.
+    """
     update, check_value = store.update, store.check_value
 
-    def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+    def fold_in_place(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
         entry = update(key)
         old = entry.value
         new = fold(key, value, old)
@@ -150,19 +161,22 @@ def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Adv
             entry.timestamp_ms = timestamp_ms
         return entry
 
-    return advance
+    return fold_in_place
 
 
 def _beside(
     store: KeyValueStore[Any, Any], fold: Fold, copied: Copied, copied_from_store: Copied
 ) -> Advance:
-    """Where a fold may fail and its record be skipped: it works on a copy, and a key whose first
-    record is skipped has not been written."""
+    """Return a function that folds a record into a copy of its key's aggregate, then writes it.
+
+    It is used where a fold may fail and its record be skipped: a key whose first record is skipped
+    is not written.
+    """
     find, update, check_value = store.entry, store.update, store.check_value
 
-    def advance(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
-        held = find(key)
-        old = None if held is None else held.value
+    def fold_into_copy(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+        stored = find(key)
+        old = None if stored is None else stored.value
         new = fold(key, value, copied_from_store(old))
         if new is value:
             new = copied(new)
@@ -173,4 +187,4 @@ def _beside(
             entry.timestamp_ms = timestamp_ms
         return entry
 
-    return advance
+    return fold_into_copy

@@ -1,12 +1,12 @@
-"""Closing: each window is passed on once, when it has closed, with the value that it has then.
+"""Emit each window once, when it has closed, with the value that it has then.
 
-What closes is asked for at each record that moves the step's time past the end of a window, before
-the record itself is taken in: by the start of the windows, then by the bytes of their keys. Results
-have the headers of the record that closed them. Kafka Streams looks after the record, at most once
-a second by the wall clock, and then no longer finds what its store's retention has passed
-meanwhile: windows are lost where time leaps (AbstractKStreamTimeWindowAggregateProcessor). Here
-results depend on the records alone, and no window is left out. How far it came follows from the
-step's time, which is committed with the offsets: after a restart nothing is passed on twice.
+The windows that close are read at each record that moves the step's time past the end of a window,
+before the record itself is aggregated: by the start of the windows, then by the bytes of their
+keys. Results have the headers of the record that closed them. Kafka Streams looks after the record,
+at most once a second by the wall clock, and then no longer finds what its store's retention has
+passed meanwhile: windows are lost where time leaps (AbstractKStreamTimeWindowAggregateProcessor).
+Here results depend on the records alone, and no window is left out. The progress follows from the
+step's time, which is committed with the offsets: after a restart no window is emitted twice.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ Found = Iterable[tuple[Any, Any, int]]
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """How windows lie in time. `behind_ms`: how far the step's time is past a window's place when
-    the window has closed. `between(from, to)`: those with a place between the two.
-    `next_after(ms)`: no window has a place after this and before what it returns."""
+    """Computes which windows have closed at a time, and when the next may close.
+
+    Each window has a time by which it is found, its start or its end: `windows_between(from, to)`
+    returns the windows found between two times. A window has closed when the step's time is
+    `close_delay_ms` past it. No window has a time after `ms` and before `next_time_after(ms)`.
+    """
 
     behind_ms: int
     between: Callable[[int, int], Found]
@@ -42,42 +45,42 @@ class _Places:
 def closing(
     at: Binding, view: View, windows: TimeWindows | SlidingWindows | SessionWindows, process: Emit
 ) -> Emit:
-    """`process`, and before it the windows that close by its record."""
+    """Return `process_record` preceded by emitting the windows that its record closes."""
     assert view.spec is not None
     store, downstream = at.context.store(view.spec.name), at.downstream
     time = at.context.step_time(at.step)
     emitted = for_those_after(at, view.spec.value)
-    places = _places(windows, store)
-    behind_ms, earliest = places.behind_ms, places.earliest
+    schedule = _places(windows, store)
+    behind_ms, earliest = schedule.behind_ms, schedule.earliest
     at_end = isinstance(windows, SessionWindows)
-    takes_null = not isinstance(windows, SlidingWindows)
-    closed_ms = time.ms - behind_ms
-    due_ms = closed_ms + 1
+    takes_null_values = not isinstance(windows, SlidingWindows)
+    closed_until_ms = time.ms - behind_ms
+    due_ms = closed_until_ms + 1
     """No window that is open has a place before this."""
 
-    def close() -> None:
-        nonlocal closed_ms, due_ms
-        from_ms, closed_ms = max(closed_ms + 1, 0), time.ms - behind_ms
-        for window, value, timestamp_ms in places.between(from_ms, closed_ms):
+    def emit_closed_windows() -> None:
+        nonlocal closed_until_ms, due_ms
+        from_ms, closed_until_ms = max(closed_until_ms + 1, 0), time.ms - behind_ms
+        for window, value, timestamp_ms in schedule.between(from_ms, closed_until_ms):
             time_ms = window.end_ms if at_end else timestamp_ms
             downstream(window, emitted(value), None, time_ms, True)
-        due_ms = places.next_after(closed_ms)
+        due_ms = schedule.next_after(closed_until_ms)
 
     def close_and_process(key: Any, value: Any, timestamp_ms: int) -> None:
         nonlocal due_ms
-        if timestamp_ms > time.ms and key is not None and (takes_null or value is not None):
+        if timestamp_ms > time.ms and key is not None and (takes_null_values or value is not None):
             time.ms = timestamp_ms
             if timestamp_ms - behind_ms >= due_ms:
-                close()
+                emit_closed_windows()
         process(key, value, timestamp_ms)
-        place_ms = earliest(timestamp_ms)
-        if place_ms < due_ms:
-            due_ms = place_ms
+        earliest_ms = earliest(timestamp_ms)
+        if earliest_ms < due_ms:
+            due_ms = earliest_ms
 
     def pass_time(time_ms: int) -> None:
         time.ms = time_ms
         if time_ms - behind_ms >= due_ms:
-            close()
+            emit_closed_windows()
 
     if windows.idle_close_ms is None:
         return close_and_process
@@ -85,11 +88,12 @@ def closing(
 
 
 def _places(windows: TimeWindows | SlidingWindows | SessionWindows, store: Any) -> _Places:
+    """Return the schedule by which windows of this kind close."""
     match windows:
         case TimeWindows(size_ms=size_ms, advance_ms=advance_ms, grace_ms=grace_ms):
             return _Places(
                 behind_ms=size_ms + grace_ms,
-                between=store.all_entries,  # where what begins together lies together
+                between=store.all_entries,  # windows of one start are adjacent in it
                 next_after=lambda ms: max(ms // advance_ms + 1, 0) * advance_ms,
                 earliest=lambda ms: TIME_MAX,  # they are due whether there are any or not
             )

@@ -1,7 +1,8 @@
-"""Copies: where an object that can be changed has two owners, each gets its own, through bytes.
+"""Copy mutable objects that would have two owners, by serialising and deserialising them.
 
-What a store has been given stands in it as an object until the commit. Whoever else holds that
-object, user code above all, could change what is written. Numbers, text and the like need none.
+An object that was put into a store stays there as an object until the commit. Anybody else who
+holds it, user code above all, could change what is written. Numbers, text and the like need no
+copy.
 """
 
 from __future__ import annotations
@@ -21,31 +22,35 @@ Copied = Callable[[Any], Any]
 
 
 def copier(serde: Serde[Any]) -> Copied:
-    """A function that returns another object of the same value; what can't be changed as it is."""
+    """Return a function that copies a value by `serde`, or returns an immutable one as it is."""
     if serde.binder is not None:
-        return deepcopy  # of no topic: its bytes would ask a schema registry
+        return deepcopy  # it is bound to no topic: serialising would need a schema registry
     serialize, deserialize = serde.serialize, serde.deserialize
 
-    def copied(value: Any) -> Any:
+    def copy_value(value: Any) -> Any:
         if type(value) in SCALARS:
             return value
         return deserialize(serialize(value))
 
-    return copied
+    return copy_value
 
 
 def copier_into(spec: StoreSpec) -> Copied:
-    """Return a `copier` of what is to go into the store of `spec`. It raises Refused, with the
-    store's name, for what its serde refuses."""
+    """Return a function that copies a value which is to be put into the store of `store_spec`.
+
+    It raises StoreSerdeError, with the store's name, for a value that the store's serde refuses.
+    """
     if spec.kind is StoreKind.VERSIONED:
-        return as_it_is  # it takes bytes; the others hold the object, which other branches have too
-    copied = copier(spec.value)
+        return (
+            as_it_is  # it keeps bytes; other stores keep the object, which other branches have too
+        )
+    copy_value = copier(spec.value)
 
     def copied_into_store(value: Any) -> Any:
         if type(value) in SCALARS:
             return value
         try:
-            return copied(value)
+            return copy_value(value)
         except Exception as error:
             raise refused(spec.name, "value", value, error) from error
 
@@ -53,15 +58,18 @@ def copier_into(spec: StoreSpec) -> Copied:
 
 
 def stored_copier(serde: Serde[Any]) -> Copied:
-    """Return a `copier` of what is in a store. It raises RefusedLate for what its serde refuses,
-    which is no fault of the record that is being processed."""
-    copied = copier(serde)
+    """Return a function that copies a value which a store has.
+
+    It raises EarlierWriteRefused for a value that the serde refuses: the record that is being
+    processed is not at fault.
+    """
+    copy_value = copier(serde)
 
     def copied_from_store(value: Any) -> Any:
         if type(value) in SCALARS:
             return value
         try:
-            return copied(value)
+            return copy_value(value)
         except MemoryError:
             raise
         except Exception as error:
@@ -74,24 +82,31 @@ def stored_copier(serde: Serde[Any]) -> Copied:
 
 
 def for_those_after(at: Binding, serde: Serde[Any]) -> Copied:
-    """What makes of a store's own object one for the steps after: sinks only serialise it."""
+    """Return a function that copies a store's own value for the steps downstream.
+
+    If only sinks follow it returns the value itself: they only serialise it.
+    """
     return as_it_is if at.only_sinks_follow else stored_copier(serde)
 
 
 def keys_for_those_after(at: Binding, spec: StoreSpec) -> Copied:
-    """What makes of an entry's key, which is its store's own, one for the steps after."""
+    """Return a function that copies an entry's own key for the steps downstream.
+
+    If only sinks follow it returns the key itself: they only serialise it.
+    """
     if at.only_sinks_follow:
         return as_it_is
-    copied = copier(spec.key)
+    copy_inner = copier(spec.key)
     of_windows = spec.kind in (StoreKind.WINDOW, StoreKind.SESSION)
 
-    def own(key: Any) -> Any:
+    def copy_key(key: Any) -> Any:
         if type(key) in SCALARS or (type(key) is Windowed and type(key.key) in SCALARS):
             return key
-        return replace(key, key=copied(key.key)) if of_windows else copied(key)
+        return replace(key, key=copy_inner(key.key)) if of_windows else copy_inner(key)
 
-    return own
+    return copy_key
 
 
 def as_it_is(value: Any) -> Any:
+    """Return `value` itself: the copy function for values that need no copy."""
     return value

@@ -1,4 +1,4 @@
-"""Count: how many records each key has, kept in a store.
+"""Count: the number of records of each key, kept in a store.
 
 Records without a key or without a value are not counted, as in Kafka Streams. With caching the
 result of a key goes downstream once a commit, with the value it has then; without, at each record.
@@ -22,18 +22,20 @@ def _one_more(key: Any, value: Any, counted: Any) -> int:
 
 
 def count(view: View) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
+    """Return the operator that counts each key's records and forwards the count."""
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
-            return aggregate(view, _one_more)(at)
+            return aggregate(view, _one_more)(binding)
         store: KeyValueStore[Any, int] = context.store(spec.name)
         update = store.update
         caching, sends_old = spec.caching, view.sends_old
-        held = held_back(at, store, view, as_it_is) if caching else {}
+        pending_results = held_back(binding, store, view, as_it_is) if caching else {}
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 context.dropped += 1
                 return
@@ -47,11 +49,11 @@ def count(view: View) -> Operator:
             if timestamp_ms > entry.timestamp_ms:
                 entry.timestamp_ms = timestamp_ms
             if caching:
-                held.pop(entry, None)
-                held[entry] = context.message
+                pending_results.pop(entry, None)
+                pending_results[entry] = context.message
             else:
                 downstream(key, entry.value, old if sends_old else None, entry.timestamp_ms, True)
 
-        return process if spec.ttl_ms is None else in_stream_time(store, process)
+        return process_record if spec.ttl_ms is None else in_stream_time(store, process_record)
 
-    return bind
+    return bind_operator

@@ -1,4 +1,4 @@
-"""Filter: records that a predicate accepts go on, unchanged."""
+"""Filter: forward the records that a predicate accepts, unchanged (KStreamFilter)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 
 def keep(predicate: Callable[[Any, Any], object]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that forwards the records for which `predicate` is true."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 kept = predicate(key, value)
             except Exception as error:
@@ -21,16 +23,18 @@ def keep(predicate: Callable[[Any, Any], object]) -> Operator:
             if kept:
                 downstream(key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def drop(predicate: Callable[[Any, Any], object]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that forwards the records for which `predicate` is false."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 dropped = predicate(key, value)
             except Exception as error:
@@ -39,6 +43,6 @@ def drop(predicate: Callable[[Any, Any], object]) -> Operator:
             if not dropped:
                 downstream(key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

@@ -1,7 +1,7 @@
-"""Flat map: one record becomes any number of records, the timestamp stays.
+"""Flat map: forward any number of records for each record, with its timestamp.
 
-The mapper may be a generator, so it runs while its results go downstream. What fails there has been
-handled there: an error that comes from it says itself what happens next, and passes through.
+The mapper may be a generator, so it runs while its results go downstream. An error that a step
+downstream raises has been handled there: it names its recovery, and passes through.
 """
 
 from __future__ import annotations
@@ -13,32 +13,36 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 
 def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that forwards each key and value that `mapper(key, value)` yields."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 for new_key, new_value in mapper(key, value):
                     downstream(new_key, new_value, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that forwards each value that `mapper(value)` yields, with its key."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 for new_value in mapper(value):
                     downstream(key, new_value, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

@@ -1,7 +1,7 @@
-"""Folding: how the records of a window become one value, and sessions become one session.
+"""Folds of windowed aggregations: add a record to a window's value, and merge two sessions.
 
 A fold may change the object that it is handed, which is the store's alone. Where it may fail and
-its record be skipped it works on a copy, so that what it did by half is not kept.
+its record be skipped it works on a copy, so that a change made half-way is not kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from streams.serdes import Serde
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """`initializer()` is the value without a record; `fold(key, value, so_far)` takes a record in;
-    `merger(key, one, other)` makes one of two sessions. A value may be None: none."""
+    """Defines an aggregation of windows by its initializer, its fold and its session merger.
+
+    `initializer()` returns the value without a record; `fold(key, value, aggregate)` adds a record;
+    `merger(key, one, other)` merges the values of two sessions. A value may be None: none.
+    """
 
     initializer: Callable[[], Any]
     fold: Callable[[Any, Any, Any], Any]
@@ -30,6 +33,7 @@ class Folding:
 
 
 def counting() -> Folding:
+    """Return the fold that counts the records of a window."""
     return Folding(
         lambda: 0,
         lambda key, value, count: count + 1,
@@ -39,17 +43,22 @@ def counting() -> Folding:
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Folding:
-    """The first value of a window is its aggregate."""
+    """Return the fold that calls `reducer`; the first value of a window is its aggregate."""
 
-    def fold(key: Any, value: Any, old: Any) -> Any:
-        return value if old is None else reducer(old, value)
+    def reduce_value(key: Any, value: Any, aggregate: Any) -> Any:
+        return value if aggregate is None else reducer(aggregate, value)
 
-    return Folding(lambda: None, fold, lambda key, one, other: fold(key, other, one))
+    return Folding(
+        lambda: None, reduce_value, lambda key, one, other: reduce_value(key, other, one)
+    )
 
 
 def forgotten(key: Any, start_ms: int, end_ms: int) -> Entry[Windowed[Any], Any]:
-    """Stands for a window that its store has forgotten: a result goes on, and is not kept. It takes
-    a step that lags behind another of the same store (cogroup), or whose time was lost."""
+    """Return an entry for a window that its store has expired: the result goes on and is not kept.
+
+    That happens in a step that lags behind another of the same store (cogroup), or whose time was
+    lost.
+    """
     return Entry(Windowed(key, start_ms, end_ms), None, -1, None)
 
 
@@ -60,36 +69,39 @@ Fold = Callable[[Any, Any, int, int, int], tuple[Entry[Windowed[Any], Any], Any]
 def folded_into(
     store: WindowStore[Any], folding: Folding, serde: Serde[Any], *, beside: bool, old: bool
 ) -> Fold:
-    """Takes a record into a window. With `beside` the fold works on a copy, and a window whose
-    first record is skipped has not been written. With `old` it returns the value that the window
-    had, None where it had none (docs/decisions/0018)."""
+    """Return a function that folds a record into one window of `store`.
+
+    With `works_on_copy` the fold works on a copy, and a window whose first record is skipped has
+    not been written. With `returns_old` the function returns the value that the window had, or None
+    (docs/decisions/0018).
+    """
     initializer, fold = folding.initializer, folding.fold
     find, update, check_value = store.entry, store.update, store.check_value
-    copied, copied_from_store = copier(serde), stored_copier(serde)
+    copy_value, copy_stored_value = copier(serde), stored_copier(serde)
 
-    def take(
+    def fold_into_window(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
     ) -> tuple[Entry[Windowed[Any], Any], Any]:
         if beside:
-            held = find(key, start_ms)
-            so_far = None if held is None else copied_from_store(held.value)
+            stored = find(key, start_ms)
+            aggregate = None if stored is None else copy_stored_value(stored.value)
             entry = None
         else:
             entry = update(key, start_ms)
-            so_far = None if entry is None else entry.value
-        began = so_far is None
-        if began:
-            so_far = initializer()
-        was = None if began or not old else copied_from_store(so_far)
-        new = fold(key, value, so_far)
+            aggregate = None if entry is None else entry.value
+        is_new = aggregate is None
+        if is_new:
+            aggregate = initializer()
+        old_value = None if is_new or not old else copy_stored_value(aggregate)
+        new = fold(key, value, aggregate)
         check_value(new)
         if entry is None:
             entry = update(key, start_ms)
             if entry is None:
                 entry = forgotten(key, start_ms, end_ms)
-        entry.value = copied(new) if new is value else new
-        if began or timestamp_ms > entry.timestamp_ms:
+        entry.value = copy_value(new) if new is value else new
+        if is_new or timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
-        return entry, was
+        return entry, old_value
 
-    return take
+    return fold_into_window

@@ -1,20 +1,22 @@
 """Foreign-key join: each row of the left table subscribes to a key of the right one (KIP-213).
 
-    subscribe    left table     a row changed: unsubscribe from the old key, subscribe to the new
-    register     subscriptions  kept by foreign key and row, beside the right table
-    look_up      subscriptions  an answer with the value that the right table has now
-    tell         right table    a value changed: an answer for each row that is subscribed to it
-    resolve      answers        joined with the left value, if that is still the one that asked
+    send_subscriptions     left table     a row changed: unsubscribe from the old key, subscribe to
+                                          the new
+    store_subscriptions    subscriptions  kept by foreign key and row, beside the right table
+    respond_to_new         subscriptions  a response with the value that the right table has now
+    respond_to_subscribers right table    a value changed: a response for each row subscribed to it
+    join_responses         responses      joined with the left value, if that is still the one that
+                                          subscribed
 
-Subscriptions go through a topic by their foreign key, answers back to the partition of their row.
-An answer may be overtaken by a change of its row: then the hash of the left value that it carries
-is not that of the value there is now, and it is dropped: another answer is on its way. In an inner
-join there may be none, since a row is not told that the other table still has nothing for it; and
-what was dropped may be all that would have taken an earlier result away. So an answer without a
-value that is dropped makes its row ask again, or, if the row has no foreign key, takes the result
-away. Kafka Streams leaves such a result standing (docs/decisions/0024). Both tables are looked at
-as they were passed on last: what still waits for the commit nobody has asked for, and it may go
-again unseen (docs/decisions/0022).
+Subscriptions go through a topic by their foreign key, responses back to the partition of their row.
+A response may be overtaken by a change of its row: then the hash of the left value that it carries
+is not that of the value there is now, and it is dropped: another response is on its way. In an
+inner join there may be none, since a row gets no response if the other table still has nothing for
+it; and the dropped one may be all that would have deleted an earlier result. So a dropped response
+without a value makes its row subscribe again, or, if the row has no foreign key, deletes the
+result. Kafka Streams leaves such a result standing (docs/decisions/0024). Both tables are read as
+they were emitted last: a change that is still to be emitted at the commit has sent no subscription,
+and it may be undone unseen (docs/decisions/0022).
 
 Rules: SubscriptionSendProcessorSupplier, SubscriptionReceiveProcessorSupplier,
 SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJoinProcessorSupplier.
@@ -44,7 +46,10 @@ Asked = Iterator[tuple[Any, Instruction]]
 
 
 class Serdes(NamedTuple):
-    """Of what is compared and hashed on both sides."""
+    """Holds the serdes of rows' keys, rows' values and foreign keys.
+
+    Both sides of the join compare and hash the bytes that they write.
+    """
 
     key: Serde[Any]
     """Of rows."""
@@ -53,39 +58,51 @@ class Serdes(NamedTuple):
 
 
 def subscribe(view: View, foreign_key: ForeignKey, serdes: Serdes, *, left: bool) -> Operator:
-    def bind(at: Binding) -> Update:
-        context, downstream, failed = at.context, at.downstream, at.failed
+    """Return the operator that forwards a subscription for each row of the left table that changes.
+
+    It unsubscribes from the old foreign key and subscribes to the new one, by `is_left_join` with
+    or without a response if there is no value.
+    """
+
+    def bind_operator(binding: Binding) -> Update:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
         partition = int(context.task_name.rpartition("_")[2])
         serialize, serialize_key = serdes.value.serialize, serdes.foreign_key.serialize
         is_versioned = view.is_versioned
-        asked = _for_left_join if left else _for_inner_join
+        requests_for = _for_left_join if left else _for_inner_join
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if is_versioned and not latest:
                 context.dropped += 1
                 return
             try:
-                was = None if old is None else foreign_key(key, old)
-                now = None if new is None else foreign_key(key, new)
-                if new is not None and now is None and not left:
-                    context.dropped += 1  # a row without a foreign key joins nothing
-                moved = was is not None and (
-                    now is None or serialize_key(now) != serialize_key(was)
+                old_foreign_key = None if old is None else foreign_key(key, old)
+                new_foreign_key = None if new is None else foreign_key(key, new)
+                if new is not None and new_foreign_key is None and not left:
+                    context.dropped += 1  # a row without a foreign key is joined with nothing
+                moved = old_foreign_key is not None and (
+                    new_foreign_key is None
+                    or serialize_key(new_foreign_key) != serialize_key(old_foreign_key)
                 )
                 row_hash = None if new is None else hash128(serialize(new))
             except Exception as error:
                 failed(error, key, new)
                 return
-            for other, instruction in asked(was, now, moved, old is None and new is None):
+            for other, instruction in requests_for(
+                old_foreign_key, new_foreign_key, moved, old is None and new is None
+            ):
                 downstream(other, Subscription(row_hash, instruction, key, partition), timestamp_ms)
 
-        return process
+        return process_update
 
-    return bind
+    return bind_operator
 
 
 def _for_inner_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
-    """A row that had no foreign key was not joined: it needs no answer that there is no value."""
+    """Yield foreign keys and instructions for a change of a row in an inner join.
+
+    A row that had no foreign key was not joined: it needs no response that there is no value.
+    """
     if now is None:
         if was is not None:
             yield was, _UNSUBSCRIBE_AND_ANSWER
@@ -97,7 +114,10 @@ def _for_inner_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
 
 
 def _for_left_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
-    """Each change gets an answer, also where there is no foreign key, or no row any more."""
+    """Yield foreign keys and instructions for a change of a row in a left join.
+
+    Each change gets a response, also where there is no foreign key, or no row any more.
+    """
     if nothing:
         return
     if moved:
@@ -106,12 +126,14 @@ def _for_left_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
 
 
 def register(store_name: str, serdes: Serdes) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
+    """Return the operator that stores each subscription by foreign key and row, and forwards it."""
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
         put = context.store(store_name).put
         serialize_key, serialize_row = serdes.foreign_key.serialize, serdes.key.serialize
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is not None:
                 subscribes = value.instruction >= _ANSWER
                 try:
@@ -125,46 +147,50 @@ def register(store_name: str, serdes: Serdes) -> Operator:
                 return
             downstream(key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def look_up(view: View) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
-        get = view.get(replace(at, passed_on=True))
+    """Return the operator that responds to each subscription with the right table's value."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+        get = view.get(replace(binding, passed_on=True))
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, instruction, row, partition = value
             if instruction is _UNSUBSCRIBE:
                 return
             try:
-                found = None if key is None else get(key)
-            except Exception as error:  # of a user's function, by which the row is computed
+                current = None if key is None else get(key)
+            except Exception as error:  # a user's function, which computes the row, may fail
                 failed(error, key, value)
                 return
-            if found is None:
+            if current is None:
                 if instruction is _ANSWER_IF_THERE_IS_ONE:
                     return
-                answered = None
+                response_value = None
             else:
-                answered = None if instruction is _UNSUBSCRIBE_AND_ANSWER else found.value
-                timestamp_ms = max(timestamp_ms, found.timestamp_ms)
-            downstream(row, Answer(row_hash, answered, partition), timestamp_ms)
+                response_value = None if instruction is _UNSUBSCRIBE_AND_ANSWER else current.value
+                timestamp_ms = max(timestamp_ms, current.timestamp_ms)
+            downstream(row, Answer(row_hash, response_value, partition), timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def tell(view: View, store_name: str, serdes: Serdes) -> Operator:
-    def bind(at: Binding) -> Update:
-        context, downstream, failed = at.context, at.downstream, at.failed
+    """Return the operator that sends an update of the right table to the rows subscribed to it."""
+
+    def bind_operator(binding: Binding) -> Update:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
         subscribed = context.store(store_name).prefix_scan
         serialize_key, is_versioned = serdes.foreign_key.serialize, view.is_versioned
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if key is None or (is_versioned and not latest):
                 context.dropped += 1
                 return
@@ -176,9 +202,9 @@ def tell(view: View, store_name: str, serdes: Serdes) -> Operator:
             for _, (row_hash, _, row, partition) in subscribed(prefix):
                 downstream(row, Answer(row_hash, new, partition), timestamp_ms)
 
-        return process
+        return process_update
 
-    return bind
+    return bind_operator
 
 
 def resolve(
@@ -191,30 +217,37 @@ def resolve(
     asking: str | None,
     of_one_topic: bool = False,
 ) -> Operator:
-    """`asking` is the step behind this one that takes what is to be asked again. Where both tables
-    are `of_one_topic`, one record deletes a row and the value that it refers to: the answer to the
-    first follows the one to the second, which is dropped."""
+    """Return the operator that joins each response with its row, if the row has not changed since.
 
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
-        downstream = next(emit for name, emit in at.children.items() if name != asking)
-        ask = None if asking is None else at.children[asking]
-        get, serialize = view.get(replace(at, passed_on=True)), serdes.value.serialize
+    `subscription_step` is the step downstream that takes a subscription which is to be sent again.
+    Where both tables are `from_one_topic`, one record deletes a row and the value that it refers
+    to: the response to the first follows the one to the second, which is dropped.
+    """
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
+        downstream = next(emit for name, emit in binding.children.items() if name != asking)
+        subscribe_again = None if asking is None else binding.children[asking]
+        get, serialize = view.get(replace(binding, passed_on=True)), serdes.value.serialize
         partition = int(context.task_name.rpartition("_")[2])
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, other, _ = value
             joined = None
             try:
                 row = get(key)
                 current = None if row is None else hash128(serialize(row.value))
-                if row_hash != current:  # the row has changed since it asked
+                if row_hash != current:  # the row has changed since it subscribed
                     context.dropped += 1
-                    if ask is None or other is not None:
+                    if subscribe_again is None or other is not None:
                         return
-                    now = None if row is None else foreign_key(key, row.value)
-                    if now is not None:
-                        ask(now, Subscription(current, _ANSWER, key, partition), timestamp_ms)
+                    foreign_key_now = None if row is None else foreign_key(key, row.value)
+                    if foreign_key_now is not None:
+                        subscribe_again(
+                            foreign_key_now,
+                            Subscription(current, _ANSWER, key, partition),
+                            timestamp_ms,
+                        )
                         return
                     if of_one_topic and current is None:
                         return
@@ -225,6 +258,6 @@ def resolve(
                 return
             downstream(key, joined, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

@@ -1,10 +1,10 @@
-"""Results held back: with caching the result of a key goes downstream once a commit.
+"""Results kept until the commit: with caching the result of a key goes downstream once a commit.
 
 They go in the order in which the keys were changed last, each as the result of the record that
 changed it: with its headers, and its origin in messages (CachingKeyValueStore, NamedCache).
 
 A deletion of what was not there before the transaction goes to nobody. From a store with a `ttl` it
-does go on: what has expired is in the store no more, and those behind were not told.
+does go on: what has expired is in the store no more, and those downstream were not told.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _SAMPLE = 16
 
 
 def held_bytes(held: Held) -> int:
-    """About how much memory the messages take that are kept for the results: by a sample, as the
-    stores count theirs."""
+    """Return about how many bytes of memory the messages take that are kept with results.
+
+    It is estimated by a sample.
+    """
     messages = list(islice(reversed(held.values()), _SAMPLE))
     if not messages:
         return 0
@@ -40,9 +42,12 @@ def held_bytes(held: Held) -> int:
 def held_back(
     at: Binding, store: Any, view: View, emitted: Copied, *, at_end: bool = False
 ) -> Held:
-    """What the operator notes its changes in. What was noted goes downstream at the commit, as
-    updates with the values that the entries of `store` have then, and their timestamps: or with
-    `at_end` those of the ends of their windows. Steps that share a store share what is noted."""
+    """Return the dict in which an operator notes changed entries, and emit those at the commit.
+
+    An entry goes downstream as an update with the value that it has then. Its timestamp is the
+    entry's, or with `timestamps_at_window_end` the end of its window. Steps that share a store
+    share the dict.
+    """
     context, downstream = at.context, at.downstream
     noted = context.held.get(store.name)
     if noted is not None:
@@ -54,19 +59,19 @@ def held_back(
     own_key = keys_for_those_after(at, view.spec)
     expires = view.spec.ttl_ms is not None
 
-    def flush() -> None:
+    def emit_results() -> None:
         while held:
             for entry, message in list(held.items()):
-                del held[entry]  # from now on who asks for what was passed on finds it
+                del held[entry]  # from now on a look-up of what was emitted finds it
                 new = entry.value
                 old = before(entry) if sends_old or new is None else None
                 if new is None and old is None and not expires:
-                    continue  # came and went since the last commit: nobody has seen it
+                    continue  # it came and went since the last commit: no step has seen it
                 context.message = message
                 time_ms = entry.key.end_ms if at_end else entry.timestamp_ms
                 key = own_key(entry.key)
                 downstream(key, emitted(new), old if sends_old else None, time_ms, True)
         context.message = None
 
-    context.flushers.append(flush)
+    context.flushers.append(emit_results)
     return held

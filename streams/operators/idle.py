@@ -1,10 +1,11 @@
-"""Idle: where no records come, a step's stream time goes on by the wall clock, if it was asked to.
+"""Advance a step's stream time by the wall clock while no records come, if `idle_close` is set.
 
 Windows close by stream time, which stands still without records: the last results of a quiet night
-wait for the morning. With `idle_close` a step that has had no record for so long takes it that time
-goes on as the clock does: by as much as went by since it had its last one. It looks four times in
-that interval, so it may be a quarter late. The price: what is late depends on when records arrived,
-and processing the same records again may give other results. Kafka Streams has no such thing.
+wait for the morning. With `idle_close` a step that has had no record for that long advances its
+time as the clock does: by as much as went by since its last record. It looks four times in that
+interval, so it may be a quarter late. The price: whether a record is late depends on when records
+arrived, and processing the same records again may give other results. Kafka Streams has no such
+thing.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ _LOOKS = 4
 def when_idle(
     at: Binding, idle_ms: int, time: StepTime, pass_time: Callable[[int], None], process: Emit
 ) -> Emit:
-    """`process`; after `idle_ms` without a record `pass_time` is called with the stream time that
-    it is then, again and again until there is one."""
-    active = True
+    """Return `process_record`, and call `on_time_advanced` while no record comes for `idle_ms`.
+
+    It is called again and again, with the stream time that it is then, until there is a record.
+    """
+    had_records = True
     """There may have been records since somebody looked."""
-    since_ms = stood_ms = 0
+    idle_since_ms = idle_stream_time_ms = 0
     """The wall clock and the step's time when records stopped coming."""
 
-    def look(now_ms: int) -> None:
-        nonlocal active, since_ms, stood_ms
-        if active:
-            active, since_ms, stood_ms = False, now_ms, time.ms
-        elif stood_ms >= 0 and now_ms - since_ms >= idle_ms:
-            pass_time(stood_ms + now_ms - since_ms)
+    def check_idle(now_ms: int) -> None:
+        nonlocal had_records, idle_since_ms, idle_stream_time_ms
+        if had_records:
+            had_records, idle_since_ms, idle_stream_time_ms = False, now_ms, time.ms
+        elif idle_stream_time_ms >= 0 and now_ms - idle_since_ms >= idle_ms:
+            pass_time(idle_stream_time_ms + now_ms - idle_since_ms)
 
     def note_and_process(key: Any, value: Any, timestamp_ms: int) -> None:
-        nonlocal active
-        active = True
+        nonlocal had_records
+        had_records = True
         process(key, value, timestamp_ms)
 
-    at.context.schedule(max(idle_ms // _LOOKS, 1), look, "wall")
+    at.context.schedule(max(idle_ms // _LOOKS, 1), check_idle, "wall")
     return note_and_process

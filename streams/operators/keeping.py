@@ -1,8 +1,8 @@
-"""Keeping: a table's new value goes into its store, and then on as an update.
+"""Materialize a table: write its new values to its store, and forward them as updates.
 
 With caching the update goes at the commit. A versioned store says whether the value is the latest
 of its key, and takes none that is older than its history; a store with a `ttl` takes none that has
-expired: nobody is told of such a one.
+expired: such a value is not forwarded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ Keep = Callable[[Any, Any, int], None]
 
 
 def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
-    """What keeps a value in the store of `view` and passes it on: the old value is what the store
-    had. `without_nothing`: where the key had no value and has none now nothing is written, and
-    nobody told, if old values are sent."""
+    """Return a function that writes a value to the store of `view` and forwards the update.
+
+    The old value that is forwarded is the one that the store had. With `skips_empty` a key that had
+    no value and gets none is neither written nor forwarded, if old values are sent.
+    """
     spec = view.spec
     assert spec is not None
     store = at.context.store(spec.name)
@@ -31,19 +33,19 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
         return _versioned(at, store, view, without_nothing=without_nothing)
     downstream, sends_old = at.downstream, view.sends_old
     context, failed = at.context, at.failed
-    emitted = for_those_after(at, spec.value)
+    copy_value = for_those_after(at, spec.value)
     update, check_value = store.update, store.check_value
     caching = spec.caching
-    held = held_back(at, store, view, emitted) if caching else {}
-    find = store.entry if sends_old and without_nothing else None
-    admits = None if spec.ttl_ms is None else store.admits
+    pending_results = held_back(at, store, view, copy_value) if caching else {}
+    find_entry = store.entry if sends_old and without_nothing else None
+    admit_write = None if spec.ttl_ms is None else store.admits
 
-    def keep(key: Any, new: Any, timestamp_ms: int) -> None:
-        if admits is not None and not admits(timestamp_ms, deletes=new is None):
+    def write_value(key: Any, new: Any, timestamp_ms: int) -> None:
+        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:
-            if new is None and find is not None and find(key) is None:
+            if new is None and find_entry is not None and find_entry(key) is None:
                 return
             check_value(new)
             entry = update(key)
@@ -54,12 +56,12 @@ def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:
             return
         entry.timestamp_ms = timestamp_ms
         if caching:
-            held.pop(entry, None)
-            held[entry] = context.message
+            pending_results.pop(entry, None)
+            pending_results[entry] = context.message
         else:
-            downstream(key, emitted(new), old if sends_old else None, timestamp_ms, True)
+            downstream(key, copy_value(new), old if sends_old else None, timestamp_ms, True)
 
-    return keep
+    return write_value
 
 
 def _versioned(at: Binding, store: Any, view: View, *, without_nothing: bool) -> Keep:
@@ -67,25 +69,28 @@ def _versioned(at: Binding, store: Any, view: View, *, without_nothing: bool) ->
     put, get, failed = store.put, store.get, at.failed
     skips = sends_old and without_nothing
 
-    def keep(key: Any, new: Any, timestamp_ms: int) -> None:
+    def write_version(key: Any, new: Any, timestamp_ms: int) -> None:
         try:
-            was = get(key) if sends_old else None
-            if skips and was is None and new is None:
+            previous = get(key) if sends_old else None
+            if skips and previous is None and new is None:
                 return
-            until_ms = put(key, new, timestamp_ms)
+            valid_to_ms = put(key, new, timestamp_ms)
         except Exception as error:
             failed(error, key, new)
             return
-        if until_ms != NOT_PUT:
-            old = None if was is None else was.value
-            downstream(key, new, old, timestamp_ms, until_ms == VALID_TO_UNDEFINED)
+        if valid_to_ms != NOT_PUT:
+            old = None if previous is None else previous.value
+            downstream(key, new, old, timestamp_ms, valid_to_ms == VALID_TO_UNDEFINED)
 
-    return keep
+    return write_version
 
 
 def update_keeper(at: Binding, view: View) -> Update:
-    """What keeps the new value of an update in the store of `view` and passes the update on: with
-    the old value that it came with, and not what the store had, unless results are cached."""
+    """Return a function that writes an update's new value to the store of `view` and forwards it.
+
+    The old value that is forwarded is the update's own, and not the store's, unless results are
+    cached.
+    """
     spec = view.spec
     assert spec is not None
     store = at.context.store(spec.name)
@@ -93,47 +98,47 @@ def update_keeper(at: Binding, view: View) -> Update:
         return _cached_updates(at, store, view)
     downstream, put, failed = at.downstream, store.put, at.failed
     versioned = spec.kind is StoreKind.VERSIONED
-    own = copier_into(spec)
-    context, admits = at.context, None if spec.ttl_ms is None else store.admits
+    copy_value = copier_into(spec)
+    context, admit_write = at.context, None if spec.ttl_ms is None else store.admits
 
-    def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admits is not None and not admits(timestamp_ms, deletes=new is None):
+    def write_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:
-            until_ms = put(key, own(new), timestamp_ms)
+            valid_to_ms = put(key, copy_value(new), timestamp_ms)
         except Exception as error:
             failed(error, key, new)
             return
-        if until_ms != NOT_PUT:
-            is_latest = not versioned or until_ms == VALID_TO_UNDEFINED
+        if valid_to_ms != NOT_PUT:
+            is_latest = not versioned or valid_to_ms == VALID_TO_UNDEFINED
             downstream(key, new, old, timestamp_ms, is_latest)
 
-    return keep
+    return write_update
 
 
 def _cached_updates(at: Binding, store: Any, view: View) -> Update:
     assert view.spec is not None
     context, update, failed = at.context, store.update, at.failed
     check_value = store.check_value
-    held = held_back(at, store, view, for_those_after(at, view.spec.value))
-    own = copier_into(view.spec)
-    admits = None if view.spec.ttl_ms is None else store.admits
+    pending_results = held_back(at, store, view, for_those_after(at, view.spec.value))
+    copy_value = copier_into(view.spec)
+    admit_write = None if view.spec.ttl_ms is None else store.admits
 
-    def keep(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admits is not None and not admits(timestamp_ms, deletes=new is None):
+    def write_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
             context.dropped += 1
             return
         try:
-            mine = own(new)
-            check_value(mine)
+            own_value = copy_value(new)
+            check_value(own_value)
             entry = update(key)
-            entry.value = mine
+            entry.value = own_value
         except Exception as error:
             failed(error, key, new)
             return
         entry.timestamp_ms = timestamp_ms
-        held.pop(entry, None)
-        held[entry] = context.message
+        pending_results.pop(entry, None)
+        pending_results[entry] = context.message
 
-    return keep
+    return write_update

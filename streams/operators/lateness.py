@@ -1,7 +1,7 @@
-"""Lateness: a record that comes when its window has closed is dropped, counted, and shown.
+"""Lateness: drop, count and report a record that comes after its window has closed.
 
 It counts as dropped and as late, once for each window that it misses. `on_late` is called with
-each: what it does is outside of the transaction, and what it raises is as with any function of a
+each: what it does is outside of the transaction, and what it raises is handled as an error of the
 step.
 """
 
@@ -21,12 +21,12 @@ V = TypeVar("V", default=Any)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateRecord(Generic[K, V]):
-    """A record that was dropped because it came too late, as `on_late` is given it. Times in ms.
+    """Represents a record that was dropped because it came too late, as `on_late` is given it.
 
-    `window_start_ms` and `window_end_ms` are of the window that it missed; None where no window was
-    asked for (joins, suppress). `stream_time_ms` is how far the step's time had come, this record
-    included. `topic`, `partition` and `offset` say where it was read; None and -1 if it was made by
-    a punctuation.
+    Times are in ms. `window_start_ms` and `window_end_ms` are of the window that it missed; None in
+    joins and suppress, which name no window. `stream_time_ms` is how far the step's time had come,
+    this record included. `topic`, `partition` and `offset` say where it was read; None and -1 if it
+    was made by a punctuation.
     """
 
     step: str
@@ -47,11 +47,11 @@ Late = Callable[[Any, Any, int, int, int | None, int | None], None]
 
 
 def lateness(at: Binding, on_late: OnLate | None) -> Late:
-    """What a step calls for a record that is late."""
+    """Return a function that a step calls for a late record: it counts it and calls `on_late`."""
     context, failed, step = at.context, at.failed, at.step
     watch = context.watch
 
-    def late(
+    def handle_late_record(
         key: Any,
         value: Any,
         timestamp_ms: int,
@@ -85,4 +85,4 @@ def lateness(at: Binding, on_late: OnLate | None) -> Late:
         except Exception as error:
             failed(error, key, value)
 
-    return late
+    return handle_late_record

@@ -1,4 +1,4 @@
-"""Map: one record becomes one record, the timestamp stays."""
+"""Map: forward one record for each record, with its timestamp (KStreamMap)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that forwards the key and value that `mapper(key, value)` returns."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 pair = mapper(key, value)
             except Exception as error:
@@ -22,21 +24,23 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
             try:
                 new_key, new_value = pair
             except (TypeError, ValueError):
-                no_pair = TypeError(f"map returns a key and a value, and this one {pair!r:.200}")
-                failed(no_pair.with_traceback(sys.exc_info()[2]), key, value)
+                not_a_pair = TypeError(f"map returns a key and a value, and this one {pair!r:.200}")
+                failed(not_a_pair.with_traceback(sys.exc_info()[2]), key, value)
                 return
             downstream(new_key, new_value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def map_values(mapper: Callable[[Any], Any]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that replaces each record's value by `mapper(value)`."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 new_value = mapper(value)
             except Exception as error:
@@ -44,16 +48,18 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
                 return
             downstream(key, new_value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that replaces each record's key by `mapper(key, value)`."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 new_key = mapper(key, value)
             except Exception as error:
@@ -61,6 +67,6 @@ def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
                 return
             downstream(new_key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

@@ -1,12 +1,12 @@
-"""Outer join: a record that meets nobody is joined with None, once nobody can come any more.
+"""Outer join of streams: a record without a match is joined with None, once none can come any more.
 
-Until then they wait in a store that both sides share, in the order of their times; one that meets
-somebody is taken out. What waits is looked through when a record of either side moves the join's
-time on, at most once in `emit_interval_ms` of the wall clock; and not before the last that was seen
-in the store is due, which, seen from the oldest, may be late. That is Kafka Streams' way to read
-the store seldom, and as there the interval is 0 in the test driver.
+Until then it waits in a store that both sides share, in the order of timestamps; a match removes
+it. The store is read when a record of either side advances the join's time, at most once in
+`emit_interval_ms` of the wall clock; and not before the record that was read last is due, which,
+seen from the oldest, may be late. That is how Kafka Streams avoids reads of the store, and as there
+the interval is 0 in the test driver.
 
-    a record that meets nobody                  is joined with None
+    a record without a match                    is joined with None
     has no key                                  at once
     is further behind than the window reaches   at once, whatever the grace
     any other                                   when its window and the grace have closed: with its
@@ -31,7 +31,7 @@ from streams.topology.nodes import Binding, Context, Emit, Operator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OuterJoin:
-    """What the two sides of a left or an outer join have in common."""
+    """Holds what the two sides of one left or outer join have in common."""
 
     store: str
     """Of those that wait."""
@@ -45,7 +45,7 @@ class OuterJoin:
 
 
 class Waiting:
-    """The records of a task that have met nobody so far, of both sides of one join."""
+    """Keeps a task's records that have no match so far, of both sides of one join."""
 
     def __init__(self, join: OuterJoin, context: Context, stream_time_ms: int) -> None:
         self.stream_time_ms = stream_time_ms
@@ -66,6 +66,7 @@ class Waiting:
         None: the store was empty."""
 
     def add(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
+        """Store a record that has no match so far."""
         entry = self.store.update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
         mine = LeftOrRightValue(is_left, value)
         waiting = entry.value
@@ -79,14 +80,16 @@ class Waiting:
             self._seen_ms = timestamp_ms
 
     def met(self, is_left: bool, key: Any, time_ms: int, timestamp_ms: int) -> None:
-        """The side's records of this key and time have met one whose time is `timestamp_ms`."""
+        """Remove the records of a side with this key and time, as they have met a match."""
         sided = TimestampedKeyAndJoinSide(time_ms, is_left, key)
         if self.store.get(sided) is not None:
             self.store.put(sided, None, timestamp_ms)
 
     def emit_closed(self, at: Binding, is_left: bool) -> None:
-        """Join with None what nobody can come for any more; a record of the side `is_left` has
-        moved time on."""
+        """Join with None the records that can have no match any more, if some are due.
+
+        Call it after a record of the side `is_left` has advanced the join's time.
+        """
         seen_ms, open_ms = self._seen_ms, self._open_ms[is_left]
         if (open_ms <= 0) if seen_ms is None else seen_ms + open_ms >= self.stream_time_ms:
             return
@@ -127,22 +130,22 @@ def outer_join_side(
     other_store: str,
     value: Serde[Any],
 ) -> Operator:
-    """The join as the left or the right stream sees it; `value` is the serde of its values."""
+    """Return the operator that joins one side's records, whose values have `value_serde`."""
 
-    def bind(at: Binding) -> Emit:
-        shared = at.context.shared
+    def bind_operator(binding: Binding) -> Emit:
+        shared = binding.context.shared
         if join.store not in shared:
-            stores = map(at.context.store, (this_store, other_store))
+            stores = map(binding.context.store, (this_store, other_store))
             shared[join.store] = Waiting(
-                join, at.context, max(store.stream_time_ms for store in stores)
+                join, binding.context, max(store.stream_time_ms for store in stores)
             )
-        return _Side(at, join, is_left, shared[join.store], other_store, value).process
+        return _Side(binding, join, is_left, shared[join.store], other_store, value).process
 
-    return bind
+    return bind_operator
 
 
 class _Side:
-    """One of the two streams in a task."""
+    """Joins the records of one of the two streams in a task."""
 
     def __init__(
         self,

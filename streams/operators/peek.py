@@ -1,4 +1,4 @@
-"""Peek: a function sees each record, which goes on unchanged."""
+"""Peek: call a function with each record and forward the record unchanged (KStreamPeek)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 
 def look(action: Callable[[Any, Any], object]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
+    """Return the operator that calls `action(key, value)` for each record and forwards that."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 action(key, value)
             except Exception as error:
@@ -20,6 +22,6 @@ def look(action: Callable[[Any, Any], object]) -> Operator:
                 return
             downstream(key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

@@ -1,4 +1,4 @@
-"""Process: each record goes to a user's processor, which forwards what it likes."""
+"""Process: hand each record to a user's processor, which forwards any records."""
 
 from __future__ import annotations
 
@@ -18,47 +18,51 @@ Factory = Callable[[], Processor[Any, Any, Any, Any]]
 
 
 def process_records(factory: Factory, stores: Collection[str]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
+    """Return the operator that hands each record to a processor of the task's own."""
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
         processor = factory()
-        attach(processor, ProcessorContext(at, stores), at)
+        attach(processor, ProcessorContext(binding, stores), binding)
         process = processor.process
 
-        def receive(key: Any, value: Any, timestamp_ms: int) -> None:
+        def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
             context.record_ms = timestamp_ms
             try:
                 process(Record.of(key, value, timestamp_ms, context.message))
             except Exception as error:
                 failed(error, key, value)
 
-        return receive
+        return hand_to_processor
 
-    return bind
+    return bind_operator
 
 
 def process_values(factory: Factory, stores: Collection[str]) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
+    """Return the operator that hands each record to a processor that must not change its key."""
+
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
         processor = factory()
-        own: FixedKeyContext[Any, Any] = FixedKeyContext(at, stores)
-        attach(processor, own, at)
+        fixed_key_context: FixedKeyContext[Any, Any] = FixedKeyContext(binding, stores)
+        attach(processor, fixed_key_context, binding)
         process = processor.process
 
-        def receive(key: Any, value: Any, timestamp_ms: int) -> None:
+        def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
             context.record_ms = timestamp_ms
-            own.key = key
+            fixed_key_context.key = key
             try:
                 process(Record.of(key, value, timestamp_ms, context.message))
             except Exception as error:
                 failed(error, key, value)
 
-        return receive
+        return hand_to_processor
 
-    return bind
+    return bind_operator
 
 
 class Attached(Protocol):
-    """What a user wrote as a class: a Processor, a ValueTransformer."""
+    """Declares what a task calls of a user's Processor or ValueTransformer."""
 
     context: Any
 
@@ -67,20 +71,22 @@ class Attached(Protocol):
 
 
 def attach(processor: Attached, own: ProcessorContext[Any, Any], at: Binding) -> None:
-    """Started when the task's steps are bound, and closed with them."""
+    """Have the task call a processor's `init` when it starts, and `close` when it closes."""
     processor.context = own
 
-    def start() -> None:
+    def start_processor() -> None:
         try:
             processor.init(own)
         except Exception as error:
             raise StreamsError(f"step {at.step!r} can't be initialised: {error!r}") from error
-        at.context.closers.append(close)  # only what was initialised is closed
+        at.context.closers.append(
+            close_processor
+        )  # only a processor that was initialised is closed
 
-    def close() -> None:
+    def close_processor() -> None:
         try:
             processor.close()
-        except Exception:  # what it holds is its own; the task must be let go whatever it does
+        except Exception:  # its resources are its own; the task must close whatever it does
             log.exception("step %r of task %s failed to close", at.step, at.context.task_name)
 
-    at.context.starters.append(start)
+    at.context.starters.append(start_processor)

@@ -1,7 +1,7 @@
-"""Recalled: the record that brought what waits in a buffer, when it is let go again.
+"""The origin of a record that waits in a buffer, restored as a message when it leaves the buffer.
 
-What a sink writes then has that record's headers, and messages name where it came from. Its bytes
-are gone, as in Kafka Streams (ProcessorRecordContext).
+What a sink writes then has that record's headers, and error messages name where it came from. Its
+bytes are gone, as in Kafka Streams (ProcessorRecordContext).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from state.buffered import Origin
 
 
 def origin_of(message: Any, timestamp_ms: int) -> Origin:
-    """What is kept of `message`, which brought a change of that time; None: no record did."""
+    """Return the origin of a change that `message` brought, or no record if it is None."""
     if message is None:
         return Origin(timestamp_ms, -1, -1, "", ())
     return Origin(
@@ -25,7 +25,7 @@ def origin_of(message: Any, timestamp_ms: int) -> Origin:
 
 
 class Recalled:
-    """An Origin as a message from the consumer: a context's `message`."""
+    """Presents a RecordOrigin as a message from the consumer, for a context's `message`."""
 
     __slots__ = ("_origin",)
 

@@ -1,4 +1,4 @@
-"""Results: a window's new value goes on, at once or with caching at the commit.
+"""Forward a window's new value, at once or, with caching, at the commit.
 
 Results of sessions have the end of their session as timestamp, and at once they go without headers,
 which a result at the commit has from the record that made it. So it is in Kafka Streams
@@ -25,32 +25,34 @@ Result = Callable[[Entry[Windowed[Any], Any], Any, int], None]
 def results(
     at: Binding, view: View, store: Any, emitted: Copied, *, sessions: bool = False
 ) -> Result:
-    """What passes on the windows of `view`, which are in `store`."""
+    """Return a function that forwards a changed window of `store`, at once or at the commit."""
     assert view.spec is not None
     context, downstream, sends_old = at.context, at.downstream, view.sends_old
     if view.spec.caching:
-        held = held_back(at, store, view, emitted, at_end=sessions)
+        pending_results = held_back(at, store, view, emitted, at_end=sessions)
 
-        def hold(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
-            held.pop(entry, None)
-            held[entry] = context.message
+        def note_result(entry: Entry[Windowed[Any], Any], old_value: Any, time_ms: int) -> None:
+            pending_results.pop(entry, None)
+            pending_results[entry] = context.message
 
-        return hold
+        return note_result
 
     own_key = keys_for_those_after(at, view.spec)
 
-    def pass_on(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
+    def forward_result(entry: Entry[Windowed[Any], Any], old_value: Any, time_ms: int) -> None:
         window = entry.key
         if type(window.key) not in SCALARS:
             window = own_key(window)
-        downstream(window, emitted(entry.value), was if sends_old else None, time_ms, True)
+        downstream(window, emitted(entry.value), old_value if sends_old else None, time_ms, True)
 
-    def pass_on_bare(entry: Entry[Windowed[Any], Any], was: Any, time_ms: int) -> None:
+    def forward_without_headers(
+        entry: Entry[Windowed[Any], Any], old_value: Any, time_ms: int
+    ) -> None:
         message = context.message
         context.message = None if message is None else Rewritten(message, ())
         try:
-            pass_on(entry, was, time_ms)
+            forward_result(entry, old_value, time_ms)
         finally:
             context.message = message
 
-    return pass_on_bare if sessions else pass_on
+    return forward_without_headers if sessions else forward_result

@@ -1,4 +1,4 @@
-"""Routing: steps that join and part streams, and change no record."""
+"""Merge and split streams, without changing a record."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from streams.topology.nodes import Binding, Emit, Operator
 
 
 def pass_on(at: Binding) -> Emit:
-    """A place in the topology that costs nothing: merged streams, a branch."""
+    """Return the function of the steps downstream: merged streams and branches add no call."""
     return at.downstream
 
 
 def branch(
     choices: Sequence[tuple[Callable[[Any, Any], object], str]], otherwise: str | None
 ) -> Operator:
-    """To the next step of the first predicate that is true, else to `otherwise`, else nowhere."""
+    """Return the operator that forwards a record to the step of the first predicate that is true.
 
-    def bind(at: Binding) -> Emit:
-        children, failed = at.children, at.failed
-        ways = tuple((predicate, children[name]) for predicate, name in choices)
-        rest = None if otherwise is None else children[otherwise]
+    If none is, the record goes to `default`; None: it is dropped.
+    """
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        children, failed = binding.children, binding.failed
+        branches = tuple((predicate, children[name]) for predicate, name in choices)
+        default_branch = None if otherwise is None else children[otherwise]
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
-                chosen = rest
-                for predicate, way in ways:
+                chosen = default_branch
+                for predicate, way in branches:
                     if predicate(key, value):
                         chosen = way
                         break
@@ -36,6 +39,6 @@ def branch(
             if chosen is not None:
                 chosen(key, value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator

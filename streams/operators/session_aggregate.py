@@ -1,10 +1,11 @@
-"""Session aggregate: the records of a key folded by sessions, which grow together.
+"""Session aggregate: fold a key's records into sessions, which a record may extend and merge.
 
 A record joins the sessions of its key that begin or end at most the gap away from it: their values
-are merged, oldest first, into a new one, and the record is folded into that. The sessions that were
-joined go, each with a deletion that is passed on, before the new one is; but not where the new one
-has the same bounds and the record is all there is of it. A session closes when stream time is the
-gap and the grace past its end. Records without a key are dropped; those without a value are taken.
+are merged, oldest first, into a new one, and the record is folded into that. The merged sessions
+are deleted, each with a deletion that is forwarded, before the new one is written; but not where
+the new one has the same bounds and the record is all there is of it. A session closes when stream
+time is the gap and the grace past its end. Records without a key are dropped; those without a value
+are aggregated.
 
 Results have the end of their session as timestamp. Rules: KStreamSessionWindowAggregate.
 """
@@ -34,20 +35,21 @@ def session_aggregate(
     on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
+    """Return the operator that folds each record into its key's session and forwards it."""
     gap_ms, open_ms = windows.gap_ms, windows.close_after_ms
 
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
         assert view.spec is not None
-        time = context.step_time(at.step)
+        time = context.step_time(binding.step)
         store: SessionStore[Any] = context.store(view.spec.name)
         find, check_value = store.find_sessions, store.check_value
-        late = lateness(at, on_late)
+        handle_late = lateness(binding, on_late)
         sends_old = view.sends_old and not on_close and not view.spec.caching
-        merged = _merging(at, view, folding, copies=sends_old)
-        put = _putting(at, view, store, emits=not on_close)
+        merged = _merging(binding, view, folding, copies=sends_old)
+        put = _putting(binding, view, store, emits=not on_close)
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
                 context.dropped += 1
                 return
@@ -65,55 +67,59 @@ def session_aggregate(
                 failed(error, key, value)
                 return
             if is_late:
-                late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
+                handle_late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
                 return
             if start_ms != end_ms:
                 for session, held in found:
                     put(session, None, held if sends_old else None, timestamp_ms)
             put(Windowed(key, start_ms, end_ms), new, None, timestamp_ms)
 
-        return closing(at, view, windows, process) if on_close else process
+        return closing(binding, view, windows, process_record) if on_close else process_record
 
-    return bind
+    return bind_operator
 
 
 def _merging(
     at: Binding, view: View, folding: Folding, *, copies: bool
 ) -> Callable[[Any, Any, Iterable[tuple[Windowed[Any], Any]]], Any]:
-    """A function of key, value and the sessions that the record joins: what becomes of them all."""
+    """Return a function that merges the sessions that a record joins and adds the record."""
     assert view.spec is not None
     assert folding.merger is not None
     initializer, fold, merger = folding.initializer, folding.fold, folding.merger
-    copied = copier(view.spec.value)
+    copy_value = copier(view.spec.value)
     # A merger may change what it is handed, which is the store's until it is replaced.
-    stays = copies or at.context.skips_processing
-    own = stored_copier(view.spec.value) if stays else as_it_is
+    must_copy = copies or at.context.skips_processing
+    copy_stored_value = stored_copier(view.spec.value) if must_copy else as_it_is
 
-    def merged(key: Any, value: Any, found: Iterable[tuple[Windowed[Any], Any]]) -> Any:
+    def merge_sessions(
+        key: Any, value: Any, joined_sessions: Iterable[tuple[Windowed[Any], Any]]
+    ) -> Any:
         aggregate = initializer()
-        for _, held in found:
-            aggregate = merger(key, aggregate, own(held))
+        for _, held in joined_sessions:
+            aggregate = merger(key, aggregate, copy_stored_value(held))
         new = fold(key, value, aggregate)
-        return copied(new) if new is value else new
+        return copy_value(new) if new is value else new
 
-    return merged
+    return merge_sessions
 
 
 def _putting(
     at: Binding, view: View, store: SessionStore[Any], *, emits: bool
 ) -> Callable[[Windowed[Any], Any, Any, int], None]:
-    """Keeps a session's value, None to remove it, and passes it on with the old one given."""
+    """Return a function that writes a session's value, None to remove it, and forwards it."""
     assert view.spec is not None
     update = store.update
-    emitted = for_those_after(at, view.spec.value)
-    result = results(at, view, store, emitted, sessions=True) if emits else None
+    copy_value = for_those_after(at, view.spec.value)
+    forward_result = results(at, view, store, copy_value, sessions=True) if emits else None
 
-    def put(session: Windowed[Any], value: Any, was: Any, timestamp_ms: int) -> None:
+    def write_session(
+        session: Windowed[Any], value: Any, old_value: Any, timestamp_ms: int
+    ) -> None:
         entry = update(session)
         if entry is None:
             entry = forgotten(session.key, session.start_ms, session.end_ms)
         entry.value, entry.timestamp_ms = value, timestamp_ms
-        if result is not None:
-            result(entry, was, session.end_ms)
+        if forward_result is not None:
+            forward_result(entry, old_value, session.end_ms)
 
-    return put
+    return write_session

@@ -1,4 +1,4 @@
-"""Sink: key and value become bytes and go to a topic, with the record's timestamp and headers."""
+"""Sink: write each record to a topic, with its timestamp and headers (SinkNode)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_MS = 1
 
 
 def write_topic(node: SinkNode, context: Context) -> Emit:
-    """Serialise each record once and hand it to the producer.
+    """Return a function that serialises each record once and hands it to the producer.
 
     What the serdes or the producer refuse at once (too large, no such topic) is for the production
     handler, and so is what a function raises that chooses topic or partition. What the broker
@@ -35,31 +35,35 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
 
 
 def _by_inner_key(node: SinkNode) -> Partitioner:
-    """All windows of a key go where the key itself would (WindowedStreamPartitioner)."""
+    """Return a partitioner that sends all windows of a key where the key itself would go.
+
+    Kafka Streams' WindowedStreamPartitioner.
+    """
     inner = node.key.inner
     assert inner is not None
     if isinstance(node.topic, str):
         inner = inner.for_topic(node.topic, "key")
     serialize = inner.serialize
 
-    def partition(key: Any, value: Any, count: int) -> int | None:
-        return None if key is None else partition_of(serialize(key.key), count)
+    def partition_by_inner_key(key: Any, value: Any, partition_count: int) -> int | None:
+        return None if key is None else partition_of(serialize(key.key), partition_count)
 
-    return partition
+    return partition_by_inner_key
 
 
 def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
+    """Return a function that writes records to one topic, where the key chooses the partition."""
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
     produce = context.produce
-    refused = _refusing(node, context)
+    handle_refusal = _refusing(node, context)
 
-    def send(key: Any, value: Any, timestamp_ms: int) -> None:
+    def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         try:
             key_bytes = None if key is None else serialize_key(key)
             value_bytes = None if value is None else serialize_value(value)
         except Exception as error:
-            refused(error, key, value, topic, unreadable=True)
+            handle_refusal(error, key, value, topic, unreadable=True)
             return
         time_ms = timestamp_ms or _FIRST_MS
         message = context.message
@@ -71,50 +75,61 @@ def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
                 context.make_room()
                 produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
             except Exception as error:
-                refused(error, key, value, topic)
+                handle_refusal(error, key, value, topic)
         except Exception as error:
-            refused(error, key, value, topic)
+            handle_refusal(error, key, value, topic)
 
-    return send
+    return send_record
 
 
 def _to_chosen(node: SinkNode, context: Context) -> Emit:
-    """Topic or partition are a function of the record (KIP-303)."""
+    """Return a function that writes each record to a topic and partition of its own (KIP-303).
+
+    Functions of the record choose them.
+    """
     topic_of = _chosen_topic(node, context)
     partition_of = _chosen_partition(node, context)
     serializers = _serializers(node)
     produce = context.produce
-    refused = _refusing(node, context)
+    handle_refusal = _refusing(node, context)
     by_key = node.partitioner is None
 
-    def send(key: Any, value: Any, timestamp_ms: int) -> None:
+    def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         topic = "(chosen)"
         try:
             topic = topic_of(key, value, timestamp_ms)
             partition = _BY_KEY if by_key else partition_of(key, value, topic)
         except Exception as error:
-            refused(error, key, value, topic)
+            handle_refusal(error, key, value, topic)
             return
         try:
             serialize_key, serialize_value = serializers(topic)
             key_bytes = None if key is None else serialize_key(key)
             value_bytes = None if value is None else serialize_value(value)
         except Exception as error:
-            refused(error, key, value, topic, unreadable=True)
+            handle_refusal(error, key, value, topic, unreadable=True)
             return
         message = context.message
         headers = None if message is None else message.headers()
-        sent = (topic, value_bytes, key_bytes, partition, None, None, timestamp_ms or _FIRST_MS)
+        arguments = (
+            topic,
+            value_bytes,
+            key_bytes,
+            partition,
+            None,
+            None,
+            timestamp_ms or _FIRST_MS,
+        )
         try:
             try:
-                produce(*sent, headers)
+                produce(*arguments, headers)
             except BufferError:
                 context.make_room()
-                produce(*sent, headers)
+                produce(*arguments, headers)
         except Exception as error:
-            refused(error, key, value, topic)
+            handle_refusal(error, key, value, topic)
 
-    return send
+    return send_record
 
 
 def _chosen_topic(node: SinkNode, context: Context) -> Callable[[Any, Any, int], str]:
@@ -148,27 +163,27 @@ def _chosen_partition(node: SinkNode, context: Context) -> Callable[[Any, Any, s
 
 
 def _serializers(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:
-    """What writes the keys and values of a topic, made when its first record comes."""
-    known: dict[str, tuple[Serialize, Serialize]] = {}
+    """Return a function that returns a topic's serialisers, created at its first record."""
+    serializers_by_topic: dict[str, tuple[Serialize, Serialize]] = {}
 
-    def serializers(topic: str) -> tuple[Serialize, Serialize]:
-        found = known.get(topic)
+    def serializers_for(topic: str) -> tuple[Serialize, Serialize]:
+        found = serializers_by_topic.get(topic)
         if found is None:
             key, value = node.key.for_topic(topic, "key"), node.value.for_topic(topic, "value")
-            found = known[topic] = key.serialize, value.serialize
+            found = serializers_by_topic[topic] = key.serialize, value.serialize
         return found
 
-    return serializers
+    return serializers_for
 
 
 def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
-    """What is called where a record can't be written: skips it, or raises what names it."""
+    """Return a function that handles a record that can't be written, by the production handler."""
 
-    def refused(
-        error: Exception, key: Any, value: Any, topic: str, *, unreadable: bool = False
+    def handle_refusal(
+        error: Exception, key: Any, value: Any, topic: str, *, serde_failed: bool = False
     ) -> None:
         refusal = None
-        if unreadable:
+        if serde_failed:
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: {error}; "
@@ -178,4 +193,4 @@ def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
             Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target=topic
         )
 
-    return refused
+    return handle_refusal

@@ -1,10 +1,10 @@
-"""Sliding aggregate: the records of a key folded by windows that lie between them.
+"""Sliding aggregate: fold a key's records into windows that lie between them.
 
 For a record at t and a difference d there is a window [t-d, t] that ends with it, and a window
 [t+1, t+1+d] that begins right after it as soon as it has a record; both ends are part of a window.
-A record goes into all windows of its key over its time. A window that it makes takes over the
-aggregate of one with the same other records: so it looks at those that begin from t-2d to t+1.
-Windows that would begin before 0 are one, [0, d]. Records without a key or a value are dropped.
+A record goes into all windows of its key over its time. A window that it creates takes over the
+aggregate of one with the same other records: so it reads those that begin from t-2d to t+1. Windows
+that would begin before 0 are one, [0, d]. Records without a key or a value are dropped.
 
 A window's timestamp is its latest record's, and tells whether there are records behind a time.
 Rules, in their order: KStreamSlidingWindowAggregate (processReverse, processEarly).
@@ -27,14 +27,14 @@ from streams.windows import SlidingWindows
 
 
 class _Held(NamedTuple):
-    """The aggregate of a window, and the time of its latest record."""
+    """Holds the aggregate of a window, and the time of its latest record."""
 
     value: Any
     latest_ms: int
 
 
 class _Record(NamedTuple):
-    """A record, and the time up to which windows have closed: one that ends then is open."""
+    """Holds a record, and the time before which windows have closed: one that ends then is open."""
 
     key: Any
     value: Any
@@ -43,7 +43,7 @@ class _Record(NamedTuple):
 
 
 class _Skipped(Exception):
-    """A user's function has failed, and the record is to be skipped."""
+    """Reports that a user's function has failed, and the record is to be skipped."""
 
 
 def sliding_aggregate(
@@ -54,15 +54,17 @@ def sliding_aggregate(
     on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
-    def bind(at: Binding) -> Emit:
-        process = _Sliding(at, view, windows, folding, on_late, emits=not on_close).process
-        return closing(at, view, windows, process) if on_close else process
+    """Return the operator that folds each record into its key's sliding windows."""
 
-    return bind
+    def bind_operator(binding: Binding) -> Emit:
+        process = _Sliding(binding, view, windows, folding, on_late, emits=not on_close).process
+        return closing(binding, view, windows, process) if on_close else process
+
+    return bind_operator
 
 
 class _Sliding:
-    """The step in one task."""
+    """Folds records into sliding windows in one task (KStreamSlidingWindowAggregate)."""
 
     def __init__(
         self,
@@ -108,82 +110,92 @@ class _Sliding:
             pass
 
     def _take(self, record: _Record) -> None:
-        at_ms, difference_ms = record.ms, self._difference_ms
+        """Fold a record into the windows over its time, and create those that are missing.
+
+        They are read newest first, as in Kafka Streams' `processReverse`.
+        """
+        record_ms, difference_ms = record.ms, self._difference_ms
         starts = set()
-        behind: _Held | None = None
+        window_after: _Held | None = None
         """What the window right after the record has, but for the record."""
-        before: _Held | None = None
+        window_before: _Held | None = None
         """What the latest window that ends before the record has."""
         previous_ms: int | None = None
         """The time of the latest record before this one."""
-        ends_here = begins_behind = False
-        from_ms = max(at_ms - 2 * difference_ms, 0)
-        for start_ms, *found in self._store.entries(record.key, from_ms, at_ms + 1, reverse=True):
-            held = _Held(*found)
+        has_window_ending = has_window_after = False
+        from_ms = max(record_ms - 2 * difference_ms, 0)
+        for start_ms, *found in self._store.entries(
+            record.key, from_ms, record_ms + 1, reverse=True
+        ):
+            window_value = _Held(*found)
             starts.add(start_ms)
             end_ms = start_ms + difference_ms
-            if start_ms == at_ms + 1:
-                begins_behind = True
-            elif end_ms > at_ms:
-                behind = behind or held
-                self._update(record, start_ms, held)
-            elif end_ms == at_ms:
-                ends_here = True
-                self._update(record, start_ms, held)
-                if held.latest_ms >= at_ms:
-                    return  # there was a record of this time: all windows are there
-                previous_ms = held.latest_ms
+            if start_ms == record_ms + 1:
+                has_window_after = True
+            elif end_ms > record_ms:
+                window_after = window_after or window_value
+                self._update(record, start_ms, window_value)
+            elif end_ms == record_ms:
+                has_window_ending = True
+                self._update(record, start_ms, window_value)
+                if window_value.latest_ms >= record_ms:
+                    return  # there was a record of this time: all windows exist
+                previous_ms = window_value.latest_ms
             else:
-                before, previous_ms = held, held.latest_ms
+                window_before, previous_ms = window_value, window_value.latest_ms
                 break
         if previous_ms is not None:
             self._follow(record, previous_ms, starts)
-        if not ends_here:
-            left_ms = at_ms - difference_ms
-            reaches = before is not None and before.latest_ms >= left_ms
-            self._begin(record, left_ms, before if reaches else None)
-        if not begins_behind:
-            self._begin_behind(record, behind)
+        if not has_window_ending:
+            left_start_ms = record_ms - difference_ms
+            shares_records = window_before is not None and window_before.latest_ms >= left_start_ms
+            self._begin(record, left_start_ms, window_before if shares_records else None)
+        if not has_window_after:
+            self._begin_behind(record, window_after)
 
     def _take_early(self, record: _Record) -> None:
-        """Of a record before the difference: the window that ends with it would begin before 0."""
-        at_ms = record.ms
+        """Handle a record whose timestamp is below the windows' time difference.
+
+        The window that ends with it would begin before 0, so it goes into [0, d] instead. Kafka
+        Streams' `processEarly`.
+        """
+        record_ms = record.ms
         starts = set()
-        first: _Held | None = None
-        behind: _Held | None = None
+        first_window: _Held | None = None
+        window_after: _Held | None = None
         previous_ms: int | None = None
-        begins_behind = False
-        for start_ms, *found in self._store.entries(record.key, 0, at_ms + 1):
-            held = _Held(*found)
+        has_window_after = False
+        for start_ms, *found in self._store.entries(record.key, 0, record_ms + 1):
+            window_value = _Held(*found)
             starts.add(start_ms)
             if start_ms == 0:
-                first = held
-                if held.latest_ms < at_ms:
-                    previous_ms = held.latest_ms
-            elif start_ms <= at_ms:
-                behind = held
-                self._update(record, start_ms, held)
+                first_window = window_value
+                if window_value.latest_ms < record_ms:
+                    previous_ms = window_value.latest_ms
+            elif start_ms <= record_ms:
+                window_after = window_value
+                self._update(record, start_ms, window_value)
             else:
-                begins_behind = True
-        if behind is None and first is not None and first.latest_ms > at_ms:
-            behind = first  # all that it has comes after this record
-        if not begins_behind:
-            self._begin_behind(record, behind)
+                has_window_after = True
+        if window_after is None and first_window is not None and first_window.latest_ms > record_ms:
+            window_after = first_window  # all its records come after this record
+        if not has_window_after:
+            self._begin_behind(record, window_after)
         if previous_ms is not None:
             self._follow(record, previous_ms, starts)
-        if first is None:
+        if first_window is None:
             self._begin(record, 0)
         else:
-            self._update(record, 0, first)
+            self._update(record, 0, first_window)
 
     def _follow(self, record: _Record, previous_ms: int, starts: Container[int]) -> None:
-        """The window right after the record before this one, if this is the first that it has."""
+        """Create the window right after the previous record, if this record is the first in it."""
         start_ms = previous_ms + 1
         if start_ms not in starts and start_ms + self._difference_ms >= record.ms:
             self._begin(record, start_ms)
 
     def _begin(self, record: _Record, start_ms: int, held: _Held | None = None) -> None:
-        """A window that was not there, with the record and what `held` has; None: nothing."""
+        """Create a window with the record and the aggregate of `initial_value`, if it is given."""
         if held is None:
             try:
                 held = _Held(self._initializer(), record.ms)
@@ -192,21 +204,24 @@ class _Sliding:
         self._update(record, start_ms, held, is_there=False)
 
     def _begin_behind(self, record: _Record, behind: _Held | None) -> None:
-        """The window right after the record, if it has records. Two windows may have one object:
-        folds work on copies."""
+        """Create the window right after the record, if there are records for it.
+
+        Two windows may have one object: folds work on copies.
+        """
         if behind is not None and behind.latest_ms > record.ms:
             self._write(record, record.ms + 1, behind.value, None, behind.latest_ms)
 
     def _update(
         self, record: _Record, start_ms: int, held: _Held, *, is_there: bool = True
     ) -> None:
+        """Fold the record into one window, or handle it as late if the window has closed."""
         end_ms = start_ms + self._difference_ms
         if end_ms < record.closed_ms:
             self._late(record.key, record.value, record.ms, self._time.ms, start_ms, end_ms)
             return
         old = held.value
         try:
-            # Other windows may have this very object, or are yet to begin with it.
+            # Other windows may have this very object, or will be created with it.
             new = self._fold(
                 record.key, record.value, None if old is None else self._copied_from_store(old)
             )
@@ -215,10 +230,11 @@ class _Sliding:
         except Exception as error:
             self._skip(record, error)
         time_ms = record.ms if old is None else max(record.ms, held.latest_ms)
-        was = self._copied_from_store(old) if self._sends_old and is_there else None
-        self._write(record, start_ms, new, was, time_ms)
+        old_value = self._copied_from_store(old) if self._sends_old and is_there else None
+        self._write(record, start_ms, new, old_value, time_ms)
 
     def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:
+        """Write a window's new value to the store and forward the result."""
         try:
             self._store.check_value(new)
             entry = self._store.update(record.key, start_ms)
@@ -232,5 +248,6 @@ class _Sliding:
             self._result(entry, was, time_ms)
 
     def _skip(self, record: _Record, error: Exception) -> NoReturn:
+        """Report an error of the record to the step's handler, and raise to skip the record."""
         self._failed(error, record.key, record.value)
         raise _Skipped

@@ -1,4 +1,4 @@
-"""Source: a message from the consumer becomes key, value and timestamp, and moves stream time.
+"""Source: turn a message of the consumer into key, value and timestamp, and advance stream time.
 
 A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp).
 """
@@ -14,11 +14,14 @@ from streams.topology.nodes import Context, Emit, SourceNode
 
 
 def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable[[Any], None]:
-    """Deserialise each message once; what fails is SerdeError, naming the step and the record."""
+    """Return a function that deserialises each message once and forwards it.
+
+    A message that fails is handled as SerdeError, which names the step and the record.
+    """
     deserialize_key = node.key.deserialize
     deserialize_value = node.value.deserialize
 
-    def receive(message: Any) -> None:
+    def receive_message(message: Any) -> None:
         key = message.key()
         value = message.value()
         try:
@@ -38,14 +41,14 @@ def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable
         if timestamp_ms > context.stream_time_ms:
             context.stream_time_ms = timestamp_ms
         elif timestamp_ms < 0:
-            untimely = StreamsError(
+            invalid_timestamp = StreamsError(
                 f"step {node.name!r} can't take {context.origin()}: its timestamp is "
                 f"{timestamp_ms}, so it has no place in time. Write it with one, or skip it "
                 "(deserialization_handler)"
             )
             cause = ValueError(f"timestamp {timestamp_ms}")
-            context.failed(Stage.DESERIALIZATION, node.name, cause, untimely)
+            context.failed(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)
             return
         downstream(key, value, timestamp_ms)
 
-    return receive
+    return receive_message

@@ -1,8 +1,9 @@
-"""Stream-stream join: records of two streams meet if their keys are equal and their times near.
+"""Stream-stream join: join records of two streams whose keys are equal and whose times are near.
 
-Each stream keeps its records in a window store. A record first looks into the other stream's, and
-then goes into its own: so of two records the later to come finds the earlier, and each pair is made
-once. What has left its store is found no more, and a record that comes later than that is not kept.
+Each stream keeps its records in a window store. A record is first looked up in the other stream's
+store, and then put into its own: so of two records the later to come finds the earlier, and each
+pair is joined once. A record that has expired from its store is not found, and one that comes later
+than that is not stored.
 
     before   how much older than a record of this stream one of the other may be, in ms
     after    how much newer; the other stream's side has the two the other way round
@@ -26,7 +27,7 @@ Joiner = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindow:
-    """Where the other side's records lie, seen from a record of this side. In ms."""
+    """Defines how much older or newer than a record of this side its match may be, in ms."""
 
     before_ms: int
     after_ms: int
@@ -34,57 +35,62 @@ class JoinWindow:
 
     @property
     def size_ms(self) -> int:
+        """Return the length of the window in ms."""
         return self.before_ms + self.after_ms
 
     @property
     def reversed(self) -> JoinWindow:
-        """Seen from the other side."""
+        """Return the window as seen from the other side."""
         return JoinWindow(before_ms=self.after_ms, after_ms=self.before_ms, grace_ms=self.grace_ms)
 
 
 def remember(store_name: str, on_late: OnLate | None = None) -> Operator:
-    """A record goes to the join first, and then into its stream's store, unless it is too late."""
+    """Return the operator that forwards a record to the join and then stores it.
 
-    def bind(at: Binding) -> Emit:
-        downstream, failed = at.downstream, at.failed
-        store: WindowStore[Any] = at.context.store(store_name)
+    A record that is too late is not stored. The store is its stream's window store
+    (KStreamJoinWindow).
+    """
+
+    def bind_operator(binding: Binding) -> Emit:
+        downstream, failed = binding.downstream, binding.failed
+        store: WindowStore[Any] = binding.context.store(store_name)
         put = store.put
-        late = lateness(at, on_late)
+        handle_late = lateness(binding, on_late)
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             downstream(key, value, timestamp_ms)
             if key is None:
                 return
             try:
-                kept = put(key, value, timestamp_ms, timestamp_ms)
+                is_stored = put(key, value, timestamp_ms, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
                 return
-            if not kept:
-                late(key, value, timestamp_ms, store.stream_time_ms, None, None)
+            if not is_stored:
+                handle_late(key, value, timestamp_ms, store.stream_time_ms, None, None)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
-    """The inner join as one of its streams sees it."""
+    """Return the operator that joins one side's records with the other side's stored records."""
 
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
-        find = finder(at, other_store, window)
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
+        find_matches = finder(binding, other_store, window)
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
                 context.dropped += 1
                 return
             try:
-                found = find(key, timestamp_ms)
+                matches = find_matches(key, timestamp_ms)
             except Exception as error:
                 failed(error, key, value)
                 return
-            for other_ms, other in found:
+            for other_ms, other in matches:
                 try:
                     joined = joiner(key, value, other)
                 except Exception as error:
@@ -92,27 +98,28 @@ def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
                     return
                 downstream(key, joined, other_ms if other_ms > timestamp_ms else timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
-    """A stream with itself, its records kept once (`single.store.self.join`, KIP-862).
+    """Return the operator that joins a stream with itself, its records stored once.
 
-    The results are those of the two sides one after the other: the record as the left one with the
+    It replaces an inner join of a stream with itself (`single.store.self.join`, KIP-862). The
+    results are those of the two sides one after the other: the record as the left one with the
     others, then as the right one, itself among them by its time. A record that is as old as one can
-    be and still be kept is not joined with itself, as in KStreamKStreamSelfJoin.
+    be and still be stored is not joined with itself, as in KStreamKStreamSelfJoin.
     """
 
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
-        find = finder(at, store_name, window)
-        find_reversed = finder(at, store_name, window.reversed)
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
+        find = finder(binding, store_name, window)
+        find_reversed = finder(binding, store_name, window.reversed)
         retention_ms = window.size_ms + window.grace_ms
         stream_time_ms = context.store(store_name).stream_time_ms
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             nonlocal stream_time_ms
             if key is None or value is None:
                 context.dropped += 1
@@ -135,26 +142,29 @@ def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
                     return
                 downstream(key, joined, max(other_ms, timestamp_ms))
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def finder(
     at: Binding, store_name: str, window: JoinWindow
 ) -> Callable[[Any, int], list[tuple[int, Any]]]:
-    """Key, time in ms -> times and values of what the store has of the key, oldest first."""
+    """Return a function that finds a key's records near a time, as times and values.
+
+    They are in order, the oldest first.
+    """
     fetch = at.context.store(store_name).fetch
     before_ms, after_ms = window.before_ms, window.after_ms
 
-    def find(key: Any, timestamp_ms: int) -> list[tuple[int, Any]]:
-        # All at once: the disk's iterator is given back before the steps after are called.
+    def find_matches(key: Any, timestamp_ms: int) -> list[tuple[int, Any]]:
+        # All at once: the disk's iterator is closed before steps downstream are called.
         from_ms, to_ms = timestamp_ms - before_ms, timestamp_ms + after_ms
         return list(fetch(key, max(from_ms, 0), max(to_ms, 0)))
 
-    return find
+    return find_matches
 
 
 def pass_on(at: Binding) -> Emit:
-    """Where the two sides meet again: nothing is added to a record's way."""
+    """Return the function of the steps downstream: where the two sides meet, no call is added."""
     return at.downstream

@@ -1,8 +1,8 @@
-"""Stream-table join: each record with the table's row of its key, as the row is at that moment.
+"""Stream-table join: join each record with the table's row of its key as it is at that time.
 
 Only records make results; the table's updates make none. Of a versioned table it is the row as of
-the record's time. With a grace, records wait for so long, in the order of their times, for updates
-of the table that come late.
+the record's time. With a grace, records wait for that long, in the order of their times, for
+updates of the table that come late.
 
     key or mapped key   value   row    inner     left
     any                 None    any    dropped   dropped
@@ -10,10 +10,10 @@ of the table that come late.
     some                some    None   nothing   joined with None
     some                some    some   joined    joined
 
-What waits is in a buffer: key 0 (1 byte), timestamp (int64), the key, a number (int32) that tells
-records of one key and time apart. A record without a key does not wait, where Kafka Streams ends
-with a NullPointerException.
-Rules: KStreamKTableJoinProcessor, RocksDBTimeOrderedKeyValueBuffer, TimeFirstWindowKeySchema.
+The buffer of waiting records has these keys: 0 (1 byte), timestamp (int64), the key, a number
+(int32) that tells records of one key and time apart. A record without a key does not wait, where
+Kafka Streams ends with a NullPointerException. Rules: KStreamKTableJoinProcessor,
+RocksDBTimeOrderedKeyValueBuffer, TimeFirstWindowKeySchema.
 """
 
 from __future__ import annotations
@@ -39,116 +39,120 @@ _NUMBER_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """How long records wait, and where."""
+    """Defines how long records wait, in ms, and the store in which they do."""
 
     ms: int
     buffer: StoreSpec
 
 
 def time_of(key: bytes) -> int:
-    """The time in ms that a key of the buffer has in it."""
+    """Return the time in ms that a key of the buffer has in it."""
     return _TIME.unpack_from(key)[0]  # type: ignore[no-any-return]
 
 
 def join_table(
     table: View | GlobalView, joiner: Joiner, *, left: bool, key_of: KeyOf | None = None
 ) -> Operator:
-    """Each record joined as it comes, with the row of its key or of what `key_of` says."""
+    """Return the operator that joins each record, as it comes, with a row of `table`.
 
-    def bind(at: Binding) -> Emit:
-        context, downstream, failed = at.context, at.downstream, at.failed
-        find = _finder(at, table)
+    The row is that of the record's key, or of the key that `key_of` returns.
+    """
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
+        find_row = _finder(binding, table)
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if value is None:
                 context.dropped += 1
                 return
             try:
-                mapped = key if key_of is None else key_of(key, value)
-                row = None if mapped is None else find(mapped, timestamp_ms)
+                table_key = key if key_of is None else key_of(key, value)
+                row = None if table_key is None else find_row(table_key, timestamp_ms)
                 if row is not None or left:
                     joined = joiner(key, value, row)
             except Exception as error:
                 failed(error, key, value)
                 return
             if row is None and not left:
-                if mapped is None:
+                if table_key is None:
                     context.dropped += 1
                 return
             downstream(key, joined, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) -> Operator:
-    """Each record joined when the time of those that came is `grace` past its own."""
+    """Return the operator that joins each record once stream time is the grace past it."""
 
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
-        join_now = join_table(view, joiner, left=left)(at)
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
+        join_now = join_table(view, joiner, left=left)(binding)
         spec, grace_ms = grace.buffer, grace.ms
         buffer: BufferStore = context.store(spec.name)
-        encode_key, encode = spec.key.serialize, spec.value.serialize
-        let_first_go = _letting_go(at, grace, join_now)
-        # What waits from before a restart goes first.
-        number = max(
+        encode_key, encode_value = spec.key.serialize, spec.value.serialize
+        join_first = _letting_go(binding, grace, join_now)
+        # Records that wait from before a restart keep their numbers, so that they go first.
+        sequence = max(
             (_NUMBER.unpack(key[-_NUMBER.size :])[0] for key in buffer.waiting_keys()), default=0
         )
-        time = context.step_time(at.step)
+        time = context.step_time(binding.step)
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
-            nonlocal number
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
+            nonlocal sequence
             if key is None or value is None or timestamp_ms < time.ms - grace_ms:
                 join_now(key, value, timestamp_ms)
                 return
             try:
-                key_bytes, value_bytes = encode_key(key), encode(value)
+                key_bytes, value_bytes = encode_key(key), encode_value(value)
             except Exception as error:
                 failed(error, key, value)
                 return
             time.ms = max(time.ms, timestamp_ms)
             message = context.message
-            place = _TIME.pack(timestamp_ms) + key_bytes
-            number = (number + 1) & _NUMBER_MAX
-            while buffer.waiting(place + _NUMBER.pack(number)) is not None:
-                number = (number + 1) & _NUMBER_MAX
+            key_prefix = _TIME.pack(timestamp_ms) + key_bytes
+            sequence = (sequence + 1) & _NUMBER_MAX
+            while buffer.waiting(key_prefix + _NUMBER.pack(sequence)) is not None:
+                sequence = (sequence + 1) & _NUMBER_MAX
             origin = origin_of(message, timestamp_ms)
-            buffer.put(place + _NUMBER.pack(number), timestamp_ms, None, value_bytes, origin)
+            buffer.put(key_prefix + _NUMBER.pack(sequence), timestamp_ms, None, value_bytes, origin)
             while buffer.first_ms <= time.ms - grace_ms:
-                let_first_go()
+                join_first()
             context.message = message
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def _letting_go(at: Binding, grace: Grace, join_now: Emit) -> Callable[[], None]:
+    """Return a function that joins the first record of the buffer and removes it."""
     context, failed = at.context, at.failed
     buffer: BufferStore = context.store(grace.buffer.name)
-    decode_key, decode = grace.buffer.key.deserialize, grace.buffer.value.deserialize
+    decode_key, decode_value = grace.buffer.key.deserialize, grace.buffer.value.deserialize
 
-    def let_first_go() -> None:
-        place, change = buffer.first()
+    def join_first() -> None:
+        buffer_key, change = buffer.first()
         origin = change.origin
         context.message = Recalled(origin)
-        key_bytes = place[_TIME.size : -_NUMBER.size]
+        key_bytes = buffer_key[_TIME.size : -_NUMBER.size]
         try:
             key = decode_key(key_bytes)
-            value = None if change.new is None else decode(change.new)
+            value = None if change.new is None else decode_value(change.new)
         except Exception as error:
             failed(error, key_bytes, change.new)
         else:
             join_now(key, value, origin.timestamp_ms)
         buffer.remove_first()
 
-    return let_first_go
+    return join_first
 
 
 def _finder(at: Binding, table: View | GlobalView) -> Callable[[Any, int], Any]:
-    """Key, time in ms -> the row of the key, of a versioned table as of that time; or None."""
+    """Return a function that returns a key's row, or None; of a versioned table as of a time."""
     if not isinstance(table, GlobalView) and table.is_versioned:
         get_as_of = table.get_as_of(at)
 
@@ -159,8 +163,8 @@ def _finder(at: Binding, table: View | GlobalView) -> Callable[[Any, int], Any]:
         return find_as_of
     get = table.get(at)
 
-    def find(key: Any, timestamp_ms: int) -> Any:
+    def find_row(key: Any, timestamp_ms: int) -> Any:
         found = get(key)
         return None if found is None else found.value
 
-    return find
+    return find_row

@@ -1,10 +1,10 @@
-"""Suppress: a table's updates wait in a buffer, and only the last of a key goes on.
+"""Suppress: keep a table's updates in a buffer, and forward only the last of a key.
 
-An update goes on when the table's own time, the largest timestamp of an update so far, has passed
-the time at which it was to leave, or earlier if the buffer is full. An update of a key that waits
-takes the place of the one before, and leaves when that one would have. The old value that goes with
-it is the last that went on: Kafka Streams gives that of the last update, which those after have not
-seen (docs/decisions/0023).
+An update is forwarded when the table's own time, the largest timestamp of an update so far, has
+passed the time at which it was to leave, or earlier if the buffer is full. An update of a key that
+waits replaces the one before, and leaves when that one would have. The old value that goes with it
+is the last that was forwarded: Kafka Streams gives that of the last update, which steps downstream
+have not seen (docs/decisions/0023).
 
 Rules: KTableSuppressProcessorSupplier, TimeDefinitions.
 """
@@ -28,7 +28,10 @@ _NO_TIMESTAMP_MS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """How long updates wait, and how many may. Times in ms, sizes as `state.buffered.size_of`."""
+    """Defines how long updates wait, and how many may; times in ms (Kafka Streams' Suppressed).
+
+    Sizes are counted as by `state.buffered_change.change_size_bytes`.
+    """
 
     wait_ms: int
     until_window_ends: bool
@@ -43,8 +46,10 @@ class Waiting:
 
 
 class SuppressedView:
-    """A table as those see it who are behind its buffer: of a key that waits they know the value
-    from before, without its timestamp."""
+    """Presents a suppressed table to later steps: a key that waits has the value from before.
+
+    That value has no timestamp (KTableSuppressProcessorSupplier's value getter).
+    """
 
     def __init__(self, parent: View, buffer: StoreSpec) -> None:
         self.spec: StoreSpec | None = None
@@ -63,14 +68,14 @@ class SuppressedView:
         of_parent = self._parent.get(at)
         encode_key, decode = self._buffer.key.serialize, self._buffer.value.deserialize
 
-        def get(key: Any) -> Found:
+        def get_emitted(key: Any) -> Found:
             change = waiting(encode_key(key))
             if change is None:
                 return of_parent(key)
             prior = change.prior
             return None if prior is None else ValueAndTimestamp(decode(prior), _NO_TIMESTAMP_MS)
 
-        return get
+        return get_emitted
 
     @property
     def is_versioned(self) -> bool:
@@ -85,25 +90,27 @@ class SuppressedView:
 
 
 def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
-    def bind(at: Binding) -> Update:
-        context, failed = at.context, at.failed
+    """Return the operator that buffers a table's updates and forwards the last of each key."""
+
+    def bind_operator(binding: Binding) -> Update:
+        context, failed = binding.context, binding.failed
         buffer: BufferStore = context.store(spec.name)
-        encode_key, encode = spec.key.serialize, spec.value.serialize
+        encode_key, encode_value = spec.key.serialize, spec.value.serialize
         wait_ms, until_window_ends = waiting.wait_ms, waiting.until_window_ends
-        let_first_go = _letting_go(at, spec, waiting)
-        keep_within = _limit(at, buffer, waiting, let_first_go)
-        time, put = context.step_time(at.step), buffer.put
+        emit_first = _letting_go(binding, spec, waiting)
+        enforce_limit = _limit(binding, buffer, waiting, emit_first)
+        time, put = context.step_time(binding.step), buffer.put
 
-        def let_go() -> None:
+        def emit_due() -> None:
             while buffer.first_ms <= time.ms - wait_ms:
-                let_first_go()
+                emit_first()
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
-                leaves_ms = key.end_ms if until_window_ends else timestamp_ms
+                buffer_time_ms = key.end_ms if until_window_ends else timestamp_ms
                 key_bytes = encode_key(key)
-                old_bytes = None if old is None else encode(old)
-                new_bytes = None if new is None else encode(new)
+                old_bytes = None if old is None else encode_value(old)
+                new_bytes = None if new is None else encode_value(new)
             except Exception as error:
                 failed(error, key, new)
                 return
@@ -111,37 +118,39 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
                 time.ms = timestamp_ms
             message = context.message
             origin = origin_of(message, timestamp_ms)
-            first_ms = put(key_bytes, leaves_ms, old_bytes, new_bytes, origin)
+            first_ms = put(key_bytes, buffer_time_ms, old_bytes, new_bytes, origin)
             if first_ms <= time.ms - wait_ms:
-                let_go()
-            if keep_within is not None:
-                keep_within()
+                emit_due()
+            if enforce_limit is not None:
+                enforce_limit()
             context.message = message
 
         if waiting.idle_close_ms is None:
-            return process
-        return _while_open(at, waiting.idle_close_ms, wait_ms, let_go, process)
+            return process_update
+        return _while_open(binding, waiting.idle_close_ms, wait_ms, emit_due, process_update)
 
-    return bind
+    return bind_operator
 
 
 def _while_open(
     at: Binding, idle_ms: int, wait_ms: int, let_go: Callable[[], None], process: Update
 ) -> Update:
-    """`process` for windows that are open; where no updates come the wall clock closes them."""
+    """Return `process_update` for open windows, which the wall clock closes if no update comes."""
     context, time = at.context, at.context.step_time(at.step)
 
-    def pass_time(time_ms: int) -> None:
+    def advance_time(time_ms: int) -> None:
         time.ms = time_ms
         message = context.message
         let_go()
         context.message = message
 
-    arrives = when_idle(at, idle_ms, time, pass_time, _nothing_more)
+    note_arrival = when_idle(at, idle_ms, time, advance_time, _nothing_more)
 
     def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        arrives(key, new, timestamp_ms)
-        if key.end_ms <= time.ms - wait_ms:  # the steps above have no such time
+        note_arrival(key, new, timestamp_ms)
+        if (
+            key.end_ms <= time.ms - wait_ms
+        ):  # the steps upstream don't know a time that the wall clock has advanced
             context.dropped += 1
             context.late += 1
             return
@@ -151,36 +160,36 @@ def _while_open(
 
 
 def _nothing_more(key: Any, value: Any, timestamp_ms: int) -> None:
-    """Whoever says that an update came goes on itself."""
+    """Do nothing: the caller processes the update itself after it has noted its arrival."""
 
 
 def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], None]:
+    """Return a function that forwards the first buffered update and removes it."""
     context, downstream = at.context, at.downstream
     buffer: BufferStore = context.store(spec.name)
-    decode_key, decode = spec.key.deserialize, spec.value.deserialize
+    decode_key, decode_value = spec.key.deserialize, spec.value.deserialize
     drops_deletions = waiting.until_window_ends
 
-    def let_first_go() -> None:
+    def emit_first() -> None:
         key, (prior, _, new, origin) = buffer.first()
         if new is not None or not drops_deletions:
             context.message = Recalled(origin)
             downstream(
                 decode_key(key),
-                None if new is None else decode(new),
-                None if prior is None else decode(prior),
+                None if new is None else decode_value(new),
+                None if prior is None else decode_value(prior),
                 origin.timestamp_ms,
                 True,
             )
         buffer.remove_first()
 
-    return let_first_go
+    return emit_first
 
 
 def _limit(
     at: Binding, buffer: BufferStore, waiting: Waiting, let_first_go: Callable[[], None]
 ) -> Callable[[], None] | None:
-    """What is called when something was buffered: makes room, or refuses to go on. None: there is
-    room for everything."""
+    """Return a function that makes room in a full buffer or raises; None without limits."""
     if waiting.max_records is None and waiting.max_bytes is None:
         return None
     records_max = float("inf") if waiting.max_records is None else waiting.max_records
@@ -190,7 +199,7 @@ def _limit(
         while buffer.records > records_max or buffer.size_bytes > bytes_max:
             let_first_go()
 
-    def refuse() -> None:
+    def raise_if_full() -> None:
         if buffer.records > records_max or buffer.size_bytes > bytes_max:
             raise StreamsError(
                 f"the buffer of step {at.step!r} is full: {buffer.records} records "
@@ -200,4 +209,4 @@ def _limit(
                 'when_full="emit_early" lets the oldest go'
             )
 
-    return make_room if waiting.emits_early else refuse
+    return make_room if waiting.emits_early else raise_if_full

@@ -1,4 +1,4 @@
-"""Folds over the changes of a table's rows: what a row was is subtracted, what it is now is added.
+"""Folds over changes of a table's rows: subtract the row's old value, then add its new one.
 
 Nothing is subtracted from a group that has no value (KTableAggregate, KTableReduce).
 """
@@ -20,11 +20,13 @@ copied: other steps have it too."""
 
 
 def aggregate_changes(view: View, folding: ChangeFold) -> Operator:
-    def bind(at: Binding) -> Emit:
-        assert view.spec is not None
-        return aggregate(view, folding(copier(view.spec.value)))(at)
+    """Return the operator that folds each Change of a group into the group's aggregate."""
 
-    return bind
+    def bind_operator(binding: Binding) -> Emit:
+        assert view.spec is not None
+        return aggregate(view, folding(copier(view.spec.value)))(binding)
+
+    return bind_operator
 
 
 def adding(
@@ -32,28 +34,29 @@ def adding(
     adder: Callable[[Any, Any, Any], Any],
     subtractor: Callable[[Any, Any, Any], Any],
 ) -> ChangeFold:
-    """Both functions are handed key, value and aggregate."""
+    """Return a fold of changes by functions that are handed key, value and aggregate."""
 
-    def folding(copied: Copied) -> Fold:
-        def fold(key: Any, change: Change[Any], aggregated: Any) -> Any:
+    def create_fold(copy_value: Copied) -> Fold:
+        def fold_change(key: Any, change: Change[Any], aggregate: Any) -> Any:
             new, old, _ = change
-            if old is not None and aggregated is not None:
-                aggregated = subtractor(key, old, aggregated)
-                if aggregated is old:
-                    aggregated = copied(old)
+            if old is not None and aggregate is not None:
+                aggregate = subtractor(key, old, aggregate)
+                if aggregate is old:
+                    aggregate = copy_value(old)
             if new is None:
-                return aggregated
-            if aggregated is None:
-                aggregated = initializer()
-            aggregated = adder(key, new, aggregated)
-            return copied(new) if aggregated is new else aggregated
+                return aggregate
+            if aggregate is None:
+                aggregate = initializer()
+            aggregate = adder(key, new, aggregate)
+            return copy_value(new) if aggregate is new else aggregate
 
-        return fold
+        return fold_change
 
-    return folding
+    return create_fold
 
 
 def counting() -> ChangeFold:
+    """Return a fold of changes that counts a group's rows."""
     return adding(
         lambda: 0, lambda key, value, count: count + 1, lambda key, value, count: count - 1
     )
@@ -62,13 +65,15 @@ def counting() -> ChangeFold:
 def combining(
     adder: Callable[[Any, Any], Any], subtractor: Callable[[Any, Any], Any]
 ) -> ChangeFold:
-    """Both functions are handed the aggregate and a row's value; the first value is taken as it
-    is."""
+    """Return a fold of changes by functions that are handed the aggregate and a row's value.
 
-    def add(key: Any, value: Any, aggregated: Any) -> Any:
-        return value if aggregated is None else adder(aggregated, value)
+    The first value of a group is its aggregate.
+    """
 
-    def subtract(key: Any, value: Any, aggregated: Any) -> Any:
-        return subtractor(aggregated, value)
+    def add_value(key: Any, value: Any, aggregate: Any) -> Any:
+        return value if aggregate is None else adder(aggregate, value)
 
-    return adding(lambda: None, add, subtract)
+    def subtract_value(key: Any, value: Any, aggregate: Any) -> Any:
+        return subtractor(aggregate, value)
+
+    return adding(lambda: None, add_value, subtract_value)

@@ -1,8 +1,8 @@
-"""Table group: an update of a table becomes changes of the groups that its old and its new row are
-in, to be written to a repartition topic (KTableRepartitionMap).
+"""Table group: turn an update of a table into changes of the groups of its old and its new row.
 
-A row goes to a group of its own choice, so an update may take it out of one and put it into
-two records, the one that takes it out first. Within one group it is one record with both values.
+The changes are written to a repartition topic (KTableRepartitionMap). The selector chooses a row's
+group, so an update may move a row from one group to another: that is two records, the one that
+removes it first. Within one group it is one record with both values.
 """
 
 from __future__ import annotations
@@ -24,34 +24,39 @@ _EXACT = frozenset((str, bytes, int))
 
 
 def change_groups(parent: View, selector: Selector, key: Serde[Any]) -> Operator:
-    """`key` is the serde of the groups' keys: two keys of equal bytes are one group's. A row whose
-    new key or new value is None is in no group."""
-    # Where bytes are a topic's, with a schema of its own, keys are compared and not their bytes.
+    """Return the operator that forwards a table's updates as changes of groups.
+
+    Two group keys of equal bytes are one group. A row whose new key or new value is None is in no
+    group.
+    """
+    # With a schema registry bytes depend on the topic: keys are compared, and not their bytes.
     serialize = key.serialize if key.binder is None else as_it_is
 
-    def same(one: Any, other: Any) -> bool:
+    def are_same_group(one: Any, other: Any) -> bool:
         if type(one) is type(other) and type(one) in _EXACT:
             return bool(one == other)
         return one is other or serialize(one) == serialize(other)
 
-    def selected(key: Any, value: Any) -> tuple[Any, Any]:
+    def select_group(key: Any, value: Any) -> tuple[Any, Any]:
         pair = None if value is None else selector(key, value)
         if pair is None:
             return None, None
-        group, part = pair
-        return (None, None) if group is None or part is None else (group, part)
+        group_key, group_value = pair
+        return (
+            (None, None) if group_key is None or group_value is None else (group_key, group_value)
+        )
 
-    def bind(at: Binding) -> Update:
-        downstream, failed = at.downstream, at.failed
+    def bind_operator(binding: Binding) -> Update:
+        downstream, failed = binding.downstream, binding.failed
         versioned = parent.is_versioned
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if versioned and not latest:
-                return  # an aggregate is of the latest rows (KIP-914)
+                return  # an aggregate has the latest rows only (KIP-914)
             try:
-                into, added = selected(key, new)
-                out_of, removed = selected(key, old)
-                stays = added is not None and removed is not None and same(out_of, into)
+                into, added = select_group(key, new)
+                out_of, removed = select_group(key, old)
+                stays = added is not None and removed is not None and are_same_group(out_of, into)
             except Exception as error:
                 failed(error, key, new)
                 return
@@ -63,6 +68,6 @@ def change_groups(parent: View, selector: Selector, key: Serde[Any]) -> Operator
             if added is not None:
                 downstream(into, Change(added, None), timestamp_ms)
 
-        return process
+        return process_update
 
-    return bind
+    return bind_operator

@@ -1,9 +1,9 @@
-"""Table-table join: an update of one side is joined with what the other has of the same key.
+"""Table-table join: join an update of one side with the other side's value of the same key.
 
-With caching that is what the other has passed on last: where both sides change between two commits,
-each change is joined on its own, and none is lost (docs/decisions/0022).
+With caching that is the value that the other side has emitted last: where both sides change between
+two commits, each change is joined on its own, and none is lost (docs/decisions/0022).
 
-Each side has an operator of its own, and a merge behind both keeps the results where a store was
+Each side has an operator of its own, and a merge of both materializes the results where a store was
 named. A result's timestamp is the later of the two values'. Updates of a versioned table that are
 out of order are dropped (KTableKTableInnerJoin, -LeftJoin, -RightJoin, -OuterJoin,
 KTableKTableJoinMerger, KIP-914).
@@ -29,51 +29,57 @@ def join_updates(
     needs_own: bool,
     needs_other: bool,
 ) -> Operator:
-    """The side whose updates are `own`'s. `joiner` takes its value first."""
+    """Return the operator that joins one side's updates; `joiner` takes that side's value first."""
 
-    def bind(at: Binding) -> Update:
-        context, downstream, failed = at.context, at.downstream, at.failed
-        of_other = other.get(replace(at, passed_on=True))
+    def bind_operator(binding: Binding) -> Update:
+        context, downstream, failed = binding.context, binding.downstream, binding.failed
+        get_other = other.get(replace(binding, passed_on=True))
         sends_old, versioned = view.sends_old, own.is_versioned
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if versioned and not latest:
                 context.dropped += 1
                 return
             try:
-                found = of_other(key)
+                found = get_other(key)
                 if found is None:
                     if needs_other or (new is None and old is None):
                         return
-                    theirs, alone = None, False
+                    other_value, other_is_result = None, False
                 else:
-                    theirs, found_ms = found
-                    if found_ms > timestamp_ms:
-                        timestamp_ms = found_ms
-                    alone = not needs_own  # what the other side has is a result by itself
-                value = joiner(new, theirs) if alone or new is not None else None
-                was = joiner(old, theirs) if sends_old and (alone or old is not None) else None
+                    other_value, other_ms = found
+                    if other_ms > timestamp_ms:
+                        timestamp_ms = other_ms
+                    other_is_result = not needs_own  # the other side's value is a result by itself
+                result = joiner(new, other_value) if other_is_result or new is not None else None
+                old_result = (
+                    joiner(old, other_value)
+                    if sends_old and (other_is_result or old is not None)
+                    else None
+                )
             except Exception as error:
                 failed(error, key, new)
                 return
-            downstream(key, value, was, timestamp_ms, latest)
+            downstream(key, result, old_result, timestamp_ms, latest)
 
-        return process
+        return process_update
 
-    return bind
+    return bind_operator
 
 
 def merge_joined(view: JoinedView) -> Operator:
-    def bind(at: Binding) -> Update:
-        return at.downstream if view.spec is None else update_keeper(at, view)
+    """Return the operator that writes both sides' results to the store, if one was named."""
 
-    return bind
+    def bind_operator(binding: Binding) -> Update:
+        return binding.downstream if view.spec is None else update_keeper(binding, view)
+
+    return bind_operator
 
 
 def swapped(joiner: Joiner) -> Joiner:
-    """For the right side, whose own value is the joiner's second."""
+    """Return a joiner for the right side, whose own value is the second of `joiner`."""
 
-    def joined(right: Any, left: Any) -> Any:
+    def join_swapped(right: Any, left: Any) -> Any:
         return joiner(left, right)
 
-    return joined
+    return join_swapped

@@ -1,7 +1,7 @@
-"""Table source: each record is the new value of its key, and one without a value deletes it.
+"""Table source: take each record as the new value of its key; one without a value deletes it.
 
-Records without a key are dropped and counted. What arrives out of order counts as newer all the
-same, unless the table is versioned (KTableSource).
+Records without a key are dropped and counted. A record that arrives out of order counts as newer
+all the same, unless the table is versioned (KTableSource).
 """
 
 from __future__ import annotations
@@ -15,36 +15,39 @@ from streams.topology.views import View
 
 
 def table_source(view: View) -> Operator:
-    def bind(at: Binding) -> Emit:
-        context, failed = at.context, at.failed
-        if view.spec is None:
-            return _not_kept(at)
-        keep = keeper(at, view)
-        own = copier_into(view.spec)
+    """Return the operator that turns a topic's records into a table's updates."""
 
-        def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def bind_operator(binding: Binding) -> Emit:
+        context, failed = binding.context, binding.failed
+        if view.spec is None:
+            return _not_kept(binding)
+        write_value = keeper(binding, view)
+        copy_value = copier_into(view.spec)
+
+        def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
                 context.dropped += 1
                 return
             try:
-                mine = own(value)
+                own_value = copy_value(value)
             except Exception as error:
                 failed(error, key, value)
                 return
-            keep(key, mine, timestamp_ms)
+            write_value(key, own_value, timestamp_ms)
 
-        return process
+        return process_record
 
-    return bind
+    return bind_operator
 
 
 def _not_kept(at: Binding) -> Emit:
+    """Return a function that forwards records as updates of a table without a store."""
     context, downstream = at.context, at.downstream
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
             context.dropped += 1
             return
         downstream(key, value, None, timestamp_ms, True)
 
-    return process
+    return process_record

@@ -1,8 +1,8 @@
-"""Table values: each value of a table becomes another, or none (filter).
+"""Table values: compute each value of a table from the parent's value, or none (filter).
 
-A table that is kept reads its old value from its own store, another computes it anew. A filter
-passes on nothing where there was nothing, as far as it knows; a mapping always passes on what it
-gets (KTableFilter, KTableMapValues).
+A materialized table reads its old value from its own store, another computes it anew. A filter
+forwards nothing where there was nothing, as far as it knows; a mapping always forwards what it gets
+(KTableFilter, KTableMapValues).
 """
 
 from __future__ import annotations
@@ -20,61 +20,70 @@ Computed = Callable[[Any, Any], Any]
 
 
 def kept_if(predicate: Callable[[Any, Any], object]) -> Computed:
-    def computed(key: Any, value: Any) -> Any:
+    """Return a function that returns a row's value if the predicate is true, else None."""
+
+    def filter_value(key: Any, value: Any) -> Any:
         return value if predicate(key, value) else None
 
-    return computed
+    return filter_value
 
 
 def dropped_if(predicate: Callable[[Any, Any], object]) -> Computed:
-    def computed(key: Any, value: Any) -> Any:
+    """Return a function that returns a row's value if the predicate is false, else None."""
+
+    def filter_not_value(key: Any, value: Any) -> Any:
         return None if predicate(key, value) else value
 
-    return computed
+    return filter_not_value
 
 
 def mapped(mapper: Callable[[Any], Any]) -> Computed:
-    def computed(key: Any, value: Any) -> Any:
+    """Return a function that returns the mapper's result for a row's value."""
+
+    def map_value(key: Any, value: Any) -> Any:
         return mapper(value)
 
-    return computed
+    return map_value
 
 
 def table_values(view: DerivedView, parent: View, *, filters: bool) -> Operator:
-    def bind(at: Binding) -> Update:
-        skips = filters and not parent.is_versioned
-        if view.spec is None:
-            return _on_the_way(at, view, skips=skips)
-        computed, failed = view.computed, at.failed
-        keep = keeper(at, view, without_nothing=skips)
-        own = copier_into(view.spec)
+    """Return the operator that computes a table's values from its parent's updates."""
 
-        def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    def bind_operator(binding: Binding) -> Update:
+        skips_empty = filters and not parent.is_versioned
+        if view.spec is None:
+            return _on_the_way(binding, view, skips=skips_empty)
+        compute_value, failed = view.computed, binding.failed
+        write_value = keeper(binding, view, without_nothing=skips_empty)
+        copy_value = copier_into(view.spec)
+
+        def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
-                value = None if new is None else own(computed(key, new))
+                value = None if new is None else copy_value(compute_value(key, new))
             except Exception as error:
                 failed(error, key, new)
                 return
-            keep(key, value, timestamp_ms)
+            write_value(key, value, timestamp_ms)
 
-        return process
+        return process_update
 
-    return bind
+    return bind_operator
 
 
 def _on_the_way(at: Binding, view: DerivedView, *, skips: bool) -> Update:
-    computed, failed, downstream = view.computed, at.failed, at.downstream
+    """Return a function that computes and forwards values of a table without a store."""
+    compute_value, failed, downstream = view.computed, at.failed, at.downstream
     sends_old = view.sends_old
     skips = skips and sends_old
 
-    def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:
-            value = None if new is None else computed(key, new)
-            was = computed(key, old) if sends_old and old is not None else None
+            new_result = None if new is None else compute_value(key, new)
+            old_result = compute_value(key, old) if sends_old and old is not None else None
         except Exception as error:
             failed(error, key, new)
             return
-        if not (skips and value is None and was is None):
-            downstream(key, value, was, timestamp_ms, latest)
+        if not (skips and new_result is None and old_result is None):
+            downstream(key, new_result, old_result, timestamp_ms, latest)
 
-    return process
+    return process_update

@@ -1,4 +1,4 @@
-"""To stream: a table's updates become records, each with the new value."""
+"""To stream: turn a table's updates into records, each with the new value."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from streams.topology.nodes import Binding, Update
 
 
 def to_stream(at: Binding) -> Update:
+    """Return a function that forwards the new value of each update as a record."""
     downstream = at.downstream
 
-    def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    def forward_record(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         downstream(key, new, timestamp_ms)
 
-    return process
+    return forward_record

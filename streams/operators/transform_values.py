@@ -1,7 +1,7 @@
-"""Transform values: each value of a table becomes what a user's transformer makes of it.
+"""Transform values: replace each value of a table by the result of a user's transformer.
 
-Also no value: a deletion is transformed like any other update. A table that is kept reads its old
-value from its own store; another has it transformed anew, and so has a step that asks for a value
+A deletion is transformed like any other update, and may get a value. A materialized table reads its
+old value from its own store; another transforms it anew, and so does a step that reads a value
 (KTableTransformValues).
 """
 
@@ -25,8 +25,10 @@ Transform = Callable[[Any, Any, int], Any]
 
 
 class TransformedView(ComputedView):
-    """What a transformer makes of `parent`: kept in `spec`, or transformed for who asks by a
-    transformer of his own."""
+    """Presents a transformed table to later steps, which read it from its store if it has one.
+
+    Else the value of `parent` is transformed anew: each reading step has a transformer of its own.
+    """
 
     def __init__(
         self,
@@ -46,11 +48,11 @@ class TransformedView(ComputedView):
         return list(dict.fromkeys([*super().read_from(), *mine]))
 
     def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
-        """Transforms what was read while another record is processed, which is none of its."""
+        """Return a function that transforms a value read while another record is processed."""
         context = at.context
         transform = transforming(replace(at, step=self._step), self.factory, self.stores)
 
-        def transformed(key: Any, found: Found) -> Found:
+        def transform_found(key: Any, found: Found) -> Found:
             message, record_ms = context.message, context.record_ms
             value, timestamp_ms = (None, -1) if found is None else found
             context.message = None
@@ -61,60 +63,66 @@ class TransformedView(ComputedView):
                 context.message, context.record_ms = message, record_ms
             return None if new is None else ValueAndTimestamp(new, timestamp_ms)
 
-        return transformed
+        return transform_found
 
 
 def transforming(at: Binding, factory: Factory, stores: Sequence[str]) -> Transform:
-    """A transformer of this place: started with the task, closed with it."""
-    context, own = at.context, TransformerContext(at, stores)
+    """Return the transform function of a new transformer, which starts and closes with the task."""
+    context, transformer_context = at.context, TransformerContext(at, stores)
     transformer = factory()
-    attach(transformer, own, at)
+    attach(transformer, transformer_context, at)
     transform = transformer.transform
 
-    def transformed(key: Any, value: Any, timestamp_ms: int) -> Any:
-        own.timestamp_ms = timestamp_ms
+    def transform_value(key: Any, value: Any, timestamp_ms: int) -> Any:
+        transformer_context.timestamp_ms = timestamp_ms
         if timestamp_ms >= 0:
             context.record_ms = timestamp_ms
         return transform(key, value)
 
-    return transformed
+    return transform_value
 
 
 def transform_values(view: TransformedView) -> Operator:
-    def bind(at: Binding) -> Update:
-        transform = transforming(at, view.factory, view.stores)
-        return _on_the_way(at, view, transform) if view.spec is None else _kept(at, view, transform)
+    """Return the operator that transforms a table's values and may store them."""
 
-    return bind
+    def bind_operator(binding: Binding) -> Update:
+        transform = transforming(binding, view.factory, view.stores)
+        return (
+            _on_the_way(binding, view, transform)
+            if view.spec is None
+            else _kept(binding, view, transform)
+        )
+
+    return bind_operator
 
 
 def _kept(at: Binding, view: TransformedView, transform: Transform) -> Update:
     assert view.spec is not None
     failed = at.failed
-    keep = keeper(at, view)
-    own = copier_into(view.spec)
+    write_value = keeper(at, view)
+    copy_value = copier_into(view.spec)
 
-    def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:
-            value = own(transform(key, new, timestamp_ms))
+            value = copy_value(transform(key, new, timestamp_ms))
         except Exception as error:
             failed(error, key, new)
             return
-        keep(key, value, timestamp_ms)
+        write_value(key, value, timestamp_ms)
 
-    return process
+    return process_update
 
 
 def _on_the_way(at: Binding, view: TransformedView, transform: Transform) -> Update:
     downstream, failed, sends_old = at.downstream, at.failed, view.sends_old
 
-    def process(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+    def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:
-            value = transform(key, new, timestamp_ms)
-            was = transform(key, old, timestamp_ms) if sends_old else None
+            new_result = transform(key, new, timestamp_ms)
+            old_result = transform(key, old, timestamp_ms) if sends_old else None
         except Exception as error:
             failed(error, key, new)
             return
-        downstream(key, value, was, timestamp_ms, latest)
+        downstream(key, new_result, old_result, timestamp_ms, latest)
 
-    return process
+    return process_update

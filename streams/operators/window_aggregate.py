@@ -1,9 +1,10 @@
-"""Window aggregate: the records of a key folded by windows of a size (KStreamWindowAggregate).
+"""Window aggregate: fold a key's records into windows of a fixed size (KStreamWindowAggregate).
 
-A record moves the step's own stream time and goes into each window that it falls into, oldest
-first; a window that has closed by then misses it, and it is late there. Records without a key are
-dropped; those without a value are taken like any other. A result's timestamp is the largest of the
-records in its window, and what has no window (before the start of an unlimited one) is passed over.
+A record advances the step's own stream time and is folded into each window that it falls into,
+oldest first; a window that has closed by then misses it, and it is late there. Records without a
+key are dropped; those without a value are folded like any other. A result's timestamp is the
+largest of the records in its window. A record that has no window (before the start of an unlimited
+one) is ignored.
 """
 
 from __future__ import annotations
@@ -34,28 +35,36 @@ def window_aggregate(
     on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
-    def bind(at: Binding) -> Emit:
-        time = at.context.step_time(at.step)
-        into = (_counting if folding.counts else _folding)(at, view, folding, emits=not on_close)
-        if isinstance(windows, UnlimitedWindows):
-            return _unlimited(at, time, windows, into)
-        late = lateness(at, on_late)
-        tumbling = windows.size_ms == windows.advance_ms
-        process = (_tumbling if tumbling else _hopping)(at, time, windows, into, late)
-        return closing(at, view, windows, process) if on_close else process
+    """Return the operator that folds each record into its windows and forwards the results."""
 
-    return bind
+    def bind_operator(binding: Binding) -> Emit:
+        time = binding.context.step_time(binding.step)
+        fold_into_window = (_counting if folding.counts else _folding)(
+            binding, view, folding, emits=not on_close
+        )
+        if isinstance(windows, UnlimitedWindows):
+            return _unlimited(binding, time, windows, fold_into_window)
+        handle_late = lateness(binding, on_late)
+        tumbling = windows.size_ms == windows.advance_ms
+        process_record = (_tumbling if tumbling else _hopping)(
+            binding, time, windows, fold_into_window, handle_late
+        )
+        return closing(binding, view, windows, process_record) if on_close else process_record
+
+    return bind_operator
 
 
 def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
-    """`_folding` for a count, without a call for it."""
+    """Return a function that counts a record in one window, without a call of the fold."""
     spec = view.spec
     assert spec is not None
     store: WindowStore[int] = at.context.store(spec.name)
     update, failed = store.update, at.failed
-    result = results(at, view, store, as_it_is) if emits else None
+    forward_result = results(at, view, store, as_it_is) if emits else None
 
-    def into(key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int) -> bool:
+    def count_in_window(
+        key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
+    ) -> bool:
         try:
             entry = update(key, start_ms)
             if entry is None:
@@ -67,14 +76,15 @@ def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into
             return False
         if timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
-        if result is not None:
-            result(entry, old, entry.timestamp_ms)
+        if forward_result is not None:
+            forward_result(entry, old, entry.timestamp_ms)
         return True
 
-    return into
+    return count_in_window
 
 
 def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
+    """Return a function that folds a record into one window and forwards the result."""
     spec = view.spec
     assert spec is not None
     store = at.context.store(spec.name)
@@ -86,28 +96,31 @@ def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
         beside=at.context.skips_processing,
         old=emits and view.sends_old and not spec.caching,
     )
-    result = results(at, view, store, for_those_after(at, spec.value)) if emits else None
+    forward_result = results(at, view, store, for_those_after(at, spec.value)) if emits else None
 
-    def into(key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int) -> bool:
+    def fold_into_window(
+        key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
+    ) -> bool:
         try:
-            entry, was = fold(key, value, timestamp_ms, start_ms, end_ms)
+            entry, old_value = fold(key, value, timestamp_ms, start_ms, end_ms)
         except Exception as error:
             failed(error, key, value)
             return False
         time_ms = entry.timestamp_ms
         if entry.value is None:
             entry.timestamp_ms = timestamp_ms  # a deletion has the time of its own record
-        if result is not None:
-            result(entry, was, time_ms)
+        if forward_result is not None:
+            forward_result(entry, old_value, time_ms)
         return True
 
-    return into
+    return fold_into_window
 
 
 def _tumbling(at: Binding, time: StepTime, windows: TimeWindows, into: Into, late: Late) -> Emit:
+    """Return a function that folds each record into its one tumbling window."""
     context, size_ms, grace_ms = at.context, windows.size_ms, windows.grace_ms
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
             context.dropped += 1
             return
@@ -120,14 +133,15 @@ def _tumbling(at: Binding, time: StepTime, windows: TimeWindows, into: Into, lat
         else:
             late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
 
-    return process
+    return process_record
 
 
 def _hopping(at: Binding, time: StepTime, windows: TimeWindows, into: Into, late: Late) -> Emit:
+    """Return a function that folds each record into its hopping windows, oldest first."""
     context, size_ms, grace_ms = at.context, windows.size_ms, windows.grace_ms
     advance_ms = windows.advance_ms
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
             context.dropped += 1
             return
@@ -142,13 +156,14 @@ def _hopping(at: Binding, time: StepTime, windows: TimeWindows, into: Into, late
             elif not into(key, value, timestamp_ms, start_ms, end_ms):
                 return
 
-    return process
+    return process_record
 
 
 def _unlimited(at: Binding, time: StepTime, windows: UnlimitedWindows, into: Into) -> Emit:
+    """Return a function that folds each record from the start on into the one unlimited window."""
     context, start_ms, end_ms = at.context, windows.start_ms, windows.size_ms
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
             context.dropped += 1
             return
@@ -157,4 +172,4 @@ def _unlimited(at: Binding, time: StepTime, windows: UnlimitedWindows, into: Int
         if timestamp_ms >= start_ms:
             into(key, value, timestamp_ms, start_ms, end_ms)
 
-    return process
+    return process_record
