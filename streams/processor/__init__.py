@@ -1,1 +1,1 @@
-"""The processor API: records, processors, and what a processor may do."""
+"""The processor API: records, processors, and the context in which a processor runs."""

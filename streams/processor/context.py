@@ -1,4 +1,4 @@
-"""What a processor may do: forward, use its stores, schedule punctuations, ask for a commit."""
+"""The context by which a processor forwards records, uses stores, schedules calls and commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_RECORD: Any = object()
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being processed was read."""
+    """Identifies the record being processed by its topic, partition and offset."""
 
     topic: str
     partition: int
@@ -27,7 +27,10 @@ class RecordMetadata(NamedTuple):
 
 
 class RecordContext(NamedTuple):
-    """What there is to know of the record being processed, but for its key and its value."""
+    """Describes the record being processed, without its key and its value.
+
+    Its counterpart is Kafka Streams' `processor.RecordContext`.
+    """
 
     topic: str
     partition: int
@@ -37,7 +40,7 @@ class RecordContext(NamedTuple):
 
 
 class ProcessorContext(Generic[K2, V2]):
-    """The task as one processor sees it."""
+    """Gives one processor access to its task (Kafka Streams' ProcessorContext)."""
 
     def __init__(self, at: Binding, stores: Collection[str]) -> None:
         self._at = at
@@ -46,7 +49,7 @@ class ProcessorContext(Generic[K2, V2]):
         self._downstream = at.downstream
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
-        """Hand a record to all that comes after this step, or to the next step named `to`."""
+        """Forward a record to all steps after this one, or to the step named `to`."""
         if not isinstance(record, Record):
             raise TypeError(
                 f"forward takes a Record, as record.with_value(...) makes one, not {record!r:.200}"
@@ -64,8 +67,10 @@ class ProcessorContext(Generic[K2, V2]):
             task.record_ms = time_ms
 
     def store(self, name: str) -> Any:
-        """A store that this processor names in `stores`, or any global table, to read. Raises
-        StreamsError for any other."""
+        """Return the store of that name, which `stores` must name, or the one of a global table.
+
+        A global table's store is to be read only. Raises StreamsError for any other name.
+        """
         if (copy := self._task.global_store(name)) is not None:
             return copy
         if name not in self._stores:
@@ -84,8 +89,8 @@ class ProcessorContext(Generic[K2, V2]):
     ) -> Callable[[], None]:
         """Call `callback` with the time in ms each `interval` of stream time or of wall-clock time.
 
-        Stream time moves with the records: without records it stands still. Returns a function that
-        ends it. Raises ValueError for an interval below 1 ms or another clock.
+        Stream time advances with the records: without records it stands still. Returns a function
+        that cancels the schedule. Raises ValueError for an interval below 1 ms or another clock.
         """
         interval_ms = duration_ms(interval, "interval")
         if interval_ms < 1:
@@ -96,33 +101,35 @@ class ProcessorContext(Generic[K2, V2]):
 
         failed = self._at.failed
 
-        def punctuate(now_ms: int) -> None:
+        def run_punctuation(now_ms: int) -> None:
             task.record_ms = now_ms
             try:
                 callback(now_ms)
             except Exception as error:
                 failed(error, None, None)
 
-        return task.schedule(interval_ms, punctuate, clock)
+        return task.schedule(interval_ms, run_punctuation, clock)
 
     def commit(self) -> None:
-        """Ask for a commit soon: when the record being processed is done."""
+        """Request a commit soon: when the record being processed is done."""
         self._task.commit()
 
     @property
     def task_id(self) -> str:
-        """The task's name: `<sub-topology>_<partition>`."""
+        """Return the task's name: `<sub-topology>_<partition>`."""
         return self._task.task_name
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest timestamp of the task's records so far; -1 before the first."""
+        """Return the largest timestamp of the task's records so far; -1 before the first."""
         return self._task.stream_time_ms
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """Where the record being processed was read; None in `init`, in punctuations, and for what
-        a commit brings."""
+        """Return topic, partition and offset of the record being processed, or None without one.
+
+        There is none in `init`, in punctuations, and for results that a commit emits.
+        """
         message = self._task.message
         if message is None or message.topic() is None:
             return None
@@ -130,8 +137,11 @@ class ProcessorContext(Generic[K2, V2]):
 
     @property
     def record_context(self) -> RecordContext | None:
-        """`record_metadata` with the record's timestamp and headers: as the processor was handed
-        them, a timestamp or headers that a processor before it gave included."""
+        """Return the origin, timestamp and headers of the record being processed, or None.
+
+        Timestamp and headers are as the processor was handed them: those that an earlier processor
+        gave the record are included.
+        """
         if (read := self.record_metadata) is None:
             return None
         task = self._task
@@ -148,7 +158,7 @@ class ProcessorContext(Generic[K2, V2]):
 
 
 class FixedKeyContext(ProcessorContext[K2, V2]):
-    """Refuses to forward another key than the record's: for `process_values`."""
+    """Refuses to forward another key than that of the record: for `process_values`."""
 
     key: Any = _NO_RECORD
     """Of the record being processed."""
@@ -160,18 +170,19 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
         *,
         clock: Literal["stream", "wall"] = "stream",
     ) -> Callable[[], None]:
-        """As any processor's. What the callback forwards has the keys that it chooses."""
+        """Call `callback` as for any processor; what it forwards may have any key."""
 
-        def between_records(now_ms: int) -> None:
+        def run_without_record(now_ms: int) -> None:
             self.key = _NO_RECORD
             callback(now_ms)
 
-        return super().schedule(interval, between_records, clock=clock)
+        return super().schedule(interval, run_without_record, clock=clock)
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
+        """Forward a record with the key of the record being processed, or raise StreamsError."""
         key = self.key
-        known = key is not _NO_RECORD and isinstance(record, Record)
-        if known and record.key is not key and record.key != key:
+        has_record = key is not _NO_RECORD and isinstance(record, Record)
+        if has_record and record.key is not key and record.key != key:
             raise StreamsError(
                 f"step {self._at.step!r} forwards the key {record.key!r:.200} for a record with "
                 f"the key {key!r:.200}: process_values can't change the key, process can"

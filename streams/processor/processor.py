@@ -18,10 +18,10 @@ V2 = TypeVar("V2", default=Any)
 
 
 class Processor(Generic[K, V, K2, V2]):
-    """Base class: takes records of K and V, forwards records of K2 and V2.
+    """Processes records of K and V and forwards records of K2 and V2: the base class for users.
 
     Each task has an instance of its own; it is used by one thread at a time. `init` is called when
-    the task's stores are caught up, `close` when the task is closed or rolls back. After a rollback
+    the task's stores are restored, `close` when the task is closed or rolls back. After a rollback
     a new instance takes over: what belongs to a record must be kept in stores, not in attributes.
     """
 
@@ -32,11 +32,11 @@ class Processor(Generic[K, V, K2, V2]):
     """Set before `init`."""
 
     def init(self, context: ProcessorContext[K2, V2]) -> None:
-        """Get the stores, schedule punctuations."""
+        """Get the stores and schedule punctuations."""
 
     def process(self, record: Record[K, V]) -> None:
-        """One record. `self.context.forward` hands records on, any number of them."""
+        """Process one record; `self.context.forward` hands on any number of records."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what `init` has taken; stores and schedules are not among it."""
+        """Release what `init` has acquired, except stores and schedules."""

@@ -1,7 +1,7 @@
-"""Record: what a processor is handed and hands on.
+"""Record: key and value with timestamp, headers and origin, as processors get and forward it.
 
-A record is never changed: `with_*` makes another. What it says of itself beyond key, value and
-timestamp is looked up in the message that it came with, and only if somebody asks.
+A record is never changed: `with_*` creates another. Its headers and origin are read from the
+message that it came with, and only if they are asked for.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GivenHeaders = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 
 
 class Record(Generic[K, V]):
-    """Key, value, timestamp in ms, headers, and where the record was read.
+    """Represents a record by key, value, timestamp in ms, headers and the place it was read from.
 
     `topic` is None, and `partition` and `offset` are -1, as in Kafka Streams, for a record that was
-    made and not read: by a punctuation, or as the result of a commit.
+    created and not read: by a punctuation, or as the result of a commit.
     """
 
     __slots__ = ("key", "own_headers", "source", "timestamp_ms", "value")
@@ -49,7 +49,7 @@ class Record(Generic[K, V]):
     def of(
         cls, key: K, value: V, timestamp_ms: int, source: Any, own_headers: Headers | None = None
     ) -> Record[K, V]:
-        """As it was read: its headers are its source's, unless it has its own."""
+        """Return a record with the headers and origin of a message, or with `own_headers`."""
         record = _made(cls)
         record.key = key
         record.value = value
@@ -83,7 +83,10 @@ class Record(Generic[K, V]):
         return _of(self.key, value, self.timestamp_ms, self.source, self.own_headers)
 
     def with_timestamp(self, timestamp_ms: int) -> Record[K, V]:
-        """Raises ValueError for a negative time, as Kafka Streams does."""
+        """Return a copy with another timestamp; raise ValueError if it is negative.
+
+        Kafka Streams raises an error for it, too.
+        """
         if timestamp_ms < 0:
             raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
         return _of(self.key, self.value, timestamp_ms, self.source, self.own_headers)
@@ -92,7 +95,7 @@ class Record(Generic[K, V]):
         return _of(self.key, self.value, self.timestamp_ms, self.source, headers_of(headers))
 
     def __eq__(self, other: object) -> bool:
-        """Of the same content, wherever they were read."""
+        """Return whether the other record has the same content, wherever they were read."""
         if not isinstance(other, Record):
             return NotImplemented
         return (self.key, self.value, self.timestamp_ms, self.headers) == (
@@ -110,6 +113,7 @@ class Record(Generic[K, V]):
 
 
 def headers_of(given: GivenHeaders) -> Headers:
+    """Return headers that a user gave, as a tuple of names and values."""
     return tuple(given.items() if isinstance(given, Mapping) else given)
 
 
@@ -118,8 +122,10 @@ _of = Record.of
 
 
 class Rewritten:
-    """The message being processed with the headers that a processor gave it, for what comes after
-    that processor: a sink writes the headers of `context.message`."""
+    """Presents the message being processed with the headers that a processor gave the record.
+
+    A sink downstream writes the headers of `context.message`.
+    """
 
     __slots__ = ("_headers", "message")
 

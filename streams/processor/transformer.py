@@ -19,7 +19,7 @@ V2 = TypeVar("V2", default=Any)
 
 
 class TransformerContext(ProcessorContext[Any, Any]):
-    """The task as a transformer sees it. It returns values, and forwards nothing."""
+    """Gives a transformer access to its task; it returns values, and forwards nothing."""
 
     def __init__(self, at: Binding, stores: Collection[str]) -> None:
         super().__init__(at, stores)
@@ -28,11 +28,15 @@ class TransformerContext(ProcessorContext[Any, Any]):
 
     @property
     def headers(self) -> Headers:
-        """Of the record that changed the row; none where the value is read from a table."""
+        """Return the headers of the record that changed the row.
+
+        There are none where the value is read from a table.
+        """
         message = self._task.message
         return () if message is None else tuple(message.headers() or ())
 
     def forward(self, record: object, to: str | None = None) -> NoReturn:
+        """Raise StreamsError: a transformer returns one value for each row."""
         raise StreamsError(
             f"step {self._at.step!r} can't forward: transform_values returns one value for each "
             "row; to forward use to_stream().process(...)"
@@ -40,12 +44,12 @@ class TransformerContext(ProcessorContext[Any, Any]):
 
 
 class ValueTransformer(Generic[K, V, V2]):
-    """Base class: makes of a row's value another one, for `Table.transform_values`.
+    """Computes a row's new value from its value: the base class for `Table.transform_values`.
 
-    Each task has an instance of its own, and one more for each later step that asks for the table's
-    values, unless the result is kept (`store=`): such a step has a value transformed anew, and then
-    stores should only be read. An instance is used by one thread at a time; after a rollback a new
-    one takes over, so what belongs to a row must be in stores, not in attributes.
+    Each task has an instance of its own, and one more for each later step that reads the table's
+    values, unless the result is materialized (`store=`): such a step has a value transformed anew,
+    and then stores should only be read. An instance is used by one thread at a time; after a
+    rollback a new one takes over, so what belongs to a row must be in stores, not in attributes.
 
     Source of the rules: Kafka Streams' ValueTransformerWithKey and KTableTransformValues.
     """
@@ -57,12 +61,14 @@ class ValueTransformer(Generic[K, V, V2]):
     """Set before `init`."""
 
     def init(self, context: TransformerContext) -> None:
-        """Get the stores, schedule punctuations."""
+        """Get the stores and schedule punctuations."""
 
     def transform(self, key: K, value: V | None) -> V2 | None:
-        """The row's new value; None: the row has none. `value` is None for a row that is deleted or
-        is not there. A key never becomes another."""
+        """Return the row's new value, or None for none.
+
+        `value` is None for a row that is deleted or is not there. A row's key can't be changed.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what `init` has taken; stores and schedules are not among it."""
+        """Release what `init` has acquired, except stores and schedules."""

@@ -1,11 +1,11 @@
-"""Reading the stores of a running worker from outside: what is committed, of the tasks it has.
+"""Read the stores of a running worker from outside: what its tasks have committed.
 
-A view may be kept and asked from any thread. It asks all tasks of the store that this worker has
-now: a key is looked for in each, ranges go through one task after another (within a task in key
+A view may be kept and used from any thread. It reads all tasks of the store that this worker has
+now: a key is looked up in each, ranges go through one task after another (within a task in key
 order). What other workers have is not seen. Source: Kafka Streams' interactive queries.
 
-While a task is restored or has just moved there is no answer rather than an old one:
-StoreUnavailable; ask again a little later.
+While a task is restored or has just moved, a read raises StoreUnavailable rather than return old
+values; try again a little later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _READABLE = (TaskState.RUNNING, TaskState.SUSPENDED)
 
 
 class LocalStore:
-    """A read-only view of the store that `spec` declares, with the methods of its kind in `READS`.
+    """Reads the store that `spec` declares, by the methods of its kind that `READ_METHODS` names.
 
     Each read raises StoreUnavailable where a task of the store is not running here, or goes away
-    while an iterator is used; SerdeError for a key that the store's serde refuses, which asking
-    again does not mend.
+    while an iterator is used; SerdeError for a key that the store's serde refuses, where another
+    attempt fails as well.
     """
 
     def __init__(self, spec: StoreSpec, tasks: Callable[[], Iterable[Task]]) -> None:
@@ -55,9 +55,9 @@ class LocalStore:
                 "writes to it"
             )
 
-        def read(*arguments: Any, **named: Any) -> Any:
+        def read_all_tasks(*arguments: Any, **keywords: Any) -> Any:
             try:
-                found = [getattr(view, method)(*arguments, **named) for view in self._views()]
+                found = [getattr(view, method)(*arguments, **keywords) for view in self._views()]
             except Refused as error:
                 raise SerdeError(
                     f"{error}; the serde of its keys is {self._spec.key.name!r}"
@@ -70,10 +70,10 @@ class LocalStore:
                 return self._guarded(chain(*found))
             return next((value for value in found if value is not None), None)
 
-        return read
+        return read_all_tasks
 
     def _views(self) -> list[Store]:
-        """The store of each task, as of its last commit: nothing of the running transaction."""
+        """Return a view of each task's store as of its last commit."""
         views = []
         for task in self._tasks():
             logged = task.stores.get(self._spec.name)

@@ -1,4 +1,4 @@
-"""Serdes: how keys and values become bytes and back."""
+"""Serdes: serialise and deserialise keys and values."""
 
 from streams.serdes.changing import changed
 from streams.serdes.json_objects import JsonSerde, json

@@ -1,6 +1,6 @@
-"""From the dicts and lists of a decoded message to dataclasses.
+"""Build dataclasses from the dicts and lists of a decoded message.
 
-A dataclass becomes one function, put together when its serde is made. Fields of dataclasses, lists,
+A dataclass becomes one function, composed when its serde is created. Fields of dataclasses, lists,
 tuples and dicts of them, optional or not, are built, and so are the types that JSON writes as text
 (datetime, date, time, UUID) and enumerations. What is a number, text or boolean in the message is
 taken as it is: a dataclass of such fields is called with the decoded dict and nothing else.
@@ -32,7 +32,10 @@ _DICTS = (dict, Mapping)
 
 
 def taken_apart(value: Any) -> Any:
-    """The other way: a dataclass as a dict, with lists for tuples and values for enumerations."""
+    """Return a dataclass as a dict, with lists for tuples and values for enumerations.
+
+    It is the inverse of the function that `create_builder` returns.
+    """
     if dataclasses.is_dataclass(value):
         names = (each.name for each in dataclasses.fields(value))
         return {name: taken_apart(getattr(value, name)) for name in names}
@@ -44,59 +47,65 @@ def taken_apart(value: Any) -> Any:
 
 
 class Misfit(ValueError):
-    """A message that isn't what a dataclass needs: where in it, and why."""
+    """Reports that a message does not match a dataclass, with the place and the reason."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path.lstrip('.')}: {reason}" if path else reason)
         self.reason, self.path = reason, path
 
     def within(self, step: str) -> Misfit:
-        """The same, seen from one level higher up: `step` is .field or [index]."""
+        """Return the mismatch as seen from the enclosing object; `step` is .field or [index]."""
         return Misfit(self.reason, step + self.path)
 
 
 def builder(cls: type[Any]) -> Convert:
-    """The function that builds `cls`, a dataclass, from a dict. It raises ValueError, naming the
-    field; TypeError is raised here for a field whose type a message can't tell."""
+    """Return the function that builds the dataclass `cls` from a dict.
+
+    That function raises ValueError, naming the field. This one raises TypeError for a field whose
+    type a message can't tell.
+    """
     return _dataclass(cls, {})
 
 
 def _dataclass(cls: type[Any], known: dict[type[Any], Convert]) -> Convert:
-    """`known` holds those that are begun, for those that refer to themselves."""
+    """Return the function that builds a dataclass, and add it to `builders`.
 
-    def later(found: Any) -> Any:
-        return known[cls](found)
+    A dataclass that refers to itself finds its own function there before it is complete.
+    """
 
-    known[cls] = later
+    def build_later(message: Any) -> Any:
+        return known[cls](message)
+
+    known[cls] = build_later
     fields = {each.name: each for each in dataclasses.fields(cls) if each.init}
     converts = _of_fields(cls, fields, known)
 
-    def flat(found: Any) -> Any:
+    def build_flat(message: Any) -> Any:
         try:
-            return cls(**found)
+            return cls(**message)
         except Exception as error:
-            _explain(cls, fields, found, error)
+            _explain(cls, fields, message, error)
 
-    def nested(found: Any) -> Any:
+    def build_nested(message: Any) -> Any:
         name = ""
         try:
             for name, convert in converts:
-                if name in found:
-                    found[name] = convert(found[name])
+                if name in message:
+                    message[name] = convert(message[name])
         except Misfit as misfit:
             raise misfit.within(f".{name}") from None
         except TypeError as error:
-            _explain(cls, fields, found, error)
-        return flat(found)
+            _explain(cls, fields, message, error)
+        return build_flat(message)
 
-    known[cls] = nested if converts else flat
+    known[cls] = build_nested if converts else build_flat
     return known[cls]
 
 
 def _of_fields(
     cls: type[Any], names: Iterable[str], known: dict[type[Any], Convert]
 ) -> list[tuple[str, Convert]]:
-    """The fields that have to be built, and how."""
+    """Return name and conversion of the fields that have to be built."""
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
@@ -118,12 +127,12 @@ def _of_fields(
 def _explain(
     cls: type[Any], fields: Mapping[str, dataclasses.Field[Any]], found: Any, error: Exception
 ) -> NoReturn:
-    """Why `cls` can't be made of what was found."""
+    """Raise DataclassMismatch with the reason why `cls` can't be created from a message."""
     if not isinstance(found, dict):
         raise Misfit(f"needs an object for {cls.__name__}, got {shown(found)}") from None
     missing = dataclasses.MISSING
-    for name, each in fields.items():
-        if name not in found and each.default is missing and each.default_factory is missing:
+    for name, field in fields.items():
+        if name not in found and field.default is missing and field.default_factory is missing:
             raise Misfit(f"{cls.__name__} needs it, and it is missing", f".{name}") from None
     for name in found:
         if name not in fields:
@@ -132,7 +141,7 @@ def _explain(
 
 
 def _of(hint: Any, known: dict[type[Any], Convert]) -> Convert | None:
-    """What turns a decoded value into `hint`; None if it is that already."""
+    """Return the function that converts a decoded value to a type, or None if none is needed."""
     hint = _bare(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -161,7 +170,10 @@ def _bare(hint: Any) -> Any:
 
 
 def _one_of(hints: Sequence[Any], known: dict[type[Any], Convert]) -> Convert | None:
-    """None stays None; of several other types none may need building."""
+    """Return the conversion of a union type, where None stays None.
+
+    Of several other types none may need building: a message does not tell which it has.
+    """
     others = [hint for hint in hints if hint is not types.NoneType]
     converts = [convert for hint in others if (convert := _of(hint, known))]
     if not converts:
@@ -177,20 +189,20 @@ def _each(convert: Convert | None, kind: Callable[[Any], Any]) -> Convert | None
     if convert is None and kind is list:
         return None
 
-    def build(found: Any) -> Any:
-        if type(found) is not list:
-            raise Misfit(f"needs a list, got {shown(found)}")
+    def build_list(elements: Any) -> Any:
+        if type(elements) is not list:
+            raise Misfit(f"needs a list, got {shown(elements)}")
         if convert is None:
-            return kind(found)
+            return kind(elements)
         index = 0
         try:
-            for index, value in enumerate(found):
-                found[index] = convert(value)
+            for index, value in enumerate(elements):
+                elements[index] = convert(value)
         except Misfit as misfit:
             raise misfit.within(f"[{index}]") from None
-        return found if kind is list else kind(found)
+        return elements if kind is list else kind(elements)
 
-    return build
+    return build_list
 
 
 def _tuple(hints: Sequence[Any], known: dict[type[Any], Convert]) -> Convert | None:
@@ -198,47 +210,47 @@ def _tuple(hints: Sequence[Any], known: dict[type[Any], Convert]) -> Convert | N
         return _each(_of(hints[0], known), tuple)
     converts = [_of(hint, known) for hint in hints]
 
-    def build(found: Any) -> Any:
-        if type(found) is not list or len(found) != len(converts):
-            raise Misfit(f"needs a list of {len(converts)}, got {shown(found)}")
+    def build_tuple(elements: Any) -> Any:
+        if type(elements) is not list or len(elements) != len(converts):
+            raise Misfit(f"needs a list of {len(converts)}, got {shown(elements)}")
         for index, convert in enumerate(converts):
             try:
                 if convert is not None:
-                    found[index] = convert(found[index])
+                    elements[index] = convert(elements[index])
             except Misfit as misfit:
                 raise misfit.within(f"[{index}]") from None
-        return tuple(found)
+        return tuple(elements)
 
-    return build
+    return build_tuple
 
 
 def _values(hints: Sequence[Any], known: dict[type[Any], Convert]) -> Convert | None:
-    """The keys of a JSON object are text and stay so."""
+    """Return the conversion of a dict's values; the keys of a JSON object are text and stay so."""
     convert = _of(hints[1], known)
     if convert is None:
         return None
 
-    def build(found: Any) -> Any:
-        if type(found) is not dict:
-            raise Misfit(f"needs an object, got {shown(found)}")
+    def build_dict(entries: Any) -> Any:
+        if type(entries) is not dict:
+            raise Misfit(f"needs an object, got {shown(entries)}")
         key = None
         try:
-            for key, value in found.items():
-                found[key] = convert(value)
+            for key, value in entries.items():
+                entries[key] = convert(value)
         except Misfit as misfit:
             raise misfit.within(f"[{key!r}]") from None
-        return found
+        return entries
 
-    return build
+    return build_dict
 
 
 def _called(function: Convert, kind: type[Any]) -> Convert:
-    def build(found: Any) -> Any:
-        if isinstance(found, kind):  # decoded already, as Avro does with its logical types
-            return found
+    def build_value(decoded: Any) -> Any:
+        if isinstance(decoded, kind):  # decoded already, as Avro does with its logical types
+            return decoded
         try:
-            return function(found)
+            return function(decoded)
         except (TypeError, ValueError, AttributeError):
-            raise Misfit(f"needs {kind.__name__}, got {shown(found)}") from None
+            raise Misfit(f"needs {kind.__name__}, got {shown(decoded)}") from None
 
-    return build
+    return build_value

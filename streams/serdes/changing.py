@@ -1,4 +1,4 @@
-"""Changed: the old and the new value of a table's row in one record of a repartition topic.
+"""The serde of changes: a row's old and new value in one record of a repartition topic.
 
     old                              0
     new                              1
@@ -7,10 +7,10 @@
     new                      latest  4
     new's length (varint), new, old  latest  5
 
-The last byte says which it is, and in the last three the one before it whether the change is the
-latest (1) or not (0). Kafka Streams 4.3 writes the first three and reads all, and so is it here:
-`latest` is not carried, and True when it is read. Source: ChangedSerializer, ChangedDeserializer;
-the varint is ByteUtils' (zigzag).
+The last byte is the layout, and in the last three the one before it says whether the change is the
+latest (1) or not (0). Kafka Streams 4.3 writes the first three and reads all, and so does this
+serde: `latest` is not written, and is True when it is read. Source: ChangedSerializer,
+ChangedDeserializer; the varint is ByteUtils' (zigzag).
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ _VARINT_BYTES_MAX = 5
 
 
 def changed(inner: Serde[V]) -> Serde[Change[V]]:
-    """The serde of `Change`s whose values are those of `inner`. One of both must not be None."""
+    """Return the serde of `Change`s whose values are those of `inner`.
+
+    At least one of a change's new and old value must not be None.
+    """
     serialize_one, deserialize_one = inner.serialize, inner.deserialize
 
-    def serialize(change: Change[V]) -> bytes:
+    def serialize_change(change: Change[V]) -> bytes:
         if type(change) is not Change:
             raise TypeError(f"needs a Change, got {shown(change)}")
         new, old, _ = change
@@ -43,7 +46,7 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
         data = serialize_one(new)
         return b"".join((_varint(len(data)), data, serialize_one(old), _BOTH))
 
-    def deserialize(data: bytes) -> Change[V]:
+    def deserialize_change(data: bytes) -> Change[V]:
         new, old, latest = _split(data)
         return Change(
             None if new is None else deserialize_one(new),
@@ -51,15 +54,15 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
             latest,
         )
 
-    def bind(topic: str, field: Field) -> Serde[Any]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
         return changed(inner.for_topic(topic, field))
 
-    binder = None if inner.binder is None else bind
-    return Serde(f"changed({inner.name})", serialize, deserialize, binder)
+    binder = None if inner.binder is None else bind_to_topic
+    return Serde(f"changed({inner.name})", serialize_change, deserialize_change, binder)
 
 
 def _split(data: bytes) -> tuple[bytes | None, bytes | None, bool]:
-    """The bytes of the new and of the old value, and whether the change is the latest."""
+    """Return the bytes of the new and of the old value, and whether the change is the latest."""
     if not data:
         raise ValueError("needs a Change's bytes, got none")
     flag, end = data[-1], len(data) - 1
@@ -85,7 +88,7 @@ def _split(data: bytes) -> tuple[bytes | None, bytes | None, bool]:
 
 
 def _varint(number: int) -> bytes:
-    """A length, zigzag, seven bits a byte, the lowest first."""
+    """Encode a length as zigzag varint: seven bits a byte, the lowest first."""
     rest = number << 1
     if rest < 0x80:
         return bytes((rest,))
@@ -98,7 +101,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(data: bytes, end: int) -> tuple[int, int]:
-    """Where it ends in `data`, and the number."""
+    """Return the index after the varint at the beginning of `data`, and its number."""
     number = 0
     for at in range(min(end, _VARINT_BYTES_MAX)):
         number |= (data[at] & 0x7F) << (7 * at)

@@ -1,9 +1,9 @@
-"""Join sides: keys and values of the store that the two sides of a left or outer join share.
+"""Serdes of the keys and values of the store that the two sides of a left or outer join share.
 
     key      timestamp (int64), 1 for left or 0 for right, the key
-    value    1, count (int32), and of each: length (int32), 1 for left or 0 for right, the value
+    value    1, count (int32), and for each: length (int32), 1 for left or 0 for right, the value
 
-Numbers are big-endian, so that the keys lie in the order of their times. Source:
+Numbers are big-endian, so that the keys are in the order of their times. Source:
 TimestampedKeyAndJoinSideSerializer, LeftOrRightValueSerializer, and ListSerializer of Kafka's
 clients with entries of variable size.
 """
@@ -17,7 +17,7 @@ from streams.serdes.serde import Field, Serde
 
 
 class TimestampedKeyAndJoinSide(NamedTuple):
-    """The records of one side that have one key and one time."""
+    """Identifies the records of one side that have one key and one timestamp."""
 
     timestamp_ms: int
     is_left: bool
@@ -25,7 +25,7 @@ class TimestampedKeyAndJoinSide(NamedTuple):
 
 
 class LeftOrRightValue(NamedTuple):
-    """The value of one record, and the side that it came from."""
+    """Holds the value of one record, and the side that it came from."""
 
     is_left: bool
     value: Any
@@ -38,38 +38,43 @@ _LENGTH = struct.Struct(">i")
 
 
 def timestamped_key_and_join_side(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
-    """The serde of keys whose own serde is `inner`."""
+    """Return the serde of TimestampedKeyAndJoinSide, with `inner` for the key itself."""
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
     pack, unpack_from, size = _SIDE.pack, _SIDE.unpack_from, _SIDE.size
 
-    def serialize(sided: TimestampedKeyAndJoinSide) -> bytes:
+    def serialize_sided_key(sided: TimestampedKeyAndJoinSide) -> bytes:
         timestamp_ms, is_left, key = sided
         return pack(timestamp_ms, is_left) + serialize_key(key)
 
-    def deserialize(data: bytes) -> TimestampedKeyAndJoinSide:
+    def deserialize_sided_key(data: bytes) -> TimestampedKeyAndJoinSide:
         timestamp_ms, is_left = unpack_from(data)
         return TimestampedKeyAndJoinSide(timestamp_ms, is_left, deserialize_key(data[size:]))
 
-    def bind(topic: str, field: Field) -> Serde[Any]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
         return timestamped_key_and_join_side(inner.for_topic(topic, field))
 
-    binder = None if inner.binder is None else bind
-    return Serde(f"timestamped_key_and_join_side({inner.name})", serialize, deserialize, binder)
+    binder = None if inner.binder is None else bind_to_topic
+    return Serde(
+        f"timestamped_key_and_join_side({inner.name})",
+        serialize_sided_key,
+        deserialize_sided_key,
+        binder,
+    )
 
 
 def left_or_right_values(left: Serde[Any], right: Serde[Any]) -> Serde[list[LeftOrRightValue]]:
-    """The serde of values of the two sides, in the order in which they came."""
+    """Return the serde of a list of LeftOrRightValue, in the order in which the records came."""
     serialize_left, serialize_right = left.serialize, right.serialize
     deserialize_left, deserialize_right = left.deserialize, right.deserialize
 
-    def serialize(values: list[LeftOrRightValue]) -> bytes:
+    def serialize_values(values: list[LeftOrRightValue]) -> bytes:
         parts = [_LIST.pack(_VARIABLE_SIZE, len(values))]
         for is_left, value in values:
             data = serialize_left(value) if is_left else serialize_right(value)
             parts += (_LENGTH.pack(1 + len(data)), b"\x01" if is_left else b"\x00", data)
         return b"".join(parts)
 
-    def deserialize(data: bytes) -> list[LeftOrRightValue]:
+    def deserialize_values(data: bytes) -> list[LeftOrRightValue]:
         kind, count = _LIST.unpack_from(data)
         if kind != _VARIABLE_SIZE:
             raise ValueError(f"needs a list of entries of variable size, got kind {kind}")
@@ -83,8 +88,10 @@ def left_or_right_values(left: Serde[Any], right: Serde[Any]) -> Serde[list[Left
             values.append(LeftOrRightValue(is_left, value))
         return values
 
-    def bind(topic: str, field: Field) -> Serde[Any]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
         return left_or_right_values(left.for_topic(topic, field), right.for_topic(topic, field))
 
-    binder = None if left.binder is None and right.binder is None else bind
-    return Serde(f"left_or_right({left.name}, {right.name})", serialize, deserialize, binder)
+    binder = None if left.binder is None and right.binder is None else bind_to_topic
+    return Serde(
+        f"left_or_right({left.name}, {right.name})", serialize_values, deserialize_values, binder
+    )

@@ -1,4 +1,4 @@
-"""JSON by orjson, as dicts and lists or as dataclasses."""
+"""The JSON serde, by orjson, of dicts and lists or of dataclasses."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ T = TypeVar("T")
 
 
 class JsonSerde(Serde[Any]):
-    """JSON by orjson. Called with a dataclass it gives a serde that builds that dataclass."""
+    """Serialises JSON by orjson; calling it with a dataclass returns a serde that builds those."""
 
     @overload
     def __call__(self, type: None = None) -> Serde[Any]: ...
     @overload
     def __call__(self, type: type[T]) -> Serde[T]: ...
     def __call__(self, type: Any = None) -> Serde[Any]:  # noqa: A002  the public name
-        """Raises TypeError if `type` is no dataclass, or has a field that JSON can't tell."""
+        """Return the serde of a dataclass, or this one without a type.
+
+        Raises TypeError if `type` is no dataclass, or has a field whose type JSON can't tell.
+        """
         if type is None:
             return self
         if not (isinstance(type, builtins.type) and dataclasses.is_dataclass(type)):
             raise TypeError(f"serdes.json takes a dataclass, got {type!r}")
         build, loads = builder(type), orjson.loads
 
-        def deserialize(data: bytes) -> Any:
+        def deserialize_dataclass(data: bytes) -> Any:
             return build(loads(data))
 
-        return Serde(f"json({type.__name__})", orjson.dumps, deserialize)
+        return Serde(f"json({type.__name__})", orjson.dumps, deserialize_dataclass)
 
 
 # orjson's own functions: one in Python around them would cost as much again for small values.

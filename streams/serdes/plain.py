@@ -1,4 +1,4 @@
-"""Strings, bytes and numbers, laid out as Kafka's own serialisers do.
+"""Serdes of strings, bytes and numbers, with the bytes that Kafka's own serialisers write.
 
 Numbers are big-endian; integers are two's complement.
 """
@@ -22,18 +22,18 @@ def _fixed(name: str, code: str, takes: str) -> Serde[Any]:
     layout = struct.Struct(code)
     pack, unpack, size = layout.pack, layout.unpack, layout.size
 
-    def serialize(value: Any) -> builtins.bytes:
+    def serialize_number(value: Any) -> builtins.bytes:
         try:
             return pack(value)
         except (struct.error, OverflowError) as error:
             raise ValueError(f"{name} takes {takes}, got {shown(value)}") from error
 
-    def deserialize(data: builtins.bytes) -> Any:
+    def deserialize_number(data: builtins.bytes) -> Any:
         if len(data) != size:
             raise ValueError(f"needs {size} bytes, got {len(data)}")
         return unpack(data)[0]
 
-    return Serde(name, serialize, deserialize)
+    return Serde(name, serialize_number, deserialize_number)
 
 
 def _nothing_to_bytes(value: None) -> builtins.bytes:

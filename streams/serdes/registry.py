@@ -1,12 +1,12 @@
-"""Avro, JSON Schema and Protobuf with a schema registry, by confluent-kafka's own serialisers.
+"""Serdes of Avro, JSON Schema and Protobuf with a schema registry, by confluent-kafka.
 
-Bytes are Confluent's: 0, the schema's id (int32), the message. A schema's subject is
-`<topic>-key` or `<topic>-value`, so such a serde is bound to its topic (`for_topic`) before it is
-used; a store's is that of its changelog. The first record of a topic registers the schema, or looks
-it up; after that nothing is asked of the registry but the schemas of ids not seen before.
+Bytes are Confluent's: 0, the schema's id (int32), the message. A schema's subject is `<topic>-key`
+or `<topic>-value`, so such a serde is bound to its topic (`for_topic`) before it is used; a store's
+is that of its changelog. The first record of a topic registers the schema, or looks it up; after
+that only the schemas of ids not seen before are fetched from the registry.
 
 confluent-kafka's part of this has dependencies of its own (the extra `registry`), and is imported
-when such a serde is made.
+when such a serde is created.
 """
 
 from __future__ import annotations
@@ -66,32 +66,38 @@ def avro(
     serializer: Conf | None = None,
     deserializer: Conf | None = None,
 ) -> Serde[Any]:
-    """Avro (Confluent's KafkaAvroSerializer). Messages are dicts, or what `to_dict` and `from_dict`
-    make of them, or instances of the dataclass `type`.
+    """Return a serde of Avro messages with a schema registry (Confluent's KafkaAvroSerializer).
+
+    Messages are dicts, or objects that `to_dict` and `from_dict` convert, or instances of the
+    dataclass `type`.
 
     `schema` is an Avro schema as JSON text, as dicts and lists, or confluent-kafka's `Schema` where
-    it refers to others. It is what is written, and what a message of an older or a newer schema is
-    read as. Without one messages are read as they were written, and written only with the setting
-    `use.latest.version` of the serializer. `serializer` and `deserializer` are confluent-kafka's
-    settings of the two (`auto.register.schemas`, ...). Raises ImportError without the extra
-    `registry`, ValueError for a schema or a setting that can't be used.
+    it refers to others. It is the schema that is written, and that messages of an older or a newer
+    schema are read as. Without one messages are read as they were written, and written only with
+    the setting `use.latest.version` of the serializer. `serializer` and `deserializer` are
+    confluent-kafka's settings of the two (`auto.register.schemas`, ...). Raises ImportError without
+    the extra `registry`, ValueError for a schema or a setting that can't be used.
     """
     try:
         from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
     except ImportError as error:
         raise _missing("avro", error) from error
-    there, text = Registry(registry), _text(schema)
-    client, conf = there.client(), _conf(serializer)
-    writes = text is not None or _finds_its_schema(conf)
+    schema_registry, schema_text = Registry(registry), _text(schema)
+    client, conf = schema_registry.client(), _conf(serializer)
+    writes = schema_text is not None or _finds_its_schema(conf)
     to_dict, from_dict = _conversions(type, to_dict, from_dict, taken_apart)
 
-    def make() -> tuple[Serializer, Deserializer]:
+    def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
-            AvroSerializer(client, text, _with_context(to_dict), conf) if writes else _only_reads,
-            AvroDeserializer(client, text, _with_context(from_dict), conf=_conf(deserializer)),
+            AvroSerializer(client, schema_text, _with_context(to_dict), conf)
+            if writes
+            else _only_reads,
+            AvroDeserializer(
+                client, schema_text, _with_context(from_dict), conf=_conf(deserializer)
+            ),
         )
 
-    return _serde(f"avro({_title(text, type, 'name')})", there, make)
+    return _serde(f"avro({_title(schema_text, type, 'name')})", schema_registry, create_serializers)
 
 
 @overload
@@ -123,24 +129,31 @@ def json_schema(
     serializer: Conf | None = None,
     deserializer: Conf | None = None,
 ) -> Serde[Any]:
-    """JSON that its JSON Schema has found valid (Confluent's KafkaJsonSchemaSerializer). What is
-    said of `avro` holds here."""
+    """Return a serde of JSON that is validated by a JSON Schema, with a schema registry.
+
+    Its counterpart is Confluent's KafkaJsonSchemaSerializer. Parameters and errors are those of
+    `avro`.
+    """
     try:
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
     except ImportError as error:
         raise _missing("json_schema", error) from error
-    there, text = Registry(registry), _text(schema)
-    client, conf = there.client(), _conf(serializer)
-    writes = text is not None or _finds_its_schema(conf)
+    schema_registry, schema_text = Registry(registry), _text(schema)
+    client, conf = schema_registry.client(), _conf(serializer)
+    writes = schema_text is not None or _finds_its_schema(conf)
     to_dict, from_dict = _conversions(type, to_dict, from_dict, _as_json)
 
-    def make() -> tuple[Serializer, Deserializer]:
+    def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
-            JSONSerializer(text, client, _with_context(to_dict), conf) if writes else _only_reads,
-            JSONDeserializer(text, _with_context(from_dict), client, _conf(deserializer)),
+            JSONSerializer(schema_text, client, _with_context(to_dict), conf)
+            if writes
+            else _only_reads,
+            JSONDeserializer(schema_text, _with_context(from_dict), client, _conf(deserializer)),
         )
 
-    return _serde(f"json_schema({_title(text, type, 'title')})", there, make)
+    return _serde(
+        f"json_schema({_title(schema_text, type, 'title')})", schema_registry, create_serializers
+    )
 
 
 def protobuf(
@@ -150,8 +163,12 @@ def protobuf(
     serializer: Conf | None = None,
     deserializer: Conf | None = None,
 ) -> Serde[T]:
-    """Protobuf (Confluent's KafkaProtobufSerializer). Messages are instances of `message_type`, a
-    class that protoc has made; the registry has its file and those that this imports."""
+    """Return a serde of Protobuf messages with a schema registry.
+
+    Its counterpart is Confluent's KafkaProtobufSerializer. Messages are instances of
+    `message_type`, a class that protoc has generated; the registry has its file and those that this
+    imports.
+    """
     try:
         from confluent_kafka.schema_registry.protobuf import (
             ProtobufDeserializer,
@@ -161,36 +178,39 @@ def protobuf(
         raise _missing("protobuf", error) from error
     if not hasattr(message_type, "DESCRIPTOR"):
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
-    there = Registry(registry)
-    client = there.client()
+    schema_registry = Registry(registry)
+    client = schema_registry.client()
 
-    def make() -> tuple[Serializer, Deserializer]:
+    def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
             ProtobufSerializer(message_type, client, _conf(serializer)),
             ProtobufDeserializer(message_type, _conf(deserializer), client),
         )
 
-    return _serde(f"protobuf({message_type.__name__})", there, make)
+    return _serde(f"protobuf({message_type.__name__})", schema_registry, create_serializers)
 
 
 def _serde(
     name: str, registry: Registry, make: Callable[[], tuple[Serializer, Deserializer]]
 ) -> Serde[Any]:
-    """The serde that belongs to no topic yet. `make` is tried at once: it asks nothing of the
-    registry, and refuses what can't be used."""
+    """Return a serde that is bound to no topic yet, or raise ValueError if it can't be created.
+
+    `create_serializers` is tried at once: it asks nothing of the registry, and refuses a schema or
+    a setting that can't be used.
+    """
     try:
         make()
     except Exception as error:
         raise ValueError(f"serdes.{name} can't be made: {registry.explained(error)}") from None
 
     @cache
-    def bind(topic: str, field: Field) -> Serde[Any]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
         return _bound(name, registry, make, topic, field)
 
-    def unbound(_: Any) -> Any:
+    def raise_unbound(_: Any) -> Any:
         raise RuntimeError(f'{name} belongs to no topic yet: call for_topic("a-topic", "value")')
 
-    return Serde(name, unbound, unbound, bind)
+    return Serde(name, raise_unbound, raise_unbound, bind_to_topic)
 
 
 def _bound(
@@ -202,24 +222,24 @@ def _bound(
 ) -> Serde[Any]:
     from confluent_kafka.serialization import SerializationContext
 
-    write, read = make()
+    write_message, read_message = make()
     context = SerializationContext(topic, field)
 
-    def serialize(value: Any) -> bytes:
+    def serialize_message(value: Any) -> bytes:
         try:
-            return write(value, context)
+            return write_message(value, context)
         except Exception as error:
             text = f"{registry.explained(error)}; for {topic}-{field}, got {shown(value)}"
             raise ValueError(text) from (None if registry.tells(error) else error)
 
-    def deserialize(data: bytes) -> Any:
+    def deserialize_message(data: bytes) -> Any:
         try:
-            return read(data, context)
+            return read_message(data, context)
         except Exception as error:
             text = f"{registry.explained(error)}; for {topic}-{field}"
             raise ValueError(text) from (None if registry.tells(error) else error)
 
-    return Serde(name, serialize, deserialize)
+    return Serde(name, serialize_message, deserialize_message)
 
 
 def _missing(what: str, error: ImportError) -> ImportError:
@@ -230,12 +250,12 @@ def _missing(what: str, error: ImportError) -> ImportError:
 
 
 def _text(schema: Any) -> Any:
-    """JSON text, or confluent-kafka's Schema as it is."""
+    """Return a schema as JSON text, or confluent-kafka's Schema as it is."""
     return json.dumps(schema) if isinstance(schema, dict | list) else schema
 
 
 def _title(schema: Any, type: Any, attribute: str) -> str:  # noqa: A002  as in json
-    """The name of what is serialised, for messages."""
+    """Return the name of a schema or dataclass, for messages."""
     if type is not None:
         return str(type.__name__)
     try:
@@ -272,12 +292,12 @@ def _conversions(
         raise TypeError(f"type= takes a dataclass, got {type!r}")
     cls = type
 
-    def taken(value: Any) -> Any:
+    def convert_dataclass(value: Any) -> Any:
         if not isinstance(value, cls):
             raise TypeError(f"needs {cls.__name__}")
         return apart(value)
 
-    return taken, builder(cls)
+    return convert_dataclass, builder(cls)
 
 
 def _as_json(value: Any) -> Any:

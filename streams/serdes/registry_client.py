@@ -1,7 +1,7 @@
-"""A schema registry's client: confluent-kafka's own, shared by the serdes of one registry.
+"""The client of a schema registry: confluent-kafka's own, shared by the serdes of one registry.
 
-What may be secret in its settings stays out of names and messages: whatever an error says is
-searched for it.
+What may be secret in its settings stays out of names and messages: every error text is searched for
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _lock = Lock()
 
 
 class Registry:
-    """Where schemas are looked up and registered."""
+    """Provides the client of a schema registry, and keeps its secrets out of messages."""
 
     def __init__(self, settings: Settings) -> None:
         given = {"url": settings} if isinstance(settings, str) else dict(settings)
@@ -39,8 +39,10 @@ class Registry:
         return f"Registry({self.hidden(self._settings['url'])!r})"
 
     def client(self) -> Any:
-        """The client, made once for these settings in this process. Opens no connection yet.
-        Raises ValueError for settings that confluent-kafka refuses."""
+        """Return the client, created once for these settings in this process.
+
+        It opens no connection yet. Raises ValueError for settings that confluent-kafka refuses.
+        """
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
         key = tuple(sorted((name, repr(value)) for name, value in self._settings.items()))
@@ -53,17 +55,17 @@ class Registry:
             return _clients[key]
 
     def hidden(self, text: str) -> str:
-        """`text` without secrets."""
+        """Return `text` with *** for each secret of the settings."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
     def explained(self, error: Exception) -> str:
-        """What an error says, without secrets. Its traceback may show them."""
+        """Return an error's type and text without secrets; its traceback may show them."""
         return self.hidden(f"{type(error).__name__}: {error}")
 
     def tells(self, error: BaseException | None) -> bool:
-        """Whether an error, or one behind it, says a secret."""
+        """Return whether the text of an error, or of one that caused it, has a secret in it."""
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))

@@ -1,7 +1,7 @@
-"""Serde: a pair of functions, and how it is bound to the topic that it writes and reads.
+"""Serde: a serialiser and a deserialiser, which may be bound to the topic that they are for.
 
-Every serde takes and gives objects that are not None: a null key or value passes all steps as None
-and is never handed to a serde.
+Every serde takes and returns objects that are not None: a null key or value passes all steps as
+None and is never handed to a serde.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Field = Literal["key", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Serde(Generic[T]):
-    """A pair of functions and a name for messages. Either raises what it likes on bad input.
+    """Holds a serialise and a deserialise function and a name; each raises any error on bad input.
 
-    `binder` is for serdes that must know their topic, as those with a schema registry do.
+    The name is for messages. `binder` is for serdes that must know their topic, as those with a
+    schema registry do.
     """
 
     name: str
@@ -32,8 +33,10 @@ class Serde(Generic[T]):
     """Of keys in windows: the serde of the key itself, by which their partition is chosen."""
 
     def for_topic(self, topic: str, field: Field) -> Serde[T]:
-        """The serde to use for the keys or the values of `topic`: itself, where the topic does
-        not matter. Whoever binds a source, a sink or a store (by its changelog) asks once."""
+        """Return the serde for the keys or the values of `topic`, or itself without a `binder`.
+
+        A source, a sink or a store (by its changelog) binds its serdes once.
+        """
         return self if self.binder is None else self.binder(topic, field)
 
 
@@ -43,10 +46,10 @@ def of(
     *,
     name: str = "custom",
 ) -> Serde[T]:
-    """A serde from two functions."""
+    """Return a serde of two functions."""
     return Serde(name, serialize, deserialize)
 
 
 def shown(value: object) -> str:
-    """The type and the beginning of a value, for messages."""
+    """Return the type and the beginning of a value, for messages."""
     return f"{type(value).__name__}: {value!r:.200}"

@@ -1,8 +1,8 @@
-"""What the two sides of a foreign-key join write to each other (KIP-213), byte for byte.
+"""Serdes of the messages between the two sides of a foreign-key join (KIP-213), byte for byte.
 
     subscription   version (its high bit: no hash), instruction, hash (16), key of the row,
                    partition of the row (int32; from version 1 on)
-    answer         version (its high bit: no hash), hash (16), value of the other table, if any
+    response       version (its high bit: no hash), hash (16), value of the other table, if any
     combined key   length of the foreign key (int32), foreign key, key of the row
 
 Numbers are big-endian. Version 1 of subscriptions is written, 0 is read too (Kafka Streams before
@@ -26,7 +26,7 @@ _unpack_int = struct.Struct(">i").unpack
 
 
 class Instruction(IntEnum):
-    """What is asked of the other table."""
+    """Says whether a row subscribes or unsubscribes, and whether it gets a response."""
 
     UNSUBSCRIBE = 0
     """DELETE_KEY_NO_PROPAGATE: no answer."""
@@ -42,8 +42,10 @@ _INSTRUCTIONS = tuple(Instruction)
 
 
 class Subscription(NamedTuple):
-    """A row asks for the value of its foreign key. `hash` is that of the row's value; None: it was
-    deleted. `partition` is the row's; None: of version 0."""
+    """Requests the value of a row's foreign key, and carries the hash of the row's value.
+
+    `hash` is None if the row was deleted. `partition` is the row's; None: of version 0.
+    """
 
     hash: bytes | None
     instruction: Instruction
@@ -52,8 +54,10 @@ class Subscription(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The value of a foreign key, None if there is none, and what the subscription said. The
-    partition is not written: by it the answer finds its way."""
+    """Carries the value of a foreign key, None if there is none, and the hash of the subscription.
+
+    The partition is not written: it chooses the partition to which the response goes.
+    """
 
     hash: bytes | None
     value: Any
@@ -61,10 +65,10 @@ class Answer(NamedTuple):
 
 
 def subscription(key: Serde[Any]) -> Serde[Subscription]:
-    """`key` is the serde of the rows' keys."""
+    """Return the serde of SubscriptionWrapper, with the serde of the rows' keys."""
     serialize_key, deserialize_key = key.serialize, key.deserialize
 
-    def serialize(asks: Subscription) -> bytes:
+    def serialize_subscription(asks: Subscription) -> bytes:
         row_hash, instruction, row, partition = asks
         version = 0 if partition is None else _VERSION
         end = b"" if partition is None else _pack_int(partition)
@@ -72,7 +76,7 @@ def subscription(key: Serde[Any]) -> Serde[Subscription]:
             return bytes((version | _NO_HASH, instruction)) + serialize_key(row) + end
         return bytes((version, instruction)) + row_hash + serialize_key(row) + end
 
-    def deserialize(data: bytes) -> Subscription:
+    def deserialize_subscription(data: bytes) -> Subscription:
         version, row_hash, at = _begun(data, 2, _VERSION)
         end = len(data) if version == 0 else len(data) - 4
         if end < at or data[1] >= len(_INSTRUCTIONS):
@@ -82,33 +86,36 @@ def subscription(key: Serde[Any]) -> Serde[Subscription]:
             row_hash, _INSTRUCTIONS[data[1]], deserialize_key(data[at:end]), partition
         )
 
-    return Serde(f"subscription({key.name})", serialize, deserialize)
+    return Serde(f"subscription({key.name})", serialize_subscription, deserialize_subscription)
 
 
 def answer(value: Serde[Any]) -> Serde[Answer]:
-    """`value` is the serde of the other table's values. What takes no bytes is no value."""
+    """Return the serde of SubscriptionResponseWrapper, with the serde of the other table's values.
+
+    A value without bytes is read as None.
+    """
     serialize_value, deserialize_value = value.serialize, value.deserialize
 
-    def serialize(answers: Answer) -> bytes:
+    def serialize_response(answers: Answer) -> bytes:
         row_hash, found, _ = answers
         written = b"" if found is None else serialize_value(found)
         if row_hash is None:
             return bytes((_ANSWER_VERSION | _NO_HASH,)) + written
         return bytes((_ANSWER_VERSION,)) + row_hash + written
 
-    def deserialize(data: bytes) -> Answer:
+    def deserialize_response(data: bytes) -> Answer:
         _, row_hash, at = _begun(data, 1, _ANSWER_VERSION)
         return Answer(row_hash, deserialize_value(data[at:]) if at < len(data) else None, None)
 
-    def bind(topic: str, field: Field) -> Serde[Answer]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Answer]:
         return answer(value.for_topic(topic, field))
 
-    binder = None if value.binder is None else bind
-    return Serde(f"answer({value.name})", serialize, deserialize, binder)
+    binder = None if value.binder is None else bind_to_topic
+    return Serde(f"answer({value.name})", serialize_response, deserialize_response, binder)
 
 
 def _begun(data: bytes, at: int, newest: int) -> tuple[int, bytes | None, int]:
-    """The version, the hash, and where what comes after them begins."""
+    """Return the version, the hash, and the index of the byte after them."""
     if len(data) < at:
         raise ValueError(f"{data!r} is too short")
     version = data[0] & ~_NO_HASH
@@ -122,5 +129,5 @@ def _begun(data: bytes, at: int, newest: int) -> tuple[int, bytes | None, int]:
 
 
 def prefix_of(foreign_key: bytes) -> bytes:
-    """With what the combined keys of a foreign key begin."""
+    """Return the bytes with which all combined keys of a foreign key begin."""
     return _pack_int(len(foreign_key)) + foreign_key

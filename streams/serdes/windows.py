@@ -1,4 +1,4 @@
-"""Windowed keys as they lie in a topic, for Kafka Streams' own deserialisers to read.
+"""Serdes of windowed keys in topics, for Kafka Streams' own deserialisers to read.
 
     time window   key, start (int64)
     session       key, end (int64), start (int64)
@@ -31,22 +31,22 @@ _TIME_BYTES = 8
 
 
 def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed[K]]:
-    """Keys in time windows of `size_ms` (or a timedelta); `inner` is the serde of the key itself.
+    """Return the serde of keys in time windows of `size_ms`, with `inner` for the key itself.
 
-    The end of a window is not written: it is computed from the size. Without one it is 2**63 - 1.
-    Raises ValueError for a size that is none or is not above 0.
+    The size may be a timedelta. The end of a window is not written: it is computed from the size.
+    Without one it is 2**63 - 1. Raises ValueError for a size that is none or is not above 0.
     """
     size = TIME_MAX if size_ms is None else duration_ms(size_ms, "size_ms")
     if size == 0:
         raise ValueError("serdes.windowed needs a window's size above 0 ms")
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
 
-    def serialize(key: Windowed[K]) -> bytes:
+    def serialize_window(key: Windowed[K]) -> bytes:
         if type(key) is not Windowed or key.key is None or not 0 <= key.start_ms <= TIME_MAX:
             raise _unfit(key)
         return serialize_key(key.key) + pack_time(key.start_ms)
 
-    def deserialize(data: bytes) -> Any:
+    def deserialize_window(data: bytes) -> Any:
         if not data:
             return None
         (start_ms,) = unpack_time(_suffix(data, _TIME_BYTES))
@@ -57,14 +57,16 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
         )
 
     name = f"windowed({inner.name})" if size_ms is None else f"windowed({inner.name}, {size})"
-    return _composed(name, serialize, deserialize, inner, lambda bound: windowed(bound, size_ms))
+    return _composed(
+        name, serialize_window, deserialize_window, inner, lambda bound: windowed(bound, size_ms)
+    )
 
 
 def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
-    """Keys in sessions; `inner` is the serde of the key itself."""
+    """Return the serde of keys in sessions, with `inner` for the key itself."""
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
 
-    def serialize(key: Windowed[K]) -> bytes:
+    def serialize_session(key: Windowed[K]) -> bytes:
         if (
             type(key) is not Windowed
             or key.key is None
@@ -73,7 +75,7 @@ def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
             raise _unfit(key)
         return serialize_key(key.key) + pack_session(key.end_ms, key.start_ms)
 
-    def deserialize(data: bytes) -> Any:
+    def deserialize_session(data: bytes) -> Any:
         if not data:
             return None
         end_ms, start_ms = unpack_session(_suffix(data, SESSION_SUFFIX_BYTES))
@@ -82,7 +84,7 @@ def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
         return Windowed(deserialize_key(data[:-SESSION_SUFFIX_BYTES]), start_ms, end_ms)
 
     name = f"session_windowed({inner.name})"
-    return _composed(name, serialize, deserialize, inner, session_windowed)
+    return _composed(name, serialize_session, deserialize_session, inner, session_windowed)
 
 
 def _composed(
@@ -92,12 +94,12 @@ def _composed(
     inner: Serde[K],
     around: Callable[[Serde[K]], Serde[Windowed[K]]],
 ) -> Serde[Windowed[K]]:
-    """Where `inner` is bound to a topic, so is what is around it."""
+    """Return a serde of windowed keys that binds itself to a topic if `inner` has to be bound."""
 
-    def bind(topic: str, field: Field) -> Serde[Windowed[K]]:
+    def bind_to_topic(topic: str, field: Field) -> Serde[Windowed[K]]:
         return around(inner.for_topic(topic, field))
 
-    binder = None if inner.binder is None else bind
+    binder = None if inner.binder is None else bind_to_topic
     return Serde(name, serialize, deserialize, binder, inner)
 
 
