@@ -103,7 +103,7 @@ def decoded(data: bytes) -> tuple[Buffered, int]:
         (partition,), (count,) = _unpack_int(data, at), _unpack_int(data, at + 4)
         at += 8
         headers = []
-        for _ in range(count):  # -1, of old versions: none
+        for _ in range(count):  # old versions wrote -1 for none
             name, at = _taken(data, at)
             value, at = _taken(data, at)
             headers.append(((name or b"").decode(), value))

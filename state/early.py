@@ -4,7 +4,7 @@ A store serialises objects at the commit (`state.transaction`), when it is too l
 record wrote one. Where a commit has failed for that, the runtime rolls it back and has the store
 serialise early: then an entry keeps the bytes of its value beside the object, a write that the
 serde refuses raises StoreSerdeError and leaves the entry as it was, and an object that was changed
-in place is serialised again when its record is done (`serialize_handed_out`). Kafka Streams
+in place is serialised again when its record is done (`serialize_mutated_objects`). Kafka Streams
 serialises at every write.
 
 Meanwhile the store keeps nothing in the cache.
@@ -101,7 +101,7 @@ class EarlyEntry(Entry[Any, Any]):
 
     @property
     def value(self) -> Any:
-        """The value; one that can be changed in place is serialised again by `settle`."""
+        """Return the value; an object that can be changed in place is serialised again later."""
         if self.live is None and self.encoded is not None:
             self.live = self._entries.deserialize(self.encoded)
         if type(self.live) not in SCALARS:
@@ -110,7 +110,6 @@ class EarlyEntry(Entry[Any, Any]):
 
     @value.setter
     def value(self, value: Any) -> None:
-        """Return the value; an object that can be changed in place is serialised again later."""
         self.live = None  # the refused object may be the one that was there, changed in place
         self.encoded = None if value is None else self._entries.serialize(value)
         self.live, self.is_written = value, True

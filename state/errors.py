@@ -33,7 +33,7 @@ class RefusedLate(Refused):
 
 
 def refused(store: str, what: str, given: object, error: Exception) -> Refused:
-    """Return the error that says which key or value (`role`) the serde of `store` has refused.
+    """Return the error that says which key or value (`role`) the serde of `store_name` has refused.
 
     Raises `error` itself if it is MemoryError: the machine is in trouble, and not the record wrong.
     """

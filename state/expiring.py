@@ -31,9 +31,9 @@ V = TypeVar("V")
 class ExpiringStore(KeyValueStore[K, V]):
     """Stores the latest value of each key until it is `ttl_ms` of stream time old.
 
-    `put` and `delete` advance stream time; before `update_entry` the caller does, by `admit_write`
-    or `advance_stream_time`. A value that has expired before it is put is dropped, and `dropped`
-    counts it: the key keeps its value. Deletions are never dropped.
+    `put` and `delete` advance stream time; before `entry_for_update` the caller does, by
+    `admit_write` or `advance_stream_time`. A value that has expired before it is put is dropped,
+    and `dropped` counts it: the key keeps its value. Deletions are never dropped.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ Theory of operation. A store is at any time in one of these phases:
               until the outcome of the transaction is known
 
     phase     operation             next      what becomes true
-    OPEN      put, update_entry     OPEN      the overlay has the key
+    OPEN      put, entry_for_update     OPEN      the overlay has the key
     OPEN      drain_writes          DRAINED   the changelog entries exist; the disk is untouched
     DRAINED   commit                OPEN      the disk has the entries and the checkpoint after them
     any       rollback_transaction  OPEN      the overlay is gone, with every object handed out

@@ -36,7 +36,7 @@ class WindowStore(SegmentedStore[V]):
     """Stores values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
 
     With `retain_duplicates` each put adds a value beside those that the key has in the window, as
-    joins of streams need it; there `fetch(key, time)` and `update_entry` don't make sense, and
+    joins of streams need it; there `fetch(key, time)` and `entry_for_update` don't make sense, and
     putting None does nothing. A value is serialised when it is put: no two have an object in common
     with each other or with anybody else. All times are in ms, and ranges of them include both ends.
     `segment_ms` is the length of a segment on disk (`state.segmented`), by default half of the

@@ -73,7 +73,7 @@ def aggregate(view: View, fold: Fold) -> Operator:
                 context.dropped += 1
                 return
             try:
-                # The fold may change the object that it is handed: the old value is another.
+                # The fold may change the object that it is handed: the old value is a copy.
                 previous = copy(key) if sends_old and not caching else None
                 entry = advance(key, value, timestamp_ms)
             except Exception as error:

@@ -77,14 +77,14 @@ def closing(
         if earliest_ms < due_ms:
             due_ms = earliest_ms
 
-    def pass_time(time_ms: int) -> None:
+    def advance_time(time_ms: int) -> None:
         time.ms = time_ms
         if time_ms - behind_ms >= due_ms:
             emit_closed_windows()
 
     if windows.idle_close_ms is None:
         return close_and_process
-    return when_idle(at, windows.idle_close_ms, time, pass_time, close_and_process)
+    return when_idle(at, windows.idle_close_ms, time, advance_time, close_and_process)
 
 
 def _places(windows: TimeWindows | SlidingWindows | SessionWindows, store: Any) -> _Places:
