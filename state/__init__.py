@@ -1,4 +1,4 @@
-"""Transactional state stores, their recovery, and the directory that they are kept in.
+"""Keep transactional state stores, recover them, and manage the directory that they are in.
 
 A store is written by one task. Writes collect in an overlay (`transaction`), become durable in the
 changelog first, and reach the disk (`rocksdb`) together with the changelog offset that they belong

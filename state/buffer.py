@@ -40,7 +40,7 @@ Waits = tuple[Buffered, int, int]
 
 
 class BufferStore(OnDisk):
-    """Keeps changes in the order of time and key until they leave (TimeOrderedKeyValueBuffer).
+    """Buffers one change for each key, in the order of their times (TimeOrderedKeyValueBuffer).
 
     Keys and values are bytes; times are in ms and not negative. `time_of` returns the time that a
     key of the changelog has in it, where keys have one. A write between `drain_writes` and the

@@ -1,4 +1,4 @@
-"""A change that is kept in a buffer, with its values and the record that brought it, and its bytes.
+"""Represent a buffered change with the record that brought it, and encode and decode it.
 
 As bytes, numbers big-endian, sizes int32 and -1 where there is nothing (Kafka Streams' BufferValue
 and ProcessorRecordContext, changelog version 3):

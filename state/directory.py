@@ -1,4 +1,4 @@
-"""The state directory of an application: its owner, its worker slots and its tasks' directories.
+"""Manage an application's state directory: its owner, its worker slots, its tasks' directories.
 
     <state_dir>/<application.id>/
         millrace.json       the format of what is here, and the application that it belongs to

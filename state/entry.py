@@ -1,4 +1,4 @@
-"""Entries of a store during a transaction, and estimates of the memory that values take."""
+"""Represent a store's entries in a transaction, and estimate the memory that values take."""
 
 from __future__ import annotations
 

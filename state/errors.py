@@ -1,4 +1,4 @@
-"""Errors of stores and of the state directory, one class for each way to recover."""
+"""Define the errors of stores and of the state directory, a class for each way to recover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Refused(StateError):
 
 
 class DirectoryLocked(StateError):
-    """Reports that another process holds the directory until it closes it or dies."""
+    """Reports that another process holds the directory, which is free once that process ends."""
 
 
 class Corrupt(StateError):

@@ -1,4 +1,4 @@
-"""Key-value stores whose values expire when they are `ttl_ms` older than the store's stream time.
+"""Store the latest value of each key until it is `ttl_ms` behind the store's stream time.
 
 The store's time is the largest timestamp that it was given, as with windows, and never the clock's,
 so that reprocessing finds what was there the first time. A value whose timestamp is `ttl_ms` or

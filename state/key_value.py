@@ -1,4 +1,4 @@
-"""Key-value stores: the latest value of each key, with ranges in the order of the keys' bytes."""
+"""Store the latest value of each key, and read ranges in the order of the keys' bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File locks between processes, by the kernel's flock, which end when their process ends.
+"""Lock files between processes by the kernel's flock, which ends when its process ends.
 
 A lock file may be deleted by its holder, together with its directory. A process that had opened it
 before then gets a lock on a file that nobody else will find: so a lock counts only if the path
@@ -22,7 +22,7 @@ _COMMAND_CHARS = 200
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block with this file, and keep others out meanwhile.
+    """Lock a file for the time of a `with` block, after waiting for processes that have it locked.
 
     The file stays.
     """
@@ -78,7 +78,7 @@ class Lock:
         self._close()
 
     def _take(self) -> bool:
-        """Lock the file at the path and return True, or False if the path is a new file by now."""
+        """Lock the file at the path and return True, or False if it was replaced meanwhile."""
         try:
             with suppress(FileExistsError):  # mkdir(exist_ok=True) fails if it is deleted meanwhile
                 self._path.parent.mkdir()
@@ -111,7 +111,7 @@ def _command() -> str:
 
 
 def _holder(written: bytes) -> str:
-    """Return the process that wrote this into its lock file, as text for a message."""
+    """Return a description of the process that holds a lock, from the content of its lock file."""
     pid, command, owner, *_ = [*written.decode(errors="replace").split("\n"), "", "", ""]
     who = f"process {pid or 'unknown'}"
     if command:

@@ -1,4 +1,4 @@
-"""A store's disk in memory, for tests and for state that is rebuilt at each start.
+"""Keep a store's data in memory, for tests and for state that is rebuilt at each start.
 
 Keys are kept in order from the first range on, in pieces of some hundreds: a store that is never
 read by ranges does not pay for them.

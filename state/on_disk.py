@@ -1,4 +1,4 @@
-"""The base of stores of every kind: the disk's checkpoint, its clearing and closing."""
+"""Read the checkpoint of a store's disk, clear it and close it, for stores of every kind."""
 
 from __future__ import annotations
 

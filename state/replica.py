@@ -1,4 +1,4 @@
-"""Copies of whole topics by key for global tables, written by one thread and read by any other.
+"""Copy whole topics by key for global tables, by one writing and any number of reading threads.
 
 A replica takes part in no transaction: it has what the topic had when it was read last. On disk a
 value is as in a key-value store, the record's timestamp before it.

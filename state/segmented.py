@@ -1,4 +1,4 @@
-"""The base of window and session stores: entries belong to a time, and expire by it.
+"""Store entries that belong to a time and expire by it, as the base of windows and sessions.
 
 A store's stream time is the largest time it has been given; what lies `retention_ms` or more behind
 it has expired: it is not returned, and a write there is dropped and counted. On disk a key stands

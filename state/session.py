@@ -1,4 +1,4 @@
-"""Session stores: a value for each key and session, which has a start and an end."""
+"""Store a value for each key and session, which has a start and an end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interfaces of the state package: what a store's disk offers, and what a changelog carries."""
+"""Declare the interfaces of the state package: a store, its disk, and changelog entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store whose writes take part in a transaction: the overlay that a task reads through.
+"""Collect a transaction's writes in an overlay that the task reads through (base of stores).
 
 Theory of operation. A store is at any time in one of these phases:
 

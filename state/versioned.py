@@ -1,4 +1,4 @@
-"""Versioned stores: the value of a key as of a time, as far back as the history goes.
+"""Store the versions of each key's value, to read it as of a time in the history.
 
 Each version is an entry of its own: on disk by key and timestamp, one byte (1: a value follows, 0:
 deleted) and the value; in the changelog the plain key and value, the timestamp in the record, as

@@ -1,4 +1,4 @@
-"""Window stores: a value for each key and window of time, kept until the window expires."""
+"""Store a value for each key and window of time until the window expires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key in a window of time, by which windowed and session aggregates are keyed."""
+"""Represent a key in a window of time, which is the key of windowed and session aggregates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store's disk on RocksDB: the only package that imports rocksdict.
+"""Keep a store's data on RocksDB; no other package imports rocksdict.
 
 disk         one database: reads, writes in bounded batches, bulk load, closing checkpoints  the
 checkpoint's encoding in a column family ranges       iterators that their database owns options

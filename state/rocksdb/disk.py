@@ -1,4 +1,4 @@
-"""One RocksDB database: a store's disk.
+"""Keep a store's data and checkpoint in one RocksDB database.
 
 Data are in the default column family. The checkpoint is in the column family `offsets`, as KIP-1035
 has it: the changelog offset as int64, big-endian, beside the changelog's topic id and the time of

@@ -1,4 +1,4 @@
-"""One memory budget for all databases of a process, however many stores it runs."""
+"""Bound the memory of all databases of a process, however many stores it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a store's database, and the ones that a store's own tuning may not change.
+"""Set the options of a store's database, and restrict what a store's own tuning may change.
 
 The write-ahead log is on and not synced: `kill -9` loses nothing, a power cut loses a suffix, and
 the checkpoint goes back with it. Column families are flushed together (atomic_flush), so that a

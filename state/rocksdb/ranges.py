@@ -1,4 +1,4 @@
-"""Iterators over a database, which their database owns.
+"""Iterate over ranges of a database, which owns its iterators and closes them.
 
 RocksDB's lock on a directory stays for as long as one iterator lives, so a disk closes all of them
 when it closes, half used or not. One that is used after that raises StateError.

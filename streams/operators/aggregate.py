@@ -1,4 +1,4 @@
-"""Aggregate: fold each key's records into one value, kept in a store.
+"""Fold each key's records into one value, kept in a store (`aggregate`, `reduce`).
 
 Records without a key or without a value are dropped, and a fold that returns None deletes the key,
 as in Kafka Streams (KStreamAggregate, KStreamReduce). With caching the result of a key goes

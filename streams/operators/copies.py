@@ -22,7 +22,7 @@ Copied = Callable[[Any], Any]
 
 
 def copier(serde: Serde[Any]) -> Copied:
-    """Return a function that copies a value by `serde`, or returns an immutable one as it is."""
+    """Return a function that copies a value by `serde`, or returns a scalar as it is."""
     if serde.binder is not None:
         return deepcopy  # it is bound to no topic: serialising would need a schema registry
     serialize, deserialize = serde.serialize, serde.deserialize

@@ -1,4 +1,4 @@
-"""Count: the number of records of each key, kept in a store.
+"""Count the records of each key, and keep the count in a store.
 
 Records without a key or without a value are not counted, as in Kafka Streams. With caching the
 result of a key goes downstream once a commit, with the value it has then; without, at each record.

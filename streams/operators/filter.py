@@ -1,4 +1,4 @@
-"""Filter: forward the records that a predicate accepts, unchanged (KStreamFilter)."""
+"""Forward the records that a predicate accepts, unchanged (KStreamFilter)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flat map: forward any number of records for each record, with its timestamp.
+"""Forward any number of records for each record, with its timestamp (KStreamFlatMap).
 
 The mapper may be a generator, so it runs while its results go downstream. An error that a step
 downstream raises has been handled there: it names its recovery, and passes through.

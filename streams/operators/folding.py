@@ -1,4 +1,4 @@
-"""Folds of windowed aggregations: add a record to a window's value, and merge two sessions.
+"""Fold a record into a window's value, and merge two sessions.
 
 A fold may change the object that it is handed, which is the store's alone. Where it may fail and
 its record be skipped it works on a copy, so that a change made half-way is not kept.
@@ -54,7 +54,7 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Folding:
 
 
 def forgotten(key: Any, start_ms: int, end_ms: int) -> Entry[Windowed[Any], Any]:
-    """Return an entry for a window that its store has expired: the result goes on and is not kept.
+    """Return an entry for a window that has expired in its store: its result is not stored.
 
     That happens in a step that lags behind another of the same store (cogroup), or whose time was
     lost.

@@ -1,4 +1,4 @@
-"""Foreign-key join: each row of the left table subscribes to a key of the right one (KIP-213).
+"""Join tables by foreign key: each left row subscribes to a key of the right table (KIP-213).
 
     send_subscriptions     left table     a row changed: unsubscribe from the old key, subscribe to
                                           the new

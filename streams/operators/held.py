@@ -1,4 +1,4 @@
-"""Results kept until the commit: with caching the result of a key goes downstream once a commit.
+"""Keep results until the commit: with caching a key's result goes downstream once a commit.
 
 They go in the order in which the keys were changed last, each as the result of the record that
 changed it: with its headers, and its origin in messages (CachingKeyValueStore, NamedCache).

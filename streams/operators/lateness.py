@@ -1,4 +1,4 @@
-"""Lateness: drop, count and report a record that comes after its window has closed.
+"""Drop, count and report records that come after their window has closed.
 
 It counts as dropped and as late, once for each window that it misses. `on_late` is called with
 each: what it does is outside of the transaction, and what it raises is handled as an error of the

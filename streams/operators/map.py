@@ -1,4 +1,4 @@
-"""Map: forward one record for each record, with its timestamp (KStreamMap)."""
+"""Forward one record for each record, with its timestamp (KStreamMap)."""
 
 from __future__ import annotations
 

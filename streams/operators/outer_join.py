@@ -1,4 +1,4 @@
-"""Outer join of streams: a record without a match is joined with None, once none can come any more.
+"""Join two streams, and a record without a match with None once no match can come.
 
 Until then it waits in a store that both sides share, in the order of timestamps; a match removes
 it. The store is read when a record of either side advances the join's time, at most once in

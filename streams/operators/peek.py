@@ -1,4 +1,4 @@
-"""Peek: call a function with each record and forward the record unchanged (KStreamPeek)."""
+"""Call a function with each record and forward the record unchanged (KStreamPeek)."""
 
 from __future__ import annotations
 

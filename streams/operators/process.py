@@ -1,4 +1,4 @@
-"""Process: hand each record to a user's processor, which forwards any records."""
+"""Hand each record to a user's processor, which forwards any records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origin of a record that waits in a buffer, restored as a message when it leaves the buffer.
+"""Keep the origin of a buffered record, and restore it as a message when the record leaves.
 
 What a sink writes then has that record's headers, and error messages name where it came from. Its
 bytes are gone, as in Kafka Streams (ProcessorRecordContext).
@@ -12,7 +12,7 @@ from state.buffered import Origin
 
 
 def origin_of(message: Any, timestamp_ms: int) -> Origin:
-    """Return the origin of a change that `message` brought, or no record if it is None."""
+    """Return the origin of a change that `message` brought; None stands for no record."""
     if message is None:
         return Origin(timestamp_ms, -1, -1, "", ())
     return Origin(

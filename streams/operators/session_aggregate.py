@@ -1,4 +1,4 @@
-"""Session aggregate: fold a key's records into sessions, which a record may extend and merge.
+"""Fold a key's records into sessions, which a record may extend and merge.
 
 A record joins the sessions of its key that begin or end at most the gap away from it: their values
 are merged, oldest first, into a new one, and the record is folded into that. The merged sessions

@@ -1,4 +1,4 @@
-"""Sink: write each record to a topic, with its timestamp and headers (SinkNode)."""
+"""Write each record to a topic, with its timestamp and headers (SinkNode)."""
 
 from __future__ import annotations
 

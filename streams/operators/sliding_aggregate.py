@@ -1,4 +1,4 @@
-"""Sliding aggregate: fold a key's records into windows that lie between them.
+"""Fold a key's records into sliding windows, which begin or end with a record.
 
 For a record at t and a difference d there is a window [t-d, t] that ends with it, and a window
 [t+1, t+1+d] that begins right after it as soon as it has a record; both ends are part of a window.

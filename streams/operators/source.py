@@ -1,4 +1,4 @@
-"""Source: turn a message of the consumer into key, value and timestamp, and advance stream time.
+"""Turn a message of the consumer into key, value and timestamp, and advance stream time.
 
 A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp).
 """

@@ -1,4 +1,4 @@
-"""Stream-stream join: join records of two streams whose keys are equal and whose times are near.
+"""Join records of two streams whose keys are equal and whose times are near.
 
 Each stream keeps its records in a window store. A record is first looked up in the other stream's
 store, and then put into its own: so of two records the later to come finds the earlier, and each
@@ -166,5 +166,5 @@ def finder(
 
 
 def pass_on(at: Binding) -> Emit:
-    """Return the function of the steps downstream: where the two sides meet, no call is added."""
+    """Return the function of the steps downstream, where the two sides of a join meet."""
     return at.downstream

@@ -1,4 +1,4 @@
-"""Stream-table join: join each record with the table's row of its key as it is at that time.
+"""Join each record of a stream with a table's row of its key, as the row is at that time.
 
 Only records make results; the table's updates make none. Of a versioned table it is the row as of
 the record's time. With a grace, records wait for that long, in the order of their times, for
@@ -86,7 +86,7 @@ def join_table(
 
 
 def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) -> Operator:
-    """Return the operator that joins each record once stream time is the grace past it."""
+    """Return the operator that joins each record after the grace has passed in stream time."""
 
     def bind_operator(binding: Binding) -> Emit:
         context, failed = binding.context, binding.failed

@@ -1,4 +1,4 @@
-"""Suppress: keep a table's updates in a buffer, and forward only the last of a key.
+"""Suppress a table's updates: keep them in a buffer, and forward only the last of a key.
 
 An update is forwarded when the table's own time, the largest timestamp of an update so far, has
 passed the time at which it was to leave, or earlier if the buffer is full. An update of a key that
@@ -46,7 +46,7 @@ class Waiting:
 
 
 class SuppressedView:
-    """Presents a suppressed table to later steps: a key that waits has the value from before.
+    """Presents a suppressed table to later steps: a buffered key has the value emitted last.
 
     That value has no timestamp (KTableSuppressProcessorSupplier's value getter).
     """
@@ -135,7 +135,10 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
 def _while_open(
     at: Binding, idle_ms: int, wait_ms: int, let_go: Callable[[], None], process: Update
 ) -> Update:
-    """Return `process_update` for open windows, which the wall clock closes if no update comes."""
+    """Return a function that processes updates of open windows and drops those of closed ones.
+
+    Without updates the wall clock closes windows.
+    """
     context, time = at.context, at.context.step_time(at.step)
 
     def advance_time(time_ms: int) -> None:

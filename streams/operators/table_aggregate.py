@@ -1,4 +1,4 @@
-"""Folds over changes of a table's rows: subtract the row's old value, then add its new one.
+"""Fold changes of a table's rows: subtract the row's old value, then add its new one.
 
 Nothing is subtracted from a group that has no value (KTableAggregate, KTableReduce).
 """

@@ -1,4 +1,4 @@
-"""Table group: turn an update of a table into changes of the groups of its old and its new row.
+"""Turn an update of a table into changes of the groups of its old and its new row.
 
 The changes are written to a repartition topic (KTableRepartitionMap). The selector chooses a row's
 group, so an update may move a row from one group to another: that is two records, the one that

@@ -1,4 +1,4 @@
-"""Table-table join: join an update of one side with the other side's value of the same key.
+"""Join an update of one table with the other table's value of the same key.
 
 With caching that is the value that the other side has emitted last: where both sides change between
 two commits, each change is joined on its own, and none is lost (docs/decisions/0022).

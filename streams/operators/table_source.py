@@ -1,4 +1,4 @@
-"""Table source: take each record as the new value of its key; one without a value deletes it.
+"""Take each record of a topic as the new value of its key; one without a value deletes it.
 
 Records without a key are dropped and counted. A record that arrives out of order counts as newer
 all the same, unless the table is versioned (KTableSource).

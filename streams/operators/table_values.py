@@ -1,4 +1,4 @@
-"""Table values: compute each value of a table from the parent's value, or none (filter).
+"""Compute each value of a table from its parent's value, or none (filter, map_values).
 
 A materialized table reads its old value from its own store, another computes it anew. A filter
 forwards nothing where there was nothing, as far as it knows; a mapping always forwards what it gets

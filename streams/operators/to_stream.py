@@ -1,4 +1,4 @@
-"""To stream: turn a table's updates into records, each with the new value."""
+"""Turn a table's updates into records, each with the new value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transform values: replace each value of a table by the result of a user's transformer.
+"""Replace each value of a table by the result of a user's transformer.
 
 A deletion is transformed like any other update, and may get a value. A materialized table reads its
 old value from its own store; another transforms it anew, and so does a step that reads a value

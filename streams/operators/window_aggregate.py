@@ -1,4 +1,4 @@
-"""Window aggregate: fold a key's records into windows of a fixed size (KStreamWindowAggregate).
+"""Fold a key's records into windows of a fixed size (KStreamWindowAggregate).
 
 A record advances the step's own stream time and is folded into each window that it falls into,
 oldest first; a window that has closed by then misses it, and it is late there. Records without a

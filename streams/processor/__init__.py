@@ -1,1 +1,1 @@
-"""The processor API: records, processors, and the context in which a processor runs."""
+"""Define the processor API: records, processors, and the context of a processor."""

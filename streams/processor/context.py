@@ -1,4 +1,4 @@
-"""The context by which a processor forwards records, uses stores, schedules calls and commits."""
+"""Let a processor forward records, use stores, schedule calls and request commits."""
 
 from __future__ import annotations
 

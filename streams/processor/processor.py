@@ -1,4 +1,4 @@
-"""Processor: a step that a user writes as a class, with stores, schedules and any output."""
+"""Define the base class of steps that a user writes, with stores, schedules and any output."""
 
 from __future__ import annotations
 

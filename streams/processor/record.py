@@ -1,4 +1,4 @@
-"""Record: key and value with timestamp, headers and origin, as processors get and forward it.
+"""Represent a record with its headers and origin, as processors receive and forward it.
 
 A record is never changed: `with_*` creates another. Its headers and origin are read from the
 message that it came with, and only if they are asked for.

@@ -1,4 +1,4 @@
-"""Value transformer: a step of a table that a user writes as a class, with stores and schedules."""
+"""Define the base class by which a user computes a table's values, with stores and schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serdes: serialise and deserialise keys and values."""
+"""Serialise and deserialise keys and values."""
 
 from streams.serdes.changing import changed
 from streams.serdes.json_objects import JsonSerde, json

@@ -105,7 +105,7 @@ def _dataclass(cls: type[Any], known: dict[type[Any], Convert]) -> Convert:
 def _of_fields(
     cls: type[Any], names: Iterable[str], known: dict[type[Any], Convert]
 ) -> list[tuple[str, Convert]]:
-    """Return name and conversion of the fields that have to be built."""
+    """Return the fields that have to be built, each with its conversion."""
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:

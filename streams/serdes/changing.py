@@ -1,4 +1,4 @@
-"""The serde of changes: a row's old and new value in one record of a repartition topic.
+"""Serialise a row's old and new value in one record of a repartition topic.
 
     old                              0
     new                              1
@@ -62,7 +62,7 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
 
 
 def _split(data: bytes) -> tuple[bytes | None, bytes | None, bool]:
-    """Return the bytes of the new and of the old value, and whether the change is the latest."""
+    """Split a change's bytes into new value, old value and whether it is the latest."""
     if not data:
         raise ValueError("needs a Change's bytes, got none")
     flag, end = data[-1], len(data) - 1

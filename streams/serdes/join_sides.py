@@ -1,4 +1,4 @@
-"""Serdes of the keys and values of the store that the two sides of a left or outer join share.
+"""Serialise keys and values of the store that both sides of a left or outer join share.
 
     key      timestamp (int64), 1 for left or 0 for right, the key
     value    1, count (int32), and for each: length (int32), 1 for left or 0 for right, the value

@@ -1,4 +1,4 @@
-"""The JSON serde, by orjson, of dicts and lists or of dataclasses."""
+"""Serialise dicts and lists or dataclasses as JSON, by orjson."""
 
 from __future__ import annotations
 

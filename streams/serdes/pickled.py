@@ -1,4 +1,4 @@
-"""The pickle serde: any Python object, between programs that trust each other.
+"""Serialise any Python object by pickle, between programs that trust each other.
 
 **Reading a pickle runs code that is in it.** Whoever can write to the topic can run code of theirs
 in every process that reads it. Use this where nobody else writes: for stores and internal topics,

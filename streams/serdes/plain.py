@@ -1,4 +1,4 @@
-"""Serdes of strings, bytes and numbers, with the bytes that Kafka's own serialisers write.
+"""Serialise strings, bytes and numbers, as Kafka's own serialisers do.
 
 Numbers are big-endian; integers are two's complement.
 """

@@ -1,4 +1,4 @@
-"""Serdes of Avro, JSON Schema and Protobuf with a schema registry, by confluent-kafka.
+"""Serialise Avro, JSON Schema and Protobuf with a schema registry, by confluent-kafka.
 
 Bytes are Confluent's: 0, the schema's id (int32), the message. A schema's subject is `<topic>-key`
 or `<topic>-value`, so such a serde is bound to its topic (`for_topic`) before it is used; a store's

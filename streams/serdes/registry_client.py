@@ -1,4 +1,4 @@
-"""The client of a schema registry: confluent-kafka's own, shared by the serdes of one registry.
+"""Share confluent-kafka's client of a schema registry between the serdes of one registry.
 
 What may be secret in its settings stays out of names and messages: every error text is searched for
 it.

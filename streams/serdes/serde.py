@@ -1,4 +1,4 @@
-"""Serde: a serialiser and a deserialiser, which may be bound to the topic that they are for.
+"""Pair a serialiser with a deserialiser, and bind both to the topic that they are for.
 
 Every serde takes and returns objects that are not None: a null key or value passes all steps as
 None and is never handed to a serde.

@@ -1,4 +1,4 @@
-"""Serdes of the messages between the two sides of a foreign-key join (KIP-213), byte for byte.
+"""Serialise the messages between the two sides of a foreign-key join (KIP-213).
 
     subscription   version (its high bit: no hash), instruction, hash (16), key of the row,
                    partition of the row (int32; from version 1 on)
@@ -115,7 +115,7 @@ def answer(value: Serde[Any]) -> Serde[Answer]:
 
 
 def _begun(data: bytes, at: int, newest: int) -> tuple[int, bytes | None, int]:
-    """Return the version, the hash, and the index of the byte after them."""
+    """Return version and hash of a message, and the index of the byte after them."""
     if len(data) < at:
         raise ValueError(f"{data!r} is too short")
     version = data[0] & ~_NO_HASH

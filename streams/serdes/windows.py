@@ -1,4 +1,4 @@
-"""Serdes of windowed keys in topics, for Kafka Streams' own deserialisers to read.
+"""Serialise windowed keys as Kafka Streams does, for its own deserialisers to read.
 
     time window   key, start (int64)
     session       key, end (int64), start (int64)
