@@ -54,7 +54,7 @@ _UNREAD = b""
 
 
 class Codecs(NamedTuple):
-    """Serialises and deserialises the keys and values of a store.
+    """Holds the functions that serialise and deserialise the keys and values of a store.
 
     What a function refuses is reported as StoreSerdeError.
     """

@@ -216,10 +216,10 @@ class RocksDisk:
         self._get = self._data.get
 
     def _make_room(self) -> None:
-        """Start a flush of this store's buffer if the buffers of all stores are nearly full.
+        """Start a flush of this store's write buffer if memory is tight and the buffer not small.
 
-        When they are full RocksDB flushes the store that writes, however little it has; so a store
-        that may not need its buffer for long leaves none behind.
+        When the buffers of all stores are full RocksDB flushes the store that writes, however
+        little it has; so a store that may not need its buffer for long leaves none behind.
         """
         if not self._budget.is_tight():
             return

@@ -3,7 +3,7 @@
     send_subscriptions     left table     a row changed: unsubscribe from the old key, subscribe to
                                           the new
     store_subscriptions    subscriptions  kept by foreign key and row, beside the right table
-    respond_to_new         subscriptions  a response with the value that the right table has now
+    join_subscriptions     subscriptions  a response with the value that the right table has now
     respond_to_subscribers right table    a value changed: a response for each row subscribed to it
     join_responses         responses      joined with the left value, if that is still the one that
                                           subscribed

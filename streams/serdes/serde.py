@@ -19,7 +19,7 @@ Field = Literal["key", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Serde(Generic[T]):
-    """Holds a serialise and a deserialise function and a name; each raises any error on bad input.
+    """Pairs a serialise with a deserialise function; either may raise any error on bad input.
 
     The name is for messages. `binder` is for serdes that must know their topic, as those with a
     schema registry do.
