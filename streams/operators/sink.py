@@ -180,10 +180,10 @@ def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
     """Return a function that handles a record that can't be written, by the production handler."""
 
     def handle_refusal(
-        error: Exception, key: Any, value: Any, topic: str, *, serde_failed: bool = False
+        error: Exception, key: Any, value: Any, topic: str, *, unreadable: bool = False
     ) -> None:
         refusal = None
-        if serde_failed:
+        if unreadable:
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: {error}; "
