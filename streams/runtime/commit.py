@@ -1,4 +1,4 @@
-"""Commit: the one order of steps in which a crash at any point loses and doubles nothing.
+"""Commit tasks in the one order of steps in which a crash at any point loses and doubles nothing.
 
     step           what it makes true                                 a crash after it
     PRODUCED       outputs and changelogs are delivered, uncommitted  the transaction is aborted
@@ -26,9 +26,12 @@ from streams.runtime.task import Task
 
 
 class Step(Enum):
-    """The points of a commit that have a name, in their order. STORING is between two batches of
-    one store's write: never reached by a small one, many times by a large one. RESTORING is in no
-    commit: it is before each batch that a store catches up with."""
+    """Names the points of a commit, in their order, at which a test may end the process.
+
+    STORING is between two batches of one store's write: a small write never reaches it, a large one
+    many times. RESTORING is in no commit: it is reached before each batch that a store is restored
+    with.
+    """
 
     PROCESSED = auto()
     PRODUCED = auto()
@@ -45,10 +48,12 @@ Offsets = list[tuple[Partition, Committed]]
 class Committer:
     """Commits the tasks of one thread.
 
-    With a `ledger` each transaction says in it what it read and wrote.
-    `group` gives the group's metadata with the current generation, `commit_as_member` commits
-    offsets outside a transaction and returns whether the group accepts them. `committed` is told
-    what is committed; `reached` is told each step: a test may end the process there.
+    `ledger`, if there is one, writes into each transaction what the transaction read and wrote.
+    `get_group_metadata` returns the group's metadata with the current generation,
+    `commit_as_member` commits offsets outside a transaction and returns whether the group accepts
+    them. `on_commit` is called with the committed offsets, `on_step` with each `CommitStep`.
+
+    Kafka Streams' counterpart is TaskExecutor.commitOffsetsOrTransaction.
     """
 
     def __init__(
@@ -75,26 +80,29 @@ class Committer:
         self._now_ms = now_ms
 
     def commit(self, tasks: Collection[Task]) -> int:
-        """Commit all that `tasks` did since the last time; how many had something to commit.
+        """Commit what `tasks` did since the last commit and return how many tasks had something.
 
         Tasks that share a producer are committed in one transaction, all or none of them; the
-        others one after the other. Raises TaskMigrated, OutcomeUnknown, ValueRefused or
-        StreamsError; then nothing of it may be used any more: the tasks are to be rolled back.
+        others one after the other.
+
+        Raises: TaskMigrated, OutcomeUnknown, ValueRefused or StreamsError; then nothing of it may
+        be used any more: the tasks are to be rolled back.
         """
         dirty = [task for task in tasks if task.dirty]
         if not dirty:
             return 0
-        # Of the checkpoints: before Kafka has agreed, since afterwards the tasks may be lost and
-        # another may write above the positions before this thread goes on.
+        # The checkpoints get the time before Kafka has agreed to the commit: afterwards the tasks
+        # may be lost, and another member may write above their positions meanwhile.
         now_ms = self._now_ms()
         self._reached(Step.PROCESSED)
         for task in dirty:
             task.flush()
-            # Before anything is in a changelog, where it would stay at least once.
+            # A refused value has to be found before anything is in a changelog: without a
+            # transaction what is written there stays.
             task.serialize_changes()
         shared = self._producers.shared(dirty)
         if not all(producer.transactional for producer, _ in shared):
-            # Nothing fences what a zombie writes into a changelog at least once: so nothing is
+            # At least once nothing fences what a zombie writes into a changelog, so nothing is
             # written before the group has confirmed that the tasks are still ours.
             self._producers.check_membership("nothing was written")
         for producer, together in shared:
@@ -124,6 +132,7 @@ class Committer:
         return len(dirty)
 
     def _commit_at_least_once(self, dirty: list[Task]) -> Offsets:
+        """Commit the offsets of tasks outside a transaction and return them."""
         latest = self._admin.latest([p for task in dirty for p in task.changelogs()])
         for task in dirty:
             task.delivered(latest)
@@ -138,9 +147,13 @@ class Committer:
 
 
 def _offsets(tasks: Collection[Task]) -> Offsets:
-    """What the tasks commit. Every one of them commits an offset, also where only a punctuation
-    wrote: that is what the group checks the generation of (decision 9), and librdkafka does not
-    send an empty list. Raises RuntimeError for a task that has none: a mistake in the runtime."""
+    """Return the offsets that the tasks commit, at least one for each task.
+
+    The group checks the generation of a commit by its offsets (decision 9), and librdkafka does not
+    send an empty list; so a task in which only a punctuation wrote commits an offset too.
+
+    Raises: RuntimeError for a task that has no offset, which is a mistake in the runtime.
+    """
     offsets: Offsets = []
     for task in tasks:
         mine = task.offsets()

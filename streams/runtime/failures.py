@@ -1,9 +1,9 @@
-"""Failures: what a thread does about a record that fails, as the application's handlers say.
+"""Handle records that fail as the application's handlers decide: fail, skip or dead letter.
 
-A step calls `failed` where a serde, a user's function or the producer raised, and only there: what
-does not fail pays nothing. `failed` returns if the record is to be skipped, and raises otherwise.
-A dead letter goes through the task's own producer, so it is in the transaction that moves past the
-record: there is exactly one of it, however often the processing is repeated.
+A step calls `handle_failure` where a serde, a user's function or the producer raised, and only
+there, so records that do not fail cost nothing more. It returns if the record is to be skipped, and
+raises otherwise. A dead letter goes through the task's own producer, so it is in the transaction
+that commits the record's offset: there is exactly one, however often processing is repeated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ NAMED = (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused, M
 
 
 class Failures:
-    """The handlers at work in one thread. `topics` says which topics there are."""
+    """Applies the application's exception handlers to the failures of one thread.
+
+    `list_topics` returns the topics that exist, to check the topic of a dead letter. Kafka Streams'
+    counterparts are DeserializationExceptionHandler, ProcessingExceptionHandler and
+    ProductionExceptionHandler.
+    """
 
     def __init__(
         self,
@@ -56,7 +61,7 @@ class Failures:
 
     @property
     def skips_processing(self) -> bool:
-        """Whether processing may go on after a user's function has raised."""
+        """Return whether processing may go on after a user's function has raised."""
         return self._handlers.processing != "fail"
 
     def failed(
@@ -71,11 +76,16 @@ class Failures:
         value: Any = None,
         target: str | None = None,
     ) -> None:
-        """Returns where the record is to be skipped. Otherwise raises `refusal`, or the error that
-        names the step and the record."""
+        """Return if the handler lets the failed record be skipped, otherwise raise.
+
+        Raised is `refusal` if it is given, or an error that names the step and the record. An error
+        that selects its recovery itself, or that a broken store raised, is raised without asking
+        the handler. A dead letter is written, and the dropped record is counted and logged.
+        """
         if isinstance(error, NAMED) or _is_broken_store(error):
             raise error
-        if stage is Stage.PRODUCTION and refusal is None:  # our producer's, not a serde's
+        # With `refusal` it is a serde's failure, without it the producer's.
+        if stage is Stage.PRODUCTION and refusal is None:
             what = f"step {step!r} can't write {task.origin()} to topic {target!r}"
             recovery = recovery_from_produce(error, what)
             if recovery is not None and not isinstance(recovery, StreamsError):
@@ -94,6 +104,7 @@ class Failures:
         self._say(where, answer)
 
     def _ask(self, handler: Callable[[ErrorContext], Response], where: ErrorContext) -> Response:
+        """Call a handler function and return its response; raise StreamsError if it is invalid."""
         try:
             answer = handler(where)
         except Exception as error:
@@ -108,6 +119,10 @@ class Failures:
         )
 
     def _write(self, topic: str, task: Context, where: ErrorContext) -> None:
+        """Write the source record of a failure to a dead-letter topic, with error headers.
+
+        Raises: StreamsError if the topic does not exist.
+        """
         if topic not in self._known:
             if topic not in self._topics():
                 raise StreamsError(
@@ -115,7 +130,7 @@ class Failures:
                     f"{_origin(where)}, does not exist: create it"
                 )
             self._known.add(topic)
-        # 0 is no timestamp to librdkafka: the time that it is, then.
+        # librdkafka takes 0 for no timestamp and writes the current time instead.
         produce, timestamp_ms = task.produce, max(where.timestamp_ms or 1, 0)
         record = (where.source_value, where.source_key, -1, None, None, timestamp_ms)
         headers = [*where.headers, *error_headers(where)]
@@ -131,7 +146,7 @@ class Failures:
         self._counters.dead_letters += 1
 
     def _say(self, where: ErrorContext, answer: Response) -> None:
-        """At once for the first of its kind, then their number from time to time."""
+        """Log a skipped record: the first of its kind at once, then a count at an interval."""
         kind = (where.step, type(where.error))
         now_s = self._monotonic_s()
         said_s, unsaid = self._quiet.get(kind, (-_LOG_EVERY_S, 0))
@@ -155,7 +170,10 @@ FAILING = Failures(Handlers(), counters=Counters(), monotonic_s=float, topics=tu
 
 
 def error_headers(where: ErrorContext) -> list[tuple[str, bytes | None]]:
-    """Kafka Streams' headers of a dead letter (ExceptionHandlerUtils): strings, null if unknown."""
+    """Return the headers of a dead letter, with Kafka Streams' names (ExceptionHandlerUtils).
+
+    The values are strings as bytes, None if unknown.
+    """
     error = where.error
     kind = type(error)
     stack = "".join(traceback.format_exception(error))
@@ -174,12 +192,15 @@ def error_headers(where: ErrorContext) -> list[tuple[str, bytes | None]]:
 
 
 def _is_broken_store(error: Exception) -> bool:
-    """A key or a value that a store's serde refuses is the record's fault; anything else of a store
-    is not."""
+    """Return whether a store itself has failed.
+
+    A key or a value that a store's serde refuses is the record's fault, and no such failure.
+    """
     return isinstance(error, StateError) and not isinstance(error, Refused)
 
 
 def _refusal(task: Context, step: str, error: Exception) -> StreamsError:
+    """Return the error that names the step, the record and the line at which processing failed."""
     reason = str(error)
     if not isinstance(error, StateError):
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -196,6 +217,7 @@ def _context(
     value: Any,
     target: str | None,
 ) -> ErrorContext:
+    """Return the context of an error, with the record as it was read, for a handler."""
     message = task.message
     while isinstance(message, Rewritten):
         message = message.message  # as it was read
@@ -219,6 +241,7 @@ def _context(
 
 
 def _origin(where: ErrorContext) -> str:
+    """Return the origin of the failed record, `topic[partition]@offset`, or of a task's result."""
     if where.topic is None:
         return f"a result of task {where.task_id}"
     return f"{where.topic}[{where.partition}]@{where.offset}"

@@ -1,18 +1,18 @@
-"""The loop of one stream thread: membership, tasks, records, commits, and recovery.
+"""Run the loop of one stream thread: membership, tasks, records, commits, and recovery.
 
-Each turn does what is next, in this order: have a membership; have the tasks that it names, each
-with its producer; take records and process them; commit when it is time. Recovery is losing some
-of these: the next turns get it back.
+Each turn does what is next, in this order: keep a membership; start the tasks that it assigns,
+each with its producer; poll records and process them; commit when it is time. Recovery discards
+some of these, and the next turns build them again.
 
-    raised           lost                          what happens to the tasks
+    raised           discarded                     what happens to the tasks
     OutcomeUnknown   producers                     rolled back (the new producer fences the old)
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
     ValueRefused     producers                     rolled back; the one named serialises early
     TaskMigrated     producers, membership         closed without a commit: another may have them
     StreamsError     everything                    closed; the thread ends, the error is reported
 
-A task that is rolled back stays open: the committed offsets are read back, stable; its stores catch
-up from where they are; the consumer goes on from the offsets.
+A task that is rolled back stays open: the committed offsets are read back, stable; its stores are
+restored from where they are; the consumer goes on from the offsets.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ _NO_TASKS = Assigned((), ())
 
 
 class StreamLoop:
-    """Runs the tasks that the group gives to one thread. `run` returns after a stop."""
+    """Runs the tasks that the group assigns to one thread, until a stop.
+
+    Kafka Streams' counterpart is StreamThread (`runLoop`, `runOnce`).
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -88,22 +91,22 @@ class StreamLoop:
 
     @property
     def record(self) -> str:
-        """Where the record came from that is being processed; empty if none is."""
+        """Return the origin of the record that is being processed, empty if none is."""
         task = self._work.at
         return "" if task is None else task.record
 
     @property
     def restoring(self) -> tuple[StoreProgress, ...]:
-        """How far the stores are that catch up."""
+        """Return the progress of each store that is being restored."""
         return self._parts.restorer.progress
 
     @property
     def silent_since_s(self) -> float | None:
-        """Since when the group's coordinator has not answered, if it does not."""
+        """Return since when the group's coordinator has not answered, None if it answers."""
         return self._parts.member.silent_since_s
 
     def run(self) -> None:
-        """Until `stop` is set; then a last commit, and leave. Raises StreamsError."""
+        """Run until `stop` is set, then commit once more and leave. Raises StreamsError."""
         try:
             while not self._parts.stop.is_set():
                 self.turn()
@@ -115,20 +118,21 @@ class StreamLoop:
             self.close()
 
     def turn(self) -> None:
-        """Do what is next, and recover from what goes wrong. Raises StreamsError."""
+        """Take one turn of the loop, and recover from what goes wrong. Raises StreamsError."""
         self._turned()
         self._guarded(self._turn)
 
     def commit(self) -> None:
-        """Commit now, and recover from what goes wrong. Raises StreamsError."""
+        """Commit all tasks now, and recover from what goes wrong. Raises StreamsError."""
         self._guarded(self._commit)
 
     def _turned(self) -> None:
-        """Say that the thread is not stuck."""
+        """Count a turn, and tell the membership that the thread is not stuck."""
         self.turns += 1
         self._parts.member.turned()
 
     def _guarded(self, action: Callable[[], None]) -> None:
+        """Run `action` and recover from errors that allow it; raise StreamsError for others."""
         try:
             try:
                 action()
@@ -138,6 +142,7 @@ class StreamLoop:
             raise StreamsError(f"state: {error}") from error
 
     def _turn(self) -> None:
+        """Do what is next: keep the membership, start tasks, process records, commit."""
         parts = self._parts
         self._keep_membership()
         if self._assigned is None:
@@ -158,14 +163,14 @@ class StreamLoop:
             self._commit()
 
     def _wait_s(self) -> float:
-        """How long to wait for records: until there is something else to do."""
+        """Return for how many seconds to wait for records: until there is something else to do."""
         if not any(task.dirty for task in self.tasks.values()):
             return _TAKE_WAIT_S
         left_s = self._commit_at - self._parts.host.monotonic_s()
         return min(_TAKE_WAIT_S, max(left_s, 0.0))
 
     def _go_on(self) -> bool:
-        """Between two slices: whether to process the next."""
+        """Commit between two slices if it is time, and return whether to process the next slice."""
         self._turned()
         if self._parts.host.monotonic_s() >= self._commit_at:
             self._commit()
@@ -175,11 +180,15 @@ class StreamLoop:
         return not self._interrupted()
 
     def _is_memory_full(self) -> bool:
+        """Return whether uncommitted writes take more memory than the setting allows."""
         return 0 <= self._parts.uncommitted_bytes_max < self._work.uncommitted_bytes
 
     def _reset(self, strayed: Mapping[Partition, int]) -> None:
-        """Positions turned out to be outside of their topics: what happens is a setting. But first,
-        whoever has lost a task and was not told yet may find deleted what the new owner has read.
+        """Set partitions whose position is out of range to where the settings say.
+
+        Raises: TaskMigrated where the committed offset is beyond the position: another member has
+        the task, and what this one was to read may have been deleted since; OutcomeUnknown where no
+        coordinator answers.
         """
         try:
             found = self._parts.member.committed_offsets(strayed)
@@ -198,6 +207,7 @@ class StreamLoop:
         self.counters.records_out_of_range = self._parts.resetting.records_out_of_range
 
     def _commit(self) -> None:
+        """Commit all tasks, schedule the next commit and count this one."""
         self._next_commit()
         try:
             committed = self._committer.commit(self.tasks.values())
@@ -214,9 +224,14 @@ class StreamLoop:
             self._quiet()
 
     def _next_commit(self) -> None:
+        """Set the deadline of the next commit to one commit interval from now."""
         self._commit_at = self._parts.host.monotonic_s() + self._parts.commit_every_ms / 1000
 
     def _keep_membership(self) -> None:
+        """Read the membership's signal, commit before a rebalance, and join the group if need be.
+
+        Raises: TaskMigrated where the coordinator does not know this member any more.
+        """
         member = self._parts.member
         match member.signal():
             case Signal.LOST if self._assigned is not None:
@@ -234,7 +249,7 @@ class StreamLoop:
             self._join()
 
     def _are_inputs_changed(self) -> bool:
-        """Asked by the group's leader, now and then."""
+        """Return whether input partitions have changed; only the group's leader checks."""
         parts = self._parts
         now_s = parts.host.monotonic_s()
         if self._assigned is None or not parts.member.leads or now_s < self._look_at:
@@ -247,7 +262,11 @@ class StreamLoop:
             return False
 
     def _join(self) -> None:
-        """Join the group again. Nothing is processed or committed until its answer is here."""
+        """Join the group again and take over its assignment.
+
+        Nothing is processed or committed until the group has answered. Tasks that were revoked are
+        closed, the others go on. Raises ApplicationShutdown if a member asks all of them to end.
+        """
         member = self._parts.member
         self._parts.changed("REBALANCING")
         self.counters.rebalances += 1
@@ -263,13 +282,13 @@ class StreamLoop:
         self._assigned = self._parts.adopt(given)
         self._former = self._assigned.tasks
         mine = self._partitions_of(self._assigned)
-        # With more partitions than before it is another task: it begins anew.
+        # A task that has other partitions than before is another task, and is created anew.
         self._close_tasks(
             [name for name, task in self.tasks.items() if mine.get(name) != set(task.partitions)]
         )
         if member.current.generation > before + 1:
-            # In a generation that we missed another member may have run a task of ours:
-            # what we know of it is from before, and is read back.
+            # In a generation that this member missed another one may have run its tasks: their
+            # positions are from before that, so they are read back.
             self._roll_back()
         for task in self._in(TaskState.SUSPENDED):
             task.resume()
@@ -277,7 +296,7 @@ class StreamLoop:
         self._settled()
 
     def _start_tasks(self) -> None:
-        """Bring what is assigned to RUNNING; what is not to be had yet is tried again."""
+        """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
         opener, producers = self._parts.opener, self._parts.producers
         restorer = self._parts.restorer
         for name, partitions in self._wanted().items():
@@ -285,9 +304,9 @@ class StreamLoop:
                 self.tasks[name] = created
         waiting = self._in(TaskState.CREATED)
         for task in waiting:
-            producers.of(task.name)  # has fenced its predecessor before offsets are read
+            producers.of(task.name)  # fences its predecessor, before offsets are read
         restorer.begin(opener.locate(waiting))
-        # While nothing runs there is nothing else to do; else the next turn looks again.
+        # While no task runs there is nothing else to do than to wait for the restorer.
         ready = restorer.ready(0.0 if self._work else _TAKE_WAIT_S)
         self.counters.restored_records = restorer.records
         if ready and not self._work:
@@ -302,44 +321,49 @@ class StreamLoop:
         self._settled()
 
     def _wanted(self) -> dict[str, list[Partition]]:
-        """What is assigned and not ours yet: the tasks with their partitions."""
+        """Return the tasks that are assigned and not created yet, with their partitions."""
         assigned = self._partitions_of(self._assigned or _NO_TASKS)
         return {name: sorted(mine) for name, mine in assigned.items() if name not in self.tasks}
 
     def _partitions_of(self, assigned: Assigned) -> dict[str, set[Partition]]:
-        """The tasks with the partitions that they read."""
-        found: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
+        """Return the assigned tasks with the partitions that each of them reads."""
+        by_task: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
         for topic, number in assigned.partitions:
             name = self._parts.opener.task_of(topic, number)
-            if name in found:
-                found[name].add(Partition(topic, number))
-        return found
+            if name in by_task:
+                by_task[name].add(Partition(topic, number))
+        return by_task
 
     def _in(self, state: TaskState) -> list[Task]:
         return [task for task in self.tasks.values() if task.state is state]
 
     def _settled(self) -> None:
+        """Report RUNNING, and note the time, if all assigned tasks run."""
         if self._is_settled():
             self._settled_at = self._parts.host.monotonic_s()
             self._parts.changed("RUNNING")
 
     def _quiet(self) -> None:
-        """Nothing is to be committed: after a while of this no trouble goes on."""
+        """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
         if self._is_settled() and self._parts.host.monotonic_s() - self._settled_at >= _QUIET_S:
             self._over_trouble()
 
     def _over_trouble(self) -> None:
+        """Clear the last failure: the thread has committed, or has been idle for a while."""
         self.trouble_since_s = None
         self.trouble = ""
 
     def _is_settled(self) -> bool:
+        """Return whether all assigned tasks run."""
         assigned = self._assigned
         return assigned is not None and len(assigned.tasks) == len(self._in(TaskState.RUNNING))
 
     def _interrupted(self) -> bool:
+        """Return whether a stop or a rebalance is asked for."""
         return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
 
     def _close_tasks(self, names: list[str]) -> None:
+        """Close the named tasks and release their producers, without a commit."""
         self._withdraw(names)
         closed = [self.tasks.pop(name) for name in names]
         with ExitStack() as steps:
@@ -349,13 +373,13 @@ class StreamLoop:
             self._work.end(closed)
 
     def _withdraw(self, names: Iterable[str]) -> None:
-        """Take the stores back from the restorer: they keep what they have got."""
-        on_their_way = [n for n in names if self.tasks[n].state is TaskState.RESTORING]
-        if on_their_way:
-            self._parts.restorer.withdraw(on_their_way)
+        """Take tasks back from the restorer; their stores keep what has been restored."""
+        restoring = [n for n in names if self.tasks[n].state is TaskState.RESTORING]
+        if restoring:
+            self._parts.restorer.withdraw(restoring)
 
     def _roll_back(self) -> None:
-        """Every task is to begin again from what is committed. All of them stay open."""
+        """Roll every task back to what is committed; all of them stay open."""
         self._withdraw(self.tasks)
         self._work.end(list(self.tasks.values()))
         for task in self.tasks.values():
@@ -363,7 +387,10 @@ class StreamLoop:
                 task.rollback()
 
     def _recover(self, error: Exception) -> None:
-        """Lose what the table at the head of this module says, and say why."""
+        """Discard what the table at the head of this module names for `error`, and log why.
+
+        Raises: StreamsError if nothing has been committed for `task_timeout_ms`.
+        """
         log.warning("%s starts over from what is committed: %s", self._parts.name, error)
         self.counters.recovered(error)
         self.trouble = str(error)
@@ -374,7 +401,8 @@ class StreamLoop:
             raise StreamsError(
                 f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
-        self._parts.producers.discard()  # first: what is closed in order ends its transaction
+        # Producers are discarded first: one that is closed in order would end its transaction.
+        self._parts.producers.discard()
         if isinstance(error, TaskMigrated):
             self._close_tasks(list(self.tasks))
             self._assigned = None
@@ -388,8 +416,11 @@ class StreamLoop:
         self._parts.stop.wait(_BACK_OFF_S)
 
     def close(self) -> None:
-        """Leave the group and close all. Nothing is committed: what a failed thread did is rolled
-        back."""
+        """Leave the group and close everything, without a commit.
+
+        What a failed thread did is rolled back. A thread that is to be replaced hands its
+        membership over instead of leaving.
+        """
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._parts.restorer.close)
             steps.callback(self._parts.consumer.close)
@@ -399,6 +430,7 @@ class StreamLoop:
             steps.callback(self._close_tasks, list(self.tasks))
 
     def _group_metadata(self) -> bytes:
+        """Return the consumer group metadata of the current generation, for a transaction."""
         generation, member_id = self._parts.member.current
         return group_metadata(
             self._parts.group, generation, member_id, self._parts.member.instance_id

@@ -1,6 +1,7 @@
-"""What user code or a store raised, as the error that says what happens next.
+"""Translate exceptions of user code and stores into the errors that select the recovery.
 
-What a client of ours raised was named where it was called: a Kafka error here is a user's own.
+What a client of the runtime raises is translated where the client is called; so a Kafka error that
+arrives here comes from a client of the user's own.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from streams.runtime.failures import NAMED
 
 
 def named(error: Exception, what: str) -> Exception:
-    """The error that says what happens next, of whatever processing `what` raised. Where it was in
-    a user's function it says the line."""
+    """Return the recovery error for what was raised while `processed` was processed.
+
+    An error that selects its recovery itself is returned as it is; all others become StreamsError,
+    with the line of the user's function where it was raised in one.
+    """
     if isinstance(error, NAMED):
         return error
     if isinstance(error, StateError) and not isinstance(error, Refused):

@@ -1,27 +1,29 @@
-"""Task: one sub-topology on one partition, with its stores, its positions and its commit.
+"""Run one task: one sub-topology on one partition, with its stores, its positions and its commit.
 
 Theory of operation. A task is what survives a rollback: its directory and its databases stay open
 while producers, offsets and everything that was processed but not committed come and go. The steps
-of its sub-topology are bound when it starts and let go when it is rolled back, with all that they
-held: results, punctuations, what user code kept in its processors.
+of its sub-topology are bound to a producer and a context when processing starts and are dropped
+when the task is rolled back, with all that they held: results, punctuations, what user code kept in
+its processors.
 
     state      what holds                                                   who touches the stores
     CREATED    the directory is ours, the databases are open                nobody
-    RESTORING  the committed offsets are known; stores follow changelogs    the restorer
+    RESTORING  the committed offsets are known; stores are being restored   the restorer
     RUNNING    steps are bound to a producer; records go through them       the stream thread
     SUSPENDED  as RUNNING, but a rebalance is on: nothing goes through      nobody
     CLOSED     nothing is ours any more                                     nobody
 
-    from       to         by         when
-    CREATED    RESTORING  restore    the committed offsets were read back, stable
-    RESTORING  RUNNING    start      the stores have reached what was committed
-    RUNNING    SUSPENDED  suspend    all is committed, and the member joins again
-    SUSPENDED  RUNNING    resume     the group has left the task with us
+    from       to         by                  when
+    CREATED    RESTORING  start_restoring     the committed offsets were read back, stable
+    RESTORING  RUNNING    start_processing    the stores have reached what was committed
+    RUNNING    SUSPENDED  suspend_processing  all is committed, and the member joins again
+    SUSPENDED  RUNNING    resume_processing   the group has left the task with us
     RESTORING, RUNNING,
-    SUSPENDED  CREATED    rollback   nothing since the last commit counts: begin again from there
-    all        CLOSED     close      the task goes elsewhere, or the thread ends
+    SUSPENDED  CREATED    roll_back           nothing since the last commit counts: starts again
+    all        CLOSED     close               the task is revoked, or the thread ends
 
-Any other transition is a mistake in the runtime: RuntimeError.
+Any other transition is a mistake in the runtime: RuntimeError. Kafka Streams' counterpart is
+StreamTask.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ _SLICE_S = 0.005
 
 
 class TaskState(Enum):
-    """See the module's theory of operation."""
+    """Names the states of a task, with the transitions in the module's theory of operation."""
 
     CREATED = auto()
     RESTORING = auto()
@@ -82,8 +84,11 @@ _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
 
 
 class Task:
-    """One task of a thread. `partitions` are what it reads; `directory`, its name in the state
-    directory, is held by `lock`."""
+    """Processes the records of one sub-topology on one partition, in the stores that it owns.
+
+    `partitions` are those that it reads; `directory`, its name in the state directory, is held by
+    `lock`; `unlogged_stores` are the stores without a changelog.
+    """
 
     def __init__(
         self,
@@ -133,24 +138,24 @@ class Task:
 
     @property
     def context(self) -> TaskContext:
-        """Of the steps as they are bound now."""
+        """Return the context of the steps that are bound now."""
         assert self._context is not None, f"task {self.name} is {self.state.name}: nothing is bound"
         return self._context
 
     @property
     def timed_steps(self) -> tuple[str, ...]:
-        """The steps that have a stream time of their own."""
+        """Return the names of the steps that have a stream time of their own."""
         return self._subtopology.timed_steps
 
     @property
     def record(self) -> str:
-        """Where the record came from that is processed now, or was last; else empty."""
+        """Return the origin of the record that is processed now, or was last; empty if none."""
         context = self._context
         return "" if context is None or context.message is None else context.origin()
 
     @property
     def records(self) -> Records:
-        """What was taken for this task and is not processed yet."""
+        """Return the buffer of records that were polled for this task and are not processed yet."""
         assert self._records is not None, f"task {self.name} is {self.state.name}: nothing is read"
         return self._records
 
@@ -162,7 +167,7 @@ class Task:
         step_times: dict[str, int] | None = None,
         commit_number: int = 0,
     ) -> None:
-        """The committed offsets are known: the stores may be caught up."""
+        """Take over the committed positions and times, so that the stores may be restored."""
         self._step("restore")
         self.step_times = step_times or {}
         self.commit_number = commit_number
@@ -177,7 +182,11 @@ class Task:
         order: Order,
         now_ms: Callable[[], int],
     ) -> None:
-        """Bind the steps: from now on records may be processed. `now_ms`: the wall clock."""
+        """Bind the steps to a producer, so that records may be processed from now on.
+
+        `now_ms` is the wall clock, `flow_control` pauses partitions whose buffer is full,
+        `order_settings` say in which order records of several partitions are taken.
+        """
         self._step("start")
         self._context = TaskContext(
             self.name,
@@ -193,7 +202,7 @@ class Task:
         )
         for expiry, store in self._expiry_times():
             store.advance(expiry.ms)
-        with self._corrupt_is_named():  # processors may read their stores as they are started
+        with self._corrupt_is_named():  # processors may read their stores in `init`
             topics = compile_subtopology(self._subtopology, self._context)
         receivers = {p: topics[p.topic] for p in self.partitions}
         match self.partitions:
@@ -203,41 +212,42 @@ class Task:
                 self._records = Queues(receivers, self.times, consuming, order)
 
     def suspend(self) -> None:
-        """A rebalance begins. Everything has been committed."""
+        """Suspend processing while a rebalance is on; everything has been committed before."""
         self._step("suspend")
 
     def resume(self) -> None:
-        """The rebalance is over, and the task is still ours."""
+        """Resume processing after a rebalance that has left the task with this member."""
         self._step("resume")
 
     def rollback(self) -> None:
-        """Forget all that is not committed; directory and databases stay open."""
+        """Discard all that is not committed; directory and databases stay open."""
         self._step("rollback")
         self._unbind()
         self.positions, self.required, self.times, self.step_times = {}, {}, {}, {}
         self.dirty = False
         for store in self.every_store().values():
             store.rollback()
-        # Reports of the producer that is gone may still come: they find what nobody looks at.
+        # Delivery reports of the discarded producer may still come: they change the objects from
+        # before, which nobody reads any more.
         self.stores = {name: replace(logged) for name, logged in self.stores.items()}
         self._undelivered = []
 
     def every_store(self) -> dict[str, StateStore]:
-        """By name, with a changelog or without."""
+        """Return every store by its name, those without a changelog included."""
         return {name: each.store for name, each in self.stores.items()} | self.unlogged
 
     def rebuild(self, stores: Collection[str]) -> None:
-        """Empty the stores named, which can't be trusted: their changelogs bring them back."""
+        """Clear the named stores, which can't be trusted, so that their changelogs restore them."""
         assert self.state is TaskState.CREATED, f"task {self.name} is {self.state.name}"
         for name in stores:
-            how = "rebuilt from its changelog"
+            outcome = "rebuilt from its changelog"
             if name in self.unlogged:
-                how = "emptied: it has no changelog"
-            log.warning("task %s: store %r is %s", self.name, name, how)
+                outcome = "emptied: it has no changelog"
+            log.warning("task %s: store %r is %s", self.name, name, outcome)
             self.every_store()[name].clear()
 
     def close(self) -> None:
-        """Release stores and directory, whatever fails. What was not committed is forgotten."""
+        """Release stores and directory, whatever fails, and discard what was not committed."""
         self._step("close")
         with ExitStack() as steps:  # in reverse order
             steps.callback(self._lock.release)
@@ -246,7 +256,7 @@ class Task:
             steps.callback(self._unbind)
 
     def process(self, runs: list[Run]) -> int:
-        """Process what `records` has handed out. Returns how many punctuations fell due by it."""
+        """Process runs of records and return how many punctuations were called."""
         context = self.context
         with self._corrupt_is_named():
             if context.punctuations.stream:
@@ -261,7 +271,7 @@ class Task:
         return 0
 
     def _process_by_stream_time(self, runs: list[Run]) -> int:
-        """With punctuations after the very record that makes them due."""
+        """Process runs, with each punctuation called right after the record that makes it due."""
         context = self.context
         stream = context.punctuations.stream
         called = 0
@@ -276,14 +286,18 @@ class Task:
         return called
 
     def paced(self, records: int, took_s: float) -> None:
-        """So many records took so long: the next slice is as long as it should be."""
+        """Adapt the slice size so that a slice takes about 5 ms.
+
+        `record_count` records were processed in `elapsed_s` seconds. A slice that took longer is
+        shortened in proportion; otherwise the size doubles, up to a maximum.
+        """
         if took_s > _SLICE_S and records:
             self.slice_records = max(int(records * _SLICE_S / took_s), 1)
         elif self.slice_records < _SLICE_RECORDS_MAX:
             self.slice_records = min(self.slice_records * 2, _SLICE_RECORDS_MAX)
 
     def due(self, now_ms: Callable[[], int]) -> bool:
-        """Whether punctuations are due, by stream time or by the wall clock."""
+        """Return whether punctuations are due, by stream time or by the wall clock."""
         context = self.context
         stream, wall = context.punctuations.stream, context.punctuations.wall
         if stream and stream.due(context.stream_time_ms):
@@ -291,13 +305,13 @@ class Task:
         return bool(wall) and wall.due(now_ms())
 
     def punctuate(self, now_ms: int) -> int:
-        """Call what is due: what it does belongs to the transaction, like what records do. Returns
-        how many punctuations there were."""
+        """Call the punctuations that are due by either clock and return how many were called."""
         context = self.context
         called = self._punctuate(context.punctuations.stream, context.stream_time_ms)
         return called + self._punctuate(context.punctuations.wall, now_ms)
 
     def _punctuate(self, timeline: Timeline, now_ms: int) -> int:
+        """Call the punctuations of one clock that are due at `now_ms` and return their number."""
         context = self.context
         context.message = None
         context.between = PUNCTUATION
@@ -308,18 +322,21 @@ class Task:
             return called
 
     def _has_record(self) -> bool:
+        """Return whether a record is being processed."""
         context = self._context
         return context is not None and context.message is not None
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the running transaction takes: its writes, and the messages of
-        results that wait for the commit."""
+        """Return about how many bytes of memory the running transaction takes."""
         written = sum(store.uncommitted_bytes for store in self.every_store().values())
         return written + sum(map(held_bytes, self.context.held.values()))
 
     def flush(self) -> None:
-        """Let the steps that hold results back emit them, upstream first."""
+        """Let the steps that hold results until the commit emit them, upstream first.
+
+        Raises: the fatal error that user code may have caught since the last commit.
+        """
         context = self.context
         context.message = None
         context.between = COMMIT
@@ -332,9 +349,12 @@ class Task:
                 self.early.settle(context, self._subtopology.first_user)
 
     def serialize_changes(self) -> None:
-        """Serialise each dirty key. Raises ValueRefused for a value that a store's serde refuses:
-        which record wrote it will be known when it is written again."""
-        with self._corrupt_is_named():  # what has expired is looked for on disk
+        """Serialize the new value of each dirty key of every store.
+
+        Raises: ValueRefused for a value that a store's serde refuses; which record wrote it is
+        found when the transaction is repeated.
+        """
+        with self._corrupt_is_named():  # expired values are looked up on disk
             for store in self.every_store().values():
                 store.check()  # a user's `except Exception` may have caught what a read raised
             try:
@@ -346,24 +366,30 @@ class Task:
                 raise ValueRefused(self.name, str(error)) from error
 
     def log_changes(self, producer: ProducerClient) -> None:
-        """Hand each dirty key to its changelog; positions are known when all is delivered."""
+        """Send each dirty key of every logged store to its changelog."""
         for logged in self.stores.values():
             logged.log_changes(producer, self._undelivered)
 
     def changelogs(self) -> list[Partition]:
-        """Those that it writes."""
+        """Return the changelog partitions that the task writes."""
         return [each.changelog for each in self.stores.values() if not each.from_source]
 
     def delivered(self, latest: Mapping[Partition, int]) -> None:
-        """Positions from the changelogs' ends: for a producer that reports failures only."""
+        """Set the positions of the logged stores to the ends of their changelogs.
+
+        For a producer that reports failed deliveries only, and so tells no offsets.
+        """
         for logged in self.stores.values():
             if not logged.from_source:
                 logged.position = latest[logged.changelog]
 
     def advance(self, positions: Mapping[Partition, int], now_ms: int) -> None:
-        """What is to be committed: the offset of the next record that waits here, else where the
-        consumer is, which may be past markers (`positions`; those without one stay); and the number
-        of the commit, at `now_ms` by the wall clock."""
+        """Set the offset to commit of each input partition, and the number of the next commit.
+
+        The offset is that of the next buffered record; where none is buffered it is the consumer's
+        position, which may be past transaction markers (`positions`; partitions without one keep
+        theirs). `now_ms` is wall-clock time.
+        """
         self.commit_number = max(self.commit_number + 1, now_ms)
         for partition in self.positions:
             head = self.records.head(partition)
@@ -376,10 +402,17 @@ class Task:
                 logged.position = self.positions[logged.changelog]
 
     def offsets(self) -> list[tuple[Partition, Committed]]:
-        """What to commit: every input partition, each with the positions of all stores. So the
-        transaction of a task that has only punctuated is fenced like any other (decision 9)."""
-        if (unheard := self.context.unheard) is not None:  # of the results of the commit
-            raise unheard
+        """Return the offset to commit of each input partition, with store positions as metadata.
+
+        Every input partition is committed each time, so the transaction of a task that has only
+        punctuated is fenced like any other (decision 9).
+
+        Raises: OutcomeUnknown if a changelog record was not delivered; the fatal error that user
+        code may have caught.
+        """
+        # Raised by the results that were emitted for this commit.
+        if (fatal := self.context.unheard) is not None:
+            raise fatal
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
         stores = {name: each.position for name, each in self.stores.items() if not each.from_source}
@@ -399,8 +432,11 @@ class Task:
         ]
 
     def committed(self, now_ms: int) -> None:
-        """Kafka has committed: make the stores' changes durable. `now_ms` is a time by the wall
-        clock at which nothing was in the changelogs above where the stores are now."""
+        """Make the stores' changes durable after Kafka has committed the transaction.
+
+        `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
+        positions.
+        """
         with self._corrupt_is_named():
             for logged in self.stores.values():
                 logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
@@ -412,12 +448,13 @@ class Task:
             self.early.committed(now_ms)
 
     def _expiry_times(self) -> Iterator[tuple[StepTime, ExpiringStore[Any, Any]]]:
-        """Yield each store whose values expire, with its stream time as offsets carry it."""
+        """Yield each store whose values expire, with its committed stream time."""
         for name, store in self.every_store().items():
             if isinstance(store, ExpiringStore):
                 yield self.context.step_time(expiry_of(name)), store
 
     def _step(self, name: str) -> None:
+        """Change the state by the named transition, or raise RuntimeError if it is not possible."""
         allowed, state = _TRANSITIONS[name]
         if self.state not in allowed:
             raise RuntimeError(f"task {self.name} is {self.state.name}: {name} is not possible")
@@ -425,7 +462,11 @@ class Task:
 
     @contextmanager
     def _corrupt_is_named(self) -> Iterator[None]:
-        """A store that can't be read says its name, and not of which task it is."""
+        """Translate a store's corruption in the body into TaskCorrupted, which names the task.
+
+        A corrupt copy of a global table raises StreamsError. A value that a serde refused late
+        starts the search for the record that wrote it.
+        """
         try:
             yield
         except Corrupt as error:
@@ -440,13 +481,15 @@ class Task:
             raise
 
     def _unbind(self) -> None:
-        # The steps hold the producer: it goes when the last task lets it go.
+        """Drop the bound steps and all that they hold, after calling their close callbacks."""
+        # The steps refer to the producer, which is freed when no task refers to it any more.
         self._records = None
         context, self._context = self._context, None
         if context is not None:
             for close in context.closers:
                 close()
-            # All lead back to the context: without them it goes at once, and the producer with it.
+            # All refer back to the context: without these cycles it is freed at once, and the
+            # producer with it.
             context.closers.clear()
             context.flushers.clear()
             for store in self.every_store().values():

@@ -1,8 +1,9 @@
-"""Work: records from the consumer go through the tasks that run, slice by slice.
+"""Process the records that the consumer returns through the tasks that run, slice by slice.
 
-A slice is so many records of one task as take a few milliseconds, with the punctuations that they
-make due. Between two of them somebody else is asked whether to go on: a commit may be due, the
-group may call, the thread may be told to stop. What is taken and not processed then waits here.
+A slice is as many records of one task as take a few milliseconds, with the punctuations that they
+make due. Between two slices the caller decides whether to go on: a commit may be due, the group may
+rebalance, the thread may be told to stop. Records that were polled and not processed then wait in
+the tasks' buffers.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _WAIT_WITH_RECORDS_S = 0.01
 
 
 class Work:
-    """The tasks of one thread that run, and what they have before them."""
+    """Holds the running tasks of one thread and takes records from the consumer through them.
+
+    Kafka Streams' counterpart is TaskExecutor.
+    """
 
     def __init__(
         self, consumer: ConsumerClient, producers: Producers, host: Host, counters: Counters
@@ -49,16 +53,16 @@ class Work:
         """The task whose slice is being processed, for those who look from outside."""
 
     def __bool__(self) -> bool:
-        """Whether any task runs."""
+        """Return whether any task runs."""
         return bool(self._tasks)
 
     @property
     def uncommitted_bytes(self) -> int:
-        """About how much memory the writes take that are not committed."""
+        """Return about how many bytes of memory the uncommitted writes of all tasks take."""
         return sum(self._uncommitted.values())
 
     def begin(self, tasks: Collection[Task]) -> None:
-        """Read for these tasks too, each from its positions."""
+        """Add tasks, and read their partitions from the tasks' positions on."""
         positions = {p: at for task in tasks for p, at in task.positions.items()}
         if positions:
             self._consumer.add(positions)
@@ -67,7 +71,7 @@ class Work:
             self._routes |= dict.fromkeys(task.partitions, task)
 
     def end(self, tasks: Collection[Task]) -> None:
-        """Read for these no longer. What was taken for them goes with them."""
+        """Remove tasks, and no longer read their partitions; their buffered records are dropped."""
         gone = [task for task in tasks if self._tasks.pop(task.name, None) is not None]
         partitions = [partition for task in gone for partition in task.partitions]
         for partition in partitions:
@@ -78,17 +82,20 @@ class Work:
             self._consumer.remove(partitions)
 
     def task_of(self, partition: Partition) -> Task:
-        """The task that reads a partition."""
+        """Return the task that reads a partition."""
         return self._routes[partition]
 
     def committed(self) -> None:
-        """All that was done is committed."""
+        """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
         self._uncommitted.clear()
         self.commit_asked = False
 
     def take(self, records_max: int, wait_s: float) -> None:
-        """Get records for the tasks, unless some were left."""
-        self.at = None  # also after a slice that failed
+        """Poll records into the buffers of their tasks, unless some are left from before.
+
+        At most `records_max` records are polled, within `wait_s` seconds.
+        """
+        self.at = None  # also reset after a slice that failed
         if self._is_left:
             return
         if any(task.records.waits() for task in self._tasks.values()):
@@ -102,12 +109,15 @@ class Work:
                 batches[key] = [message]
         for key, messages in batches.items():
             task = self._routes.get(key)
-            if task is not None:  # else taken just before its partition was given away
+            if task is not None:  # None if the partition was removed after the fetch
                 partition = next(p for p in task.partitions if p == key)
                 task.records.add(partition, messages)
 
     def process(self, go_on: Callable[[], bool]) -> None:
-        """Process all that is ready. After each slice `go_on` is asked; if not, the rest waits."""
+        """Process all that is ready in slices, as long as `should_continue()` after a slice.
+
+        Where it returns False the rest waits for the next call.
+        """
         self._is_left = True
         while self._is_left:
             self._is_left = False
@@ -115,14 +125,18 @@ class Work:
                 records = self._slice(task)
                 if records is None:
                     continue
-                # Punctuations alone are no reason to stay: they may be due again and again.
+                # Punctuations alone don't continue the loop: they may be due again and again.
                 self._is_left = self._is_left or records > 0
                 if not go_on():
                     self._is_left = True
                     return
 
     def _slice(self, task: Task) -> int | None:
-        """How many records were processed; None if there was nothing to do."""
+        """Process one slice of a task and return its number of records, None if nothing was ready.
+
+        A slice of punctuations alone has 0 records. Raises: an error of `streams.errors` that
+        selects the recovery.
+        """
         began_s = self._host.monotonic_s()
         runs = task.records.next(task.slice_records, int(began_s * 1_000))
         now_ms = self._host.now_ms
@@ -158,7 +172,10 @@ class Work:
         return records
 
     def _say_late(self, task: Task, late: int) -> None:
-        """At once for the first, then their number from time to time: it is data that is lost."""
+        """Log late records: the first at once, then their number at an interval.
+
+        They were dropped because their window had closed, which is a loss of data.
+        """
         self._unsaid_late += late
         now_s = self._host.monotonic_s()
         if now_s - self._late_said_s < _LATE_SAID_EVERY_S:
