@@ -1,4 +1,4 @@
-"""Where a store goes on in its changelog, and whether what it holds can be trusted: pure decisions.
+"""Decide where a store is restored from in its changelog, and whether its content can be trusted.
 
 A store says at which changelog offset it is, and goes on from there. It is rebuilt from the start
 only if it could lie, with the reason:
@@ -12,12 +12,13 @@ only if it could lie, with the reason:
 A changelog that has lost what committed offsets rest on is refused, and nothing is touched: a store
 rebuilt from it would not be what it was.
 
-How long ago is reckoned from `Checkpoint.written_ms`: a time at which the store had seen all that
-was in the changelog below its position, and nothing above it had been there. A tombstone above the
-position is younger than that, and compaction keeps it for `delete.retention.ms` at least. A store
-on its way keeps the time at which it set out; one that arrives gets the time at which its end was
-asked for. Nothing has been missed where nothing was written, however long ago: with transactions
-one offset past the position is the marker of the transaction that brought it.
+The age of the last write is counted from `Checkpoint.written_ms`: a time at which the store had
+seen all that was in the changelog below its position, and nothing above it had been there. A
+tombstone above the position is younger than that, and compaction keeps it for `delete.retention.ms`
+at least. While a store is restored its checkpoints keep the time at which the restore started; at
+the end they get the time at which the end was fetched. Nothing has been missed where nothing was
+written, however long ago: with transactions one offset past the position is the marker of the
+transaction that wrote the last change. The functions are pure: they read and write nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ _MARGIN = 0.1
 
 
 class Changelog(NamedTuple):
-    """A changelog partition as the broker has it: offsets from `start` up to, and without, `end`.
+    """Describes the offsets of a changelog partition, from `start_offset` up to `end_offset`.
 
-    `asked_ms` is the wall-clock time before it was asked. `tombstones_ms` is how long a tombstone
-    is kept; None where the topic is not compacted, so that none goes before its segment does.
+    The end is exclusive. `fetched_at_ms` is a wall-clock time before the broker was asked.
+    `tombstone_retention_ms` is how long a tombstone is kept; None where the topic is not compacted,
+    so that none is removed before its segment is.
     """
 
     partition: Partition
@@ -51,9 +53,10 @@ class Changelog(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Where a store goes on. `rebuilt`: why it is emptied first; None if it is not.
+    """Says from which position a store is restored.
 
-    `since_ms` is what `Checkpoint.written_ms` is on the way.
+    `rebuild_reason` is why the store is cleared first; None if it is not. `since_ms` is what
+    `Checkpoint.written_ms` is during the restore.
     """
 
     position: int
@@ -62,7 +65,10 @@ class Begin(NamedTuple):
 
 
 def tombstones_ms(settings: Mapping[str, str]) -> int | None:
-    """How long a topic of these settings keeps tombstones at least."""
+    """Return for how many ms at least a topic with these settings keeps tombstones.
+
+    Returns None where the topic is not compacted.
+    """
     if "compact" not in settings.get("cleanup.policy", "compact"):
         return None
     return int(settings.get("delete.retention.ms", _DELETE_RETENTION_MS))
@@ -76,8 +82,12 @@ def begin_at(
     required: int,
     transactions: bool,
 ) -> Begin:
-    """Where `store` goes on. `required`: where the changelog stood when the inputs' offsets were
-    committed, 0 if none were. Raises StreamsError for a changelog that has lost what they rest on.
+    """Return from which changelog position `store` is restored, and whether it is rebuilt.
+
+    `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
+    were.
+
+    Raises: StreamsError for a changelog that has lost what the committed offsets rest on.
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
@@ -103,16 +113,16 @@ def begin_at(
             "(delete.retention.ms): some may be gone"
         )
     else:
-        # Nobody noted the time (0): it is as old as it was, which can't be known any more.
+        # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return Begin(position, written_ms)
     return Begin(start, now_ms, reason)
 
 
 def begin_in_source(checkpoint: Checkpoint | None, source: Changelog) -> Begin:
-    """Where the store of a table goes on in the table's own topic, which ends at the committed
-    offset as far as the store is concerned: what is above is still to be processed.
+    """Return from which position of the table's own topic a table's store is restored.
 
-    A store that is where the offset is goes on, also where the topic has expired below it.
+    The end of `source` is the committed offset: records above it are still to be processed. A store
+    whose position is that offset goes on, also where the topic has expired below it.
     """
     partition, start, end, topic_id, kept_ms, now_ms = source
     if checkpoint is None:
@@ -137,5 +147,5 @@ def begin_in_source(checkpoint: Checkpoint | None, source: Changelog) -> Begin:
 
 
 def is_over(age_ms: int, kept_ms: int | None, margin: float = 0.0) -> bool:
-    """Whether tombstones that are so old may be gone."""
+    """Return whether tombstones of this age may be gone."""
     return kept_ms is not None and age_ms >= kept_ms * (1 - margin)

@@ -1,10 +1,10 @@
-"""Early serialisation: find the record that wrote a value which a store's serde refuses.
+"""Serialize values early, to find the record that wrote a value which a store's serde refuses.
 
-Stores serialise objects at the commit, once for each key. One that is refused there has no record
-any more: the runtime rolls the transaction back (ValueRefused), and from then on the stores of that
-task serialise each value as it is written, as Kafka Streams always does. So the repetition meets
-the refusal at its record, or its punctuation, where the processing handler is asked. A process that
-ends in between begins with serialising at the commit, and comes to the same.
+Stores serialize objects at the commit, once for each key. Which record wrote a value that is
+refused there is not known any more: the runtime rolls the transaction back (ValueRefused), and from then on
+the stores of that task serialize each value as it is written, as Kafka Streams always does. So the
+repetition meets the refusal at its record, or its punctuation, where the processing handler is
+called. A process that ends in between starts with serializing at the commit, with the same result.
 
     state    a serde refuses                     what happens
     LATE     a value at the commit, or in a      ValueRefused: rolled back, EARLY
@@ -32,8 +32,11 @@ frequent, a task that returned at once would be rolled back for each of them."""
 
 
 class EarlySerialization:
-    """Whether the stores of one task serialise early. `stores`: those that it has now, by name;
-    `of_record`: whether a record is being processed."""
+    """Decides whether the stores of one task serialize each value as it is written.
+
+    `get_stores` returns the stores that the task has now, by name; `is_processing_record` whether a
+    record is being processed.
+    """
 
     def __init__(
         self, stores: Callable[[], Mapping[str, StateStore]], of_record: Callable[[], bool]
@@ -47,27 +50,29 @@ class EarlySerialization:
         """When it was that a value was refused last; None: not yet."""
 
     def start(self) -> None:
-        """Serialise each value as it is written. Only while nothing is written."""
+        """Let the stores serialize each value as it is written; call it before any write."""
         self.is_on = self._by_records_only = True
         self._is_refused, self._refused_ms = False, None
         for store in self._stores().values():
             store.serialize_early(self.note_refusal)
 
     def note_refusal(self) -> None:
-        """A serde has refused a value of what is being processed."""
+        """Note that a serde has refused a value of what is being processed."""
         self._is_refused = True
         self._by_records_only = self._by_records_only and self._of_record()
 
     def settle(self, context: Context, step_of: Callable[[str], str]) -> None:
-        """Serialise what the record, or what else was processed, may have changed in place in the
-        stores. What a serde refuses is a failure of its processing, at the step that `step_of`
-        names for its store."""
+        """Serialize what the current record or punctuation may have changed in place in the stores.
+
+        A value that a serde refuses is a failure of the processing, at the step that `step_of`
+        names for its store.
+        """
         for name, store in self._stores().items():
             for key, value, error in store.settle():
                 context.failed(Stage.PROCESSING, step_of(name), error, key=key, value=value)
 
     def committed(self, now_ms: int) -> None:
-        """The task was committed: serialise at the commit again, if it is time."""
+        """Go back to serializing at the commit, if no value was refused for a minute."""
         if self._is_refused:
             self._is_refused, self._refused_ms = False, now_ms
         since_ms = self._refused_ms

@@ -1,7 +1,7 @@
-"""A store with its changelog: what a transaction has changed in it goes there first.
+"""Send what a transaction has changed in a store to the store's changelog.
 
-Where the topic of a table takes the place of its store's changelog, what is in the store came from
-there: the store is where the task's offset of that topic is.
+Where the topic of a table takes the place of its store's changelog, the store was filled from that
+topic, nothing is logged, and the store's position is the task's offset of the topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from streams.runtime.queues import NO_TIME
 
 @dataclass(slots=True)
 class LoggedStore:
-    """A store, its changelog partition, and the first offset there that the store has not seen."""
+    """Pairs a store with its changelog partition and its position there.
+
+    The position is the first changelog offset that the store does not contain.
+    """
 
     store: StateStore
     changelog: Partition
@@ -34,8 +37,11 @@ class LoggedStore:
     """Of such a one: the committed offset there, which a restore goes up to."""
 
     def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
-        """Hand each dirty key to the changelog; `position` is known when all is delivered, or
-        `undelivered` says why it was not. Raises a client's error named by its recovery."""
+        """Send each dirty key to the changelog.
+
+        `position` is known when all is delivered, or `undelivered` says why it was not. Raises a
+        client's error, translated to the error that selects the recovery.
+        """
         try:
             self._produce(producer, undelivered)
         except Exception as error:
@@ -45,6 +51,7 @@ class LoggedStore:
             raise recovery from error
 
     def _produce(self, producer: ProducerClient, undelivered: list[str]) -> None:
+        """Produce the changed entries of the store, with a delivery report on the last one."""
         topic, partition = self.changelog
         entries = self.store.drain()
         if self.from_source:
@@ -57,8 +64,8 @@ class LoggedStore:
             report = None
             if index == last:
                 report = with_account(_reporter(self, undelivered), producer.written)
-            # 0 would be taken for no timestamp, and written as the time that it is; less is written
-            # as it is, and replayed as 0.
+            # librdkafka takes 0 for no timestamp and writes the current time; a negative one is
+            # written as it is, and replayed as 0.
             time_ms = timestamp_ms or NO_TIME
             more = None if value is None else headers
             try:
@@ -69,18 +76,21 @@ class LoggedStore:
 
 
 def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:
-    """Notes where a record of the changelog went. It holds nothing of the task: a producer keeps
-    the reports of what it could not deliver, and would keep itself alive through the task."""
+    """Return a delivery report that sets the store's position or notes why nothing was delivered.
 
-    def report(error: Any, message: Any) -> None:
+    It refers to nothing of the task: a producer keeps the reports of what it could not deliver, and
+    would keep itself alive through the task.
+    """
+
+    def update_position(error: Any, message: Any) -> None:
         if error is not None:
             undelivered.append(str(error))
         elif message.offset() < logged.position:
-            # Also where the broker took it for a repetition and did not say of which offset.
+            # Also where the broker took the record for a duplicate and returned no offset.
             undelivered.append(
                 f"{logged.changelog} went back from {logged.position} to {message.offset()}"
             )
         else:
             logged.position = message.offset() + 1
 
-    return report
+    return update_position

@@ -1,7 +1,7 @@
-"""The metadata of a committed input offset: where each store of the task stood at that commit.
+"""Encode the metadata of a committed input offset: the changelog positions of a task's stores.
 
 All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
-is a consistent cut. Beside them each carries the time of its own partition: the largest timestamp
+is a consistent cut: one moment of all tasks. Each also carries the time of its own partition: the largest timestamp
 that had been processed of it, from which stream time goes on after a restart; and the stream times
 of the steps that have their own, by which windows close, and of the stores whose values expire; and
 the number of the commit, which tells apart the commits of a task that has read nothing in between
@@ -56,23 +56,28 @@ _KAFKA_STREAMS_VERSIONS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the metadata of one committed offset say. `time_ms`: of the partition; -1: unknown."""
+    """Holds what the metadata of one committed offset say.
+
+    `partition_time_ms` is the highest timestamp processed of the partition; -1 if unknown.
+    """
 
     time_ms: int = _NO_TIME
     _positions: Mapping[int, int] = field(default_factory=dict)
 
     def position_of(self, store: str) -> int | None:
-        """The first changelog offset that was not in the store; None if nothing is said of it."""
+        """Return the first changelog offset that was not in the store; None if unknown."""
         return self._positions.get(_hash(store))
 
     def time_of(self, step: str) -> int:
-        """The stream time of a step that has its own; -1: unknown."""
+        """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(_hash(_time_of(step)), _NO_TIME)
 
     @property
     def commit_number(self) -> int | None:
-        """The number of the commit, larger than that of the task's commit before; None if nothing
-        is said of it."""
+        """Return the number of the commit; None if unknown.
+
+        It is larger than that of the task's commit before.
+        """
         return self._positions.get(_COMMIT_HASH)
 
 
@@ -83,9 +88,12 @@ def encode_metadata(
     commit_number: int | None = None,
     bytes_max: int = METADATA_BYTES_MAX,
 ) -> str:
-    """`positions`: for each store the first changelog offset that is not in it. `step_times`: the
-    stream time in ms of each step that has its own. `commit_number`: None: nothing is said of it;
-    nor if the text with its NUL would be longer than `bytes_max`."""
+    """Encode store positions, times and the number of a commit as the metadata of an offset.
+
+    `positions` has for each store the first changelog offset that is not in it, `step_times` the
+    stream time in ms of each step that has its own. The number is left out where it is None, and
+    where the text with its NUL would be longer than `bytes_max`.
+    """
     data = bytearray(time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
         data += _STORE.pack(_hash(store), position)
@@ -97,7 +105,10 @@ def encode_metadata(
 
 
 def decode_metadata(text: str) -> Metadata:
-    """What is said; nothing where it is not ours nor Kafka Streams' (a tool's, a later one's)."""
+    """Decode the metadata of an offset, of Millrace or of Kafka Streams.
+
+    Metadata of another writer, such as a tool or a later release, decode to unknown values.
+    """
     if text.startswith(_MARK):
         return _decode_ours(_base64(text.removeprefix(_MARK)))
     if text.startswith("{"):
@@ -109,8 +120,11 @@ def decode_metadata(text: str) -> Metadata:
 
 
 def check_sizes(topology: Topology, limit_bytes: int) -> None:
-    """`limit_bytes`: what the brokers take (`offset.metadata.max.bytes`). Raises ConfigError naming
-    the sub-topologies whose offsets would carry more."""
+    """Raise ConfigError if the offsets of a sub-topology would carry more than `limit_bytes`.
+
+    The limit is the brokers' `offset.metadata.max.bytes`. Two names of one sub-topology with the
+    same CRC-32 are refused too.
+    """
     problems = []
     for sub in topology.subtopologies:
         names = _logged(sub)
@@ -133,7 +147,7 @@ def check_sizes(topology: Topology, limit_bytes: int) -> None:
 
 
 def _size(data_bytes: int) -> int:
-    """Return how many bytes a broker gets for so many: base64, and librdkafka's closing NUL."""
+    """Return the size in bytes of encoded metadata, with prefix and librdkafka's NUL."""
     return len(_MARK) + (data_bytes + 2) // 3 * 4 + 1
 
 
@@ -151,12 +165,12 @@ def _decode_ours(data: bytes) -> Metadata:
 
 def _decode_version_1(text: str) -> Metadata:
     try:
-        found = orjson.loads(text)
+        fields = orjson.loads(text)
     except orjson.JSONDecodeError:
         return Metadata()
-    if found.get("v") != 1 or not isinstance(found.get("c"), dict):
+    if fields.get("v") != 1 or not isinstance(fields.get("c"), dict):
         return Metadata()
-    return Metadata(_NO_TIME, {_hash(store): int(at) for store, at in found["c"].items()})
+    return Metadata(_NO_TIME, {_hash(store): int(at) for store, at in fields["c"].items()})
 
 
 def _base64(text: str) -> bytes:
@@ -171,12 +185,15 @@ def _hash(store: str) -> int:
 
 
 def _time_of(step: str) -> str:
-    """What stands for the time of a step where others are names of stores, which have no blanks."""
+    """Return the name under which the time of a step is stored; store names have no blanks."""
     return f"time of {step}"
 
 
 def _logged(sub: Subtopology) -> list[str]:
-    """Where a table's own topic takes the place of a changelog, the offset itself says it."""
+    """Return the names of the stores with a changelog of their own.
+
+    Where a table's own topic takes the place of a changelog, the offset itself is the position.
+    """
     return [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
 
 
@@ -185,6 +202,7 @@ def _some(names: list[str]) -> str:
 
 
 def _clash(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two names that have the same hash, None if there are none."""
     seen: dict[int, str] = {}
     for name in names:
         if (other := seen.setdefault(_hash(name), name)) != name:

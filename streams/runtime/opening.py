@@ -1,9 +1,9 @@
-"""Opening tasks: own the directory, open the stores, read the committed offsets.
+"""Create tasks: lock the directory, open the stores, and read the committed offsets.
 
-A task that was rolled back has its offsets read again. The order matters (decision 10): first the
-task's producer has fenced its predecessor, then the offsets are read, stable, then (`restorer`) the
-changelogs' high watermarks, then the changelogs up to them. Nothing here waits: what is not to be
-had yet is asked for again, and other tasks run meanwhile.
+The offsets of a task that was rolled back are read again. The order matters (decision 10): first
+the task's producer has fenced its predecessor, then the offsets are read, stable, then (`restorer`)
+the changelogs' high watermarks, then the changelogs up to them. Nothing here waits: what is not to
+be had yet is asked for again, and other tasks run meanwhile.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ _PENDING_REPORT_S = 2.0
 
 
 class Opener:
-    """Opens tasks of one application for one thread.
+    """Creates the tasks of one application for one thread.
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
-    own. The thread's stores share `cache`. `storing` is called in the middle of a store's write.
-    `watch` is of who runs the tasks by hand. `metadata_bytes_max` is what brokers take of the
-    metadata of an offset.
+    own. The thread's stores share `cache`. `on_part_written` is called in the middle of a store's
+    write. `observer` is that of a test driver which runs the tasks by hand. `metadata_bytes_max` is
+    the brokers' limit for the metadata of an offset. Kafka Streams' counterpart is
+    ActiveTaskCreator.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Opener:
         self._ask_at = self._report_at = 0.0
 
     def task_of(self, topic: str, partition: int) -> str:
-        """The task that reads a partition. Raises TopologyRefused where none does."""
+        """Return the name of a partition's task; raise TopologyRefused if no task reads it."""
         for subtopology in self._topology.subtopologies:
             if topic in subtopology.sources:
                 return task_id(subtopology, partition)
@@ -96,11 +97,14 @@ class Opener:
         )
 
     def create(self, name: str, partitions: list[Partition]) -> Task | None:
-        """Own a task's directory and databases. None while another process still has them."""
+        """Lock a task's directory, open its stores and return the task.
+
+        Returns None while another process still holds the directory.
+        """
         number, partition = map(int, name.split("_"))
         subtopology = self._topology.subtopologies[number]
         directory = f"{self._directory_number(number)}_{partition}"
-        with ExitStack() as opened:  # closed again unless all of it is ours
+        with ExitStack() as opened:  # closed again unless all of it could be opened
             try:
                 lock = self._directory.lock_task(directory)
                 opened.callback(lock.release)
@@ -138,7 +142,7 @@ class Opener:
         )
 
     def _directory_number(self, subtopology: int) -> int:
-        """The number of the directories of a sub-topology's tasks."""
+        """Return the number that the directories of a sub-topology's tasks begin with."""
         if self._numbers is None:
             self._numbers = self._directory.number_subtopologies(
                 {
@@ -151,8 +155,11 @@ class Opener:
         return self._numbers[subtopology]
 
     def _warn_of_leftovers(self, directory: str, specs: Iterable[StoreSpec]) -> None:
-        """Say which stores without a changelog begin empty beside what is left of others. Whoever
-        makes changelogs says it of the others (`Planner`)."""
+        """Warn of stores without a changelog that begin empty beside directories of unknown stores.
+
+        For stores with a changelog `StreamsPartitionAssignor` does this when it creates the
+        changelog.
+        """
         there = self._directory.stores_in(directory)
         begun = {spec.name for spec in specs if spec.persistent and not spec.logged} - there
         left = there.difference(s.name for sub in self._topology.subtopologies for s in sub.stores)
@@ -164,26 +171,28 @@ class Opener:
             )
 
     def locate(self, tasks: Collection[Task]) -> list[Task]:
-        """Read the committed offsets of CREATED tasks back, which makes them RESTORING: those whose
-        offsets no open transaction may change any more. Their producer must have fenced its
-        predecessor. Raises OutcomeUnknown where no coordinator answers."""
+        """Start restoring the CREATED tasks whose committed offsets are stable, and return them.
+
+        An offset is stable when no open transaction may change it any more. The tasks' producers
+        must have fenced their predecessors. Raises OutcomeUnknown where no coordinator answers.
+        """
         if not tasks or self._host.monotonic_s() < self._ask_at:
             return []
         try:
-            found = self._committed_offsets([p for task in tasks for p in task.partitions])
+            committed = self._committed_offsets([p for task in tasks for p in task.partitions])
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
-        self._say_pending(found.pending)
+        self._say_pending(committed.pending)
         stable = [task for task in tasks if self._pending.isdisjoint(task.partitions)]
-        fresh = [p for task in stable for p in task.partitions if p not in found.offsets]
-        positions = {p: each.offset for p, each in found.offsets.items()}
+        fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
+        positions = {p: each.offset for p, each in committed.offsets.items()}
         positions |= self._resetting.begin(fresh)
         for task in stable:
-            mine = {p: found.offsets[p] for p in task.partitions if p in found.offsets}
-            said = {p: decode_metadata(held.metadata) for p, held in mine.items()}
-            times = {p: each.time_ms for p, each in said.items()}
+            mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
+            metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
+            times = {p: each.time_ms for p, each in metadata.items()}
             steps = {
-                step: max((each.time_of(step) for each in said.values()), default=NO_TIME)
+                step: max((each.time_of(step) for each in metadata.values()), default=NO_TIME)
                 for step in task.timed_steps
             }
             begin = {p: positions[p] for p in task.partitions}
@@ -191,12 +200,15 @@ class Opener:
                 if logged.from_source:
                     held = mine.get(logged.changelog)
                     logged.committed = 0 if held is None else held.offset
-            number = max((each.commit_number or 0 for each in said.values()), default=0)
+            number = max((each.commit_number or 0 for each in metadata.values()), default=0)
             task.restore(begin, _required(task, mine), times, steps, number)
         return stable
 
     def _say_pending(self, pending: Iterable[Partition]) -> None:
-        """An open transaction ends at the latest when the coordinator times it out."""
+        """Note the partitions whose offsets are not stable yet, and log them at an interval.
+
+        An open transaction ends at the latest when the coordinator times it out.
+        """
         now_s = self._host.monotonic_s()
         if not self._pending:
             self._report_at = now_s + _PENDING_REPORT_S
@@ -210,11 +222,13 @@ class Opener:
             log.info("waiting for an open transaction to end on %s", waiting)
 
     def _waits(self, name: str, error: DirectoryLocked) -> None:
+        """Log once that a task waits for its directory."""
         if name not in self._waiting:
             self._waiting.add(name)
             log.warning("task %s waits: %s", name, error)
 
     def _store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, Disk]:
+        """Open the store that `spec` declares, and clear it if it is corrupt."""
         if not spec.persistent:
             memory = MemoryDisk()
             return open_store(spec, memory, cache=self._cache), memory
@@ -229,14 +243,16 @@ class Opener:
         try:
             return open_store(spec, disk, cache=self._cache), disk
         except Corrupt as damage:
-            how = "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
-            log.warning("directory %s: %s. It is %s, alone", directory, damage, how)
+            outcome = (
+                "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
+            )
+            log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear()
             return open_store(spec, disk, cache=self._cache), disk
 
 
 def _required(task: Task, committed: Mapping[Partition, Committed]) -> dict[Partition, int]:
-    """The changelog positions that the committed offsets name."""
+    """Return the changelog positions that the metadata of the committed offsets name."""
     required: dict[Partition, int] = {}
     for held in committed.values():
         metadata = decode_metadata(held.metadata)

@@ -1,4 +1,4 @@
-"""What a stream thread is made of: everything that could surprise comes in from outside."""
+"""Name all that a stream thread depends on: everything that could surprise is passed in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams.runtime.task import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The parts of one `StreamLoop`."""
+    """Holds the dependencies of one `StreamLoop`."""
 
     name: str
     group: str

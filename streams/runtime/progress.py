@@ -1,4 +1,4 @@
-"""How far restores are: a plain snapshot for metrics and health, and a listener to watch them."""
+"""Report the progress of restores: a snapshot for metrics and health, and a listener."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.positions import Partition
 
 @dataclass(frozen=True, slots=True)
 class StoreProgress:
-    """A store on its way, as of its last batch. Offsets are of its changelog partition."""
+    """Reports how far the restore of a store is, in offsets of its changelog partition."""
 
     task: str
     store: str
@@ -24,17 +24,20 @@ class StoreProgress:
 
     @property
     def records_left(self) -> int:
-        """At most: offsets of markers, and of what was compacted away, count as well."""
+        """Return how many records are left at most.
+
+        Offsets of markers, and of records that were compacted away, count as well.
+        """
         return max(self.end - self.position, 0)
 
     @property
     def rate(self) -> float:
-        """Offsets passed a second; 0 before the first batch."""
+        """Return the offsets restored per second; 0 before the first batch."""
         return (self.position - self.begin) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """At that rate; None where it stands still."""
+        """Return the seconds left at the present rate; None where there is no progress."""
         return self.records_left / self.rate if self.rate > 0 else None
 
     def __str__(self) -> str:
@@ -47,20 +50,23 @@ class StoreProgress:
 
 
 class RestoreListener:
-    """Watches restores: subclass it and override what is wanted. Called beside the stream threads,
-    from several of them at once; what it raises is logged and changes nothing. The names, and what
-    each is told, are those of Kafka Streams' StateRestoreListener."""
+    """Observes restores: subclass it and override the methods that you need.
+
+    It is called beside the stream threads, from several of them at once; an exception that it
+    raises is logged and changes nothing. The names and parameters are those of Kafka Streams'
+    StateRestoreListener.
+    """
 
     def on_restore_start(self, changelog: Partition, store: str, begin: int, end: int) -> None:
-        """A store is behind: offsets `begin` up to `end` are to be read."""
+        """Handle the start of a restore: offsets from `begin` up to `end` are to be read."""
 
     def on_batch_restored(
         self, changelog: Partition, store: str, position: int, records: int
     ) -> None:
-        """`records` more were replayed; the store is at `position` now."""
+        """Handle a restored batch of `records` records; the store is at `position` now."""
 
     def on_restore_end(self, changelog: Partition, store: str, records: int) -> None:
-        """The store has caught up, with `records` in all."""
+        """Handle the end of a restore that has read `records` records in all."""
 
     def on_restore_suspended(self, changelog: Partition, store: str, records: int) -> None:
-        """The task goes elsewhere; the store keeps what it has got, `records` since the start."""
+        """Handle a restore that is given up; the store keeps what it has got, `records` in all."""

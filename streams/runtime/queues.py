@@ -1,8 +1,9 @@
-"""The order of a task's records: what has been taken from the consumer and not been processed.
+"""Buffer a task's polled records and decide in which order they are processed.
 
-A task that reads one partition takes its records as they come (`Straight`). One that reads several
-takes the record with the lowest timestamp next, of two with the same the one whose partition comes
-first (`Queues`); it does not go on as long as a partition without records might bring a lower one:
+A task that reads one partition takes its records as they come (`SinglePartitionQueue`). One that
+reads several takes the record with the lowest timestamp next, of two with the same the one whose
+partition comes first (`PartitionGroup`); it does not go on as long as a partition without records
+might bring a lower one:
 
     max_task_idle_ms   an empty partition is waited for
     -1                 never
@@ -31,10 +32,10 @@ NO_TIME = -1
 
 
 class Consuming(Protocol):
-    """What the order of records needs of the consumer."""
+    """Tells how far behind a partition is, and pauses and resumes it: the consumer."""
 
     def lag(self, partition: Partition) -> int | None:
-        """Records that are there and not taken yet; None if that is not known."""
+        """Return how many records on the broker are not polled yet; None if unknown."""
         ...
 
     def pause(self, partition: Partition) -> None: ...
@@ -43,7 +44,7 @@ class Consuming(Protocol):
 
 
 class Order(NamedTuple):
-    """The settings of an application that say in which order a task takes its records."""
+    """Holds the settings that say in which order a task takes its records."""
 
     max_task_idle_ms: int = 0
     buffered_records_max: int = 1_000
@@ -51,31 +52,35 @@ class Order(NamedTuple):
 
 
 class Records(Protocol):
-    """Records on their way through a task."""
+    """Buffers the records of a task that were polled and are not processed yet."""
 
     def add(self, partition: Partition, messages: list[Any]) -> None: ...
 
     def next(self, limit: int, now_ms: int) -> list[Run]:
-        """Up to `limit` records in the order in which they are to be processed; they are gone from
-        here. None if there is nothing, or something is waited for."""
+        """Take up to `records_max` records out of the buffer, in their processing order.
+
+        Returns an empty list if there is nothing, or if a partition without records is waited for.
+        """
         ...
 
     def waits(self) -> bool:
-        """Whether there is something that can't be processed yet."""
+        """Return whether there are records that can't be processed yet."""
         ...
 
     def head(self, partition: Partition) -> int | None:
-        """The offset of the next record of a partition; None if there is none."""
+        """Return the offset of a partition's first buffered record; None if there is none."""
         ...
 
     def times(self, stream_time_ms: int) -> Mapping[Partition, int]:
-        """The highest timestamp of each partition, of what was handed out; `stream_time_ms`: of
-        what counted, a record that could not be read does not."""
+        """Return the highest timestamp in ms of each partition, of the records that were taken.
+
+        `stream_time_ms` limits it: a record that could not be read doesn't count.
+        """
         ...
 
 
 class Straight:
-    """The records of the one partition of a task, in the order of their offsets."""
+    """Buffers the records of a task's only partition, in the order of their offsets."""
 
     def __init__(self, partition: Partition, receive: Receive) -> None:
         self._partition = partition
@@ -107,7 +112,7 @@ class Straight:
 
 
 class _Queue:
-    """The records of one of several partitions."""
+    """Holds the buffered records of one of several partitions (Kafka Streams' RecordQueue)."""
 
     __slots__ = ("messages", "partition", "paused", "receive", "time_ms", "wait_until_ms")
 
@@ -121,7 +126,7 @@ class _Queue:
 
 
 class Queues:
-    """The records of a task's partitions, in the order of their timestamps."""
+    """Buffers the records of a task's partitions and takes them in order of their timestamps."""
 
     def __init__(
         self,
@@ -168,7 +173,7 @@ class Queues:
                 heapreplace(heads, (_timestamp(queue.messages[0]), number))
             else:
                 heappop(heads)
-                # Asked for the next record only: a wait begins when something waits.
+                # Only checked if another record is to be taken: the wait begins with that check.
                 ready = limit > 0 and self._is_ready(now_ms)
         self._resume()
         return runs
@@ -187,6 +192,7 @@ class Queues:
         return {p: min(queue.time_ms, stream_time_ms) for p, queue in self._queues.items()}
 
     def _is_ready(self, now_ms: int) -> bool:
+        """Return whether the next record may be taken, as no partition has to be waited for."""
         if not self._heads:
             return False
         idle_ms = self._order.max_task_idle_ms
@@ -206,8 +212,9 @@ class Queues:
         return True
 
     def _resume(self) -> None:
+        """Resume each paused partition of whose records at most half the limit is left."""
         for queue in self._in_order:
-            # Not at the limit itself: a client that is paused drops what it has fetched ahead.
+            # Not at the limit itself: a consumer that pauses drops what it has fetched ahead.
             if queue.paused and len(queue.messages) <= self._order.buffered_records_max // 2:
                 queue.paused = False
                 self._consuming.resume(queue.partition)

@@ -1,4 +1,4 @@
-"""A store on its way through its changelog, and the task that waits for it (see `restorer`)."""
+"""Track the restore of a store, and the task that waits for it (see `restorer`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.runtime.progress import StoreProgress
 
 
 class Restorable(Protocol):
-    """What the restorer sees of a task."""
+    """Gives the restorer a task's stores and the changelog positions that they have to reach."""
 
     @property
     def name(self) -> str: ...
@@ -25,7 +25,7 @@ class Restorable(Protocol):
 
     @property
     def required(self) -> Mapping[Partition, int]:
-        """Where each changelog stood when the inputs' offsets were committed."""
+        """Return the position of each changelog when the input offsets were committed."""
         ...
 
 
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Restorable)
 
 @dataclass(slots=True)
 class Job(Generic[T]):
-    """A task whose stores are not all there yet."""
+    """Tracks a task of which not all stores are restored yet."""
 
     task: T
     asked: list[LoggedStore]
@@ -45,7 +45,7 @@ class Job(Generic[T]):
 
 @dataclass(slots=True)
 class Replay(Generic[T]):
-    """A store that is behind."""
+    """Tracks the restore of a store that is behind its changelog."""
 
     job: Job[T]
     logged: LoggedStore
@@ -58,6 +58,7 @@ class Replay(Generic[T]):
     records: int = 0
 
     def progress(self, now_s: float) -> StoreProgress:
+        """Return the progress of the restore as of `now_s`, in monotonic seconds."""
         return StoreProgress(
             self.job.task.name,
             self.logged.store.name,
@@ -71,8 +72,10 @@ class Replay(Generic[T]):
 
 
 def by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
-    """The messages of these topics by partition, in order. Fetched, and so handed out, in long runs
-    of one partition: what is looked at for each message is its number alone, where that is enough.
+    """Group the messages of these topics by partition, in order.
+
+    Messages are fetched, and so returned, in long runs of one partition: for each message only its
+    partition number is read, where that is enough.
     """
     by_number: dict[int, list[Any]] = {}
     for number, run in groupby(messages, key=methodcaller("partition")):

@@ -1,8 +1,8 @@
-"""Where to read an input for which nothing is committed, or whose offset is outside of its topic.
+"""Find where to read an input that has no committed offset, or whose offset is out of range.
 
-By the application's settings (`streams.resets`), and never silently: the log and the counters name
-what is passed over. Internal topics have no policy: a repartition topic that lost records which are
-still to be read has lost part of the result.
+The application's settings decide (`streams.resets`), and never silently: the log and the counters
+name what is skipped. Internal topics have no policy: a repartition topic that lost records which
+are still to be read has lost part of the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class Resetting:
-    """Finds positions by policy. `internal` are the repartition topics."""
+    """Finds the offsets at which partitions are read, by the application's reset policies.
+
+    `internal_topics` are the repartition topics.
+    """
 
     def __init__(
         self,
@@ -44,13 +47,15 @@ class Resetting:
         """Where partitions began, by a policy that may say something else the next time."""
 
     def begin(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where to begin partitions for which nothing is committed. Raises StreamsError where
-        `auto_offset_reset` is `none`.
+        """Return the offsets at which to begin partitions that have no committed offset.
 
-        A partition begins at the same offset each time, until something is committed for it: what
-        came in and was rolled back meanwhile would be skipped if `latest` were asked again.
+        A partition begins at the same offset each time, until something is committed for it:
+        records that came in and were rolled back meanwhile would be skipped if `latest` were
+        fetched again.
+
+        Raises: StreamsError where `auto_offset_reset` is `none`.
         """
-        # A repartition topic is ours: its records are never skipped.
+        # A repartition topic is internal: its records are never skipped.
         internal = [p for p in partitions if p.topic in self._internal]
         inputs = [p for p in partitions if p.topic not in self._internal]
         if inputs and self._uncommitted.where is Where.NOWHERE:
@@ -64,8 +69,11 @@ class Resetting:
         return self._admin.earliest(internal) | {p: self._begun[p] for p in inputs}
 
     def go_on(self, strayed: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Where to go on with partitions that can't be read at these offsets. Raises StreamsError
-        where `offset_out_of_range` is `fail`, and for internal topics."""
+        """Return the offsets at which to go on with partitions whose position is out of range.
+
+        Counts and logs the records that are skipped. Raises: StreamsError where
+        `offset_out_of_range` is `fail`, and for internal topics.
+        """
         partitions = list(strayed)
         starts, ends = self._admin.earliest(partitions), self._admin.latest(partitions)
         for partition, offset in strayed.items():
@@ -100,6 +108,7 @@ class Resetting:
         return found
 
     def _at(self, policy: Reset, partitions: list[Partition]) -> dict[Partition, int]:
+        """Fetch the offsets that a reset policy selects for the partitions."""
         match policy.where:
             case Where.EARLIEST:
                 return self._admin.earliest(partitions)

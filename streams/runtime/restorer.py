@@ -1,23 +1,27 @@
-"""Restore: stores catch up with their changelogs beside the tasks that run.
+"""Restore stores from their changelogs beside the tasks that run.
 
-Theory of operation. The stream thread hands tasks in (`begin`), gets them back as each is ready
-(`ready`), or takes them back before (`withdraw`). In between their stores belong to the restorer,
-which does one batch a `step`: on a thread of its own, or within `ready`. A store is
+Theory of operation. The stream thread hands tasks in (`add_tasks`), gets each back when it is
+restored (`take_restored_tasks`), or takes it back before (`withdraw_tasks`). In between its stores
+belong to the restorer, which does one batch in each `restore_batch`: on a thread of its own, or
+within `take_restored_tasks`. A store is
 
     state      event                              next       what happens
-    asked      its changelog's range is known     behind     read on from where it is; emptied first
-                                                             if it could lie (`changelog.begin_at`)
-    asked      it is at the end                   arrived
+    waiting    its changelog's range is known     behind     read on from where it is; cleared first
+                                                             if it could lie (`find_restore_start`)
+    waiting    it is at the end                   restored
     behind     a batch                            behind     loaded, then its position after it
-    behind     position has reached the end       arrived    made durable
-    behind     the changelog lost its position    asked
-    any        corrupt                            asked      emptied: this store and no other
-    any        withdrawn                          -          made durable: goes on there next time
+    behind     position has reached the end       restored   made durable
+    behind     the changelog lost its position    waiting
+    any        corrupt                            waiting    cleared: this store and no other
+    any        withdrawn                          -          made durable: continues there next time
 
-and a task is ready when all of its stores have arrived. The end is the changelog's high watermark,
-asked after the committed offsets were found stable, and committed records alone are read: what an
-open transaction wrote is waited for, since it may yet be committed. Judged by position and not by
-record count, so that markers and aborted records at the end hang nothing (decision 10).
+and a task is restored when all of its stores are. The end is the changelog's high watermark,
+fetched after the committed offsets were found stable, and committed records alone are read: what an
+open transaction wrote is waited for, since it may yet be committed. The end is judged by position
+and not by record count, so that markers and aborted records at the end don't hang the restore
+(decision 10).
+
+Kafka Streams' counterparts are StoreChangelogReader and DefaultStateUpdater.
 """
 
 from __future__ import annotations
@@ -52,11 +56,13 @@ _DAMAGED_MAX = 3
 
 
 class Restorer(Generic[T]):
-    """Catches stores up with one consumer. `transactions`: whether changelogs are written in them.
+    """Restores the stores of tasks from their changelogs with one consumer.
 
-    With `beside` it works on a thread of its own, once there is something to do; else in `ready`.
-    `timeout_ms` is how long a restore may stand still, or the broker be away, before `ready` raises
-    StreamsError. `reached` is told before each batch is loaded: a test may end the process there.
+    `is_transactional`: whether changelogs are written in transactions. With `use_own_thread` it
+    works on a thread of its own, once there is something to do; else in `take_restored_tasks`.
+    `timeout_ms` is how long a restore may make no progress, or the broker be away, before
+    StreamsError is raised. `before_batch` is called before each batch is loaded: a test may end the
+    process there.
     """
 
     records_max: int = 10_000
@@ -104,7 +110,7 @@ class Restorer(Generic[T]):
         self._closed = False
 
     def begin(self, tasks: Iterable[T]) -> None:
-        """Catch these up, each from where its stores are: new ones, or after a rollback."""
+        """Add tasks whose stores are to be restored, each from the store's position."""
         jobs = [Job(task, list(task.stores.values())) for task in tasks]
         self._ready += [job.task for job in jobs if not job.asked]
         behind = {job.task.name: job for job in jobs if job.asked}
@@ -115,9 +121,9 @@ class Restorer(Generic[T]):
                 self._thread = self._host.spawn(self._name, self._run)
 
     def ready(self, wait_s: float = 0.0) -> list[T]:
-        """The tasks that have caught up since the last call; waits at most so long for one.
+        """Return the tasks that were restored since the last call, after at most `wait_s` for one.
 
-        Raises what went wrong: StreamsError where a changelog is not what it should be, StateError
+        Raises: what went wrong: StreamsError where a changelog is not what it should be, StateError
         or OSError where a store can't be written.
         """
         more = self._thread is None and self._turn()
@@ -132,18 +138,20 @@ class Restorer(Generic[T]):
         return caught_up
 
     def withdraw(self, names: Collection[str]) -> list[T]:
-        """Give these tasks back, those that are ready already included. Their stores keep what they
-        have got, and go on from there another time."""
+        """Take tasks back, those already restored included, and return them.
+
+        Their stores keep what has been restored, and go on from there another time.
+        """
         given: list[T] = []
         done = self._host.event()
 
-        def give_back() -> None:
+        def withdraw_and_notify() -> None:
             try:
                 self._give_back(names, given)
             finally:
                 done.set()
 
-        self._inbox.append(give_back)  # after what was begun before
+        self._inbox.append(withdraw_and_notify)  # runs after the tasks that were added before
         if self._thread is None:
             self._serve()
         else:
@@ -152,7 +160,7 @@ class Restorer(Generic[T]):
         return given
 
     def close(self) -> None:
-        """End. The stores of tasks that were not withdrawn are left as they are."""
+        """End the restorer; the stores of tasks that were not withdrawn are left as they are."""
         self._closed = True
         self._wake.set()
         if self._thread is not None:
@@ -160,7 +168,7 @@ class Restorer(Generic[T]):
         self._consumer.close()
 
     def step(self) -> bool:
-        """Do what is next. Returns whether there is more to do at once."""
+        """Restore the next batch of records, and return whether there is more to do at once."""
         if any(job.asked for job in self._jobs.values()):
             self._ask()
         if self._replays:
@@ -170,12 +178,14 @@ class Restorer(Generic[T]):
         return False
 
     def _run(self) -> None:
+        """Restore until the restorer is closed: the body of its own thread."""
         while not self._closed:
             self._wake.clear()
             if not self._turn():
                 self._wake.wait(_RETRY_S if self._jobs else None)
 
     def _turn(self) -> bool:
+        """Run the commands, restore a batch, and return whether there is more to do at once."""
         try:
             self._serve()
             return self._failure is None and self.step()
@@ -189,7 +199,7 @@ class Restorer(Generic[T]):
             self._inbox.popleft()()
 
     def _ask(self) -> None:
-        """Learn the ranges of the changelogs, and begin where each store is."""
+        """Fetch the changelogs' ranges, and start each waiting store from where it is."""
         if self._host.monotonic_s() < self._retry_at:
             return
         try:
@@ -212,11 +222,12 @@ class Restorer(Generic[T]):
             self._consumer.add(positions)
 
     def _changelogs(self, stores: list[LoggedStore]) -> dict[Partition, Changelog]:
+        """Fetch offsets, id and tombstone retention of each store's changelog from the brokers."""
         now_ms = self._host.now_ms()
         partitions = [logged.changelog for logged in stores]
-        # The end comes first: what was there when it was asked is what is waited for.
+        # The end is fetched first: the store is restored up to what was there at that moment.
         ends, starts = self._admin.latest(partitions), self._admin.earliest(partitions)
-        # Of a store that has been open since then they are known: a rollback is to be quick.
+        # Id and settings are known of a store that is still open: a rollback is to be quick.
         opened = sorted({logged.changelog.topic for logged in stores if not logged.topic_id})
         if opened:
             ids, settings = self._admin.topic_ids(opened), self._admin.topic_settings(opened)
@@ -225,7 +236,10 @@ class Restorer(Generic[T]):
         return {p: Changelog(p, starts[p], ends[p], *self._topics[p.topic], now_ms) for p in ends}
 
     def _retry(self, error: OutcomeUnknown) -> None:
-        """The broker is away: nothing is lost by asking again."""
+        """Schedule another attempt while no broker answers; nothing is lost by it.
+
+        Raises: StreamsError after `timeout_ms` without an answer.
+        """
         now_s = self._host.monotonic_s()
         if self._trouble_since is None:
             self._trouble_since = now_s
@@ -235,7 +249,7 @@ class Restorer(Generic[T]):
         self._retry_at = now_s + _RETRY_S
 
     def _set_out(self, job: Job[T], logged: LoggedStore, changelog: Changelog) -> bool:
-        """Whether the store is behind."""
+        """Start to restore a store from its position, and return whether it is behind."""
         checkpoint = logged.store.checkpoint()
         if logged.from_source:
             changelog = changelog._replace(end=min(changelog.end, logged.committed))
@@ -266,13 +280,15 @@ class Restorer(Generic[T]):
         return True
 
     def _empty(self, job: Job[T], logged: LoggedStore, reason: str) -> None:
+        """Clear a store, so that its whole changelog is read again, and log the reason."""
         name, task = logged.store.name, job.task.name
         log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
         logged.store.clear()
 
     def _batch(self) -> None:
+        """Poll one batch of changelog records and load it into the stores that are behind."""
         topics = {partition.topic for partition in self._replays}
-        # No more than there can be: then the last of them is not followed by a wait.
+        # At most as many records as there can be are polled, so that no wait follows the last.
         left = sum(r.changelog.end - r.logged.position for r in self._replays.values())
         wait_s = _WAIT_S if left > _RECORDS_NEAR else _WAIT_NEAR_S
         batches = by_partition(self._consumer.take(min(left, self.records_max), wait_s), topics)
@@ -293,14 +309,15 @@ class Restorer(Generic[T]):
                 self._rebuild(replay.job, replay.logged, damage)
 
     def _load(self, replay: Replay[T], messages: list[Any], position: int) -> None:
+        """Write changelog records into a store, with a checkpoint at `position`."""
         logged, changelog = replay.logged, replay.changelog
-        if logged.from_source:  # others write it: what is not processed yet is not restored either
+        if logged.from_source:  # a record that is not processed yet is not restored either
             position = min(position, changelog.end)
             messages = [m for m in messages if m.offset() < position and m.key() is not None]
-        # All that was there when the end was asked is in it now: it is as good as of then.
+        # At the end the store contains all that was there when the end was fetched.
         since_ms = changelog.asked_ms if position >= changelog.end else replay.since_ms
         self._reached()
-        # Below 0 is written what is 0 in a store (LoggedStore.log_changes).
+        # A timestamp of 0 in a store is negative in its changelog (`LoggedStore.log_changes`).
         entries = (
             (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0)
             for m in messages
@@ -313,23 +330,31 @@ class Restorer(Generic[T]):
         self._tell("on_batch_restored", logged, position, len(messages))
 
     def _arrive(self, replay: Replay[T]) -> None:
+        """Finish a store that has reached the end of its changelog.
+
+        If the restore took so long that tombstones may be gone, it starts again from an empty
+        store.
+        """
         logged, job = replay.logged, replay.job
         age_ms = self._host.now_ms() - replay.since_ms if replay.since_ms else 0
         if is_over(age_ms, replay.changelog.tombstones_ms):
-            took = f"the restore took longer than {logged.changelog} keeps deletions"
+            reason = f"the restore took longer than {logged.changelog} keeps deletions"
             if not replay.from_scratch:
                 self._leave(replay)
-                self._empty(job, logged, took)
+                self._empty(job, logged, reason)
                 job.asked.append(logged)
                 return
-            log.warning("%s (delete.retention.ms): some may have been missed", took)
+            log.warning("%s (delete.retention.ms): some may have been missed", reason)
         logged.store.caught_up()
         self._leave(replay)
         self._tell("on_restore_end", logged, replay.records)
         self._finish(job)
 
     def _rebuild(self, job: Job[T], logged: LoggedStore, damage: Corrupt) -> None:
-        """Its changelog brings it back. Raises the damage where that has not helped before."""
+        """Clear a corrupt store, so that its changelog restores it.
+
+        Raises: the corruption if that has not helped several times before.
+        """
         job.damaged += 1
         if job.damaged > _DAMAGED_MAX:
             raise damage
@@ -337,18 +362,21 @@ class Restorer(Generic[T]):
         job.asked.append(logged)
 
     def _leave(self, replay: Replay[T]) -> None:
+        """Stop reading the changelog of a store."""
         partition = replay.logged.changelog
         del self._replays[partition]
         replay.job.behind.discard(partition)
         self._consumer.remove([partition])
 
     def _finish(self, job: Job[T]) -> None:
+        """Make a task available as restored if none of its stores is left to restore."""
         if not (job.asked or job.behind):
             del self._jobs[job.task.name]
             self._ready.append(job.task)
             self._arrived.set()
 
     def _give_back(self, names: Collection[str], given: list[T]) -> None:
+        """Append the named tasks to `withdrawn`, with their stores made durable as they are."""
         for name in names:
             job = self._jobs.pop(name, None)
             if job is None:
@@ -359,7 +387,7 @@ class Restorer(Generic[T]):
                 try:
                     replay.logged.store.caught_up()
                 except Corrupt as damage:
-                    log.warning("%s", damage)  # whoever opens it next sees it too
+                    log.warning("%s", damage)  # the next restore of the store finds it again
                 self._tell("on_restore_suspended", replay.logged, replay.records)
         self.progress = tuple(each for each in self.progress if each.task not in names)
         for task in [task for task in self._ready if task.name in names]:
@@ -367,8 +395,10 @@ class Restorer(Generic[T]):
             given.append(task)
 
     def _report(self) -> None:
-        """Say how far it is, every few seconds, and what is waited for. Raises StreamsError where
-        nothing has moved for too long."""
+        """Log the progress every few seconds, and what is waited for.
+
+        Raises: StreamsError where there was no progress for too long.
+        """
         now_s = self._host.monotonic_s()
         self.progress = tuple(replay.progress(now_s) for replay in self._replays.values())
         if now_s < self._report_at or not self._replays:
@@ -385,6 +415,7 @@ class Restorer(Generic[T]):
             log.info("waiting for an open transaction to end, or for the broker, on %s", waiting)
 
     def _tell(self, event: str, logged: LoggedStore, *what: Any) -> None:
+        """Call a method of the restore listener, and log what it raises."""
         try:
             getattr(self._listener, event)(logged.changelog, logged.store.name, *what)
         except Exception:

@@ -1,4 +1,4 @@
-"""From a store's declaration to the store: its kind on a disk, with its serdes and its clock."""
+"""Open the store that a declaration asks for, on a disk, with its serdes and its clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RETENTION_MS = 86_400_000
 
 
 def codecs_of(spec: StoreSpec) -> Codecs:
-    """How a store's keys and values become bytes."""
+    """Return the functions that turn a store's keys and values into bytes and back."""
     return Codecs(
         spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
     )
@@ -50,10 +50,10 @@ def open_store(
     cache: ObjectCache | None = None,
     clock: Callable[[], int] = no_record,
 ) -> Store:
-    """The store that `spec` declares, on `disk`, which it closes.
+    """Open the store that `spec` declares on `disk`; the store closes the disk.
 
     `cache` is shared by the stores of a thread; by default nothing outlives a transaction. `clock`
-    is the time in ms of a write that is given none: that of the record being processed.
+    returns the time in ms of a write that is given none: that of the record being processed.
     """
     codecs = codecs_of(spec)
     size_ms = spec.window_size_ms or 0
