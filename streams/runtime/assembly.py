@@ -1,5 +1,7 @@
-"""Assembly: one stream thread made of its parts. The real machine and a simulated one differ in
-what they pass in, and in nothing else."""
+"""Assemble one stream thread from its dependencies.
+
+The real machine and a simulated one differ in what they pass in, and in nothing else.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ _RESTORE_ANSWER_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """What the threads of one worker share. `id` outlives the process: see `ProcessSlot`."""
+    """Holds what the threads of one worker share: configuration, clients, directory and machine.
+
+    `process_id` outlives the process: see `ProcessSlot`.
+    """
 
     id: str
     topology: Topology
@@ -63,6 +68,7 @@ class Worker:
 
 
 def _ledger(worker: Worker) -> Ledger | None:
+    """Create the writer of the ledger, None where the setting is off."""
     if not worker.config.ledger:
         return None
     topic = ledger_topic(worker.topology.application_id)
@@ -70,6 +76,7 @@ def _ledger(worker: Worker) -> Ledger | None:
 
 
 def _purge(worker: Worker, admin: Admin) -> Purge:
+    """Create the purger of the application's repartition topics."""
     return Purge(
         worker.topology.application_id,
         worker.topology.repartition_topics,
@@ -81,10 +88,11 @@ def _purge(worker: Worker, admin: Admin) -> Purge:
 
 
 def _restorer(worker: Worker, name: str, reached: Callable[[Step], None]) -> Restorer[Task]:
+    """Create the restorer of a thread, with a consumer and an admin client of its own."""
     return Restorer(
         name,
         worker.clients.restore_consumer(name),
-        # It asks again by itself; a rebalance, or a stop, waits for what it has asked.
+        # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
         worker.clients.admin(timeout_s=_RESTORE_ANSWER_S),
         worker.host,
         transactions=worker.config.exactly_once,
@@ -103,7 +111,7 @@ def stream_loop(
     reached: Callable[[Step], None],
     replaced: Callable[[Exception], bool] = lambda error: False,
 ) -> StreamLoop:
-    """The loop of thread `number`, with clients and a membership of its own."""
+    """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
     admin = clients.admin()
     counters = Counters()
@@ -172,13 +180,13 @@ def stream_loop(
 
 
 def _share(config: StreamsConfig) -> int:
-    """What a thread may hold of the memory for uncommitted writes."""
+    """Return the bytes of uncommitted writes that one thread may hold; negative means any."""
     given = config.statestore_uncommitted_max_bytes
     return given // config.num_stream_threads if given >= 0 else given
 
 
 def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
-    """Tell every member of the group to end, by joining it once more as thread `number`.
+    """Tell every member of the group to end, by joining it once more as thread `thread_number`.
 
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
     for `task_timeout_ms`.
@@ -191,15 +199,17 @@ def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
 
 
 def give_up_place(worker: Worker, number: int) -> None:
-    """Leave the group for a thread `number` that has ended and handed its place over to nobody."""
+    """Leave the group in place of an ended thread that has kept its membership for a successor."""
     _member_alone(worker, number).leave(handed_over=True)
 
 
 def _member_alone(worker: Worker, number: int) -> ClassicMember:
+    """Create a member for a thread that runs no tasks."""
     return _member(worker, number, Planner(worker.topology, worker.config, worker.clients.admin()))
 
 
 def _member(worker: Worker, number: int, planner: Planner) -> ClassicMember:
+    """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
     return ClassicMember(
         topology.application_id,

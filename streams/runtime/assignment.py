@@ -1,7 +1,7 @@
-"""The leader's duty: internal topics as they must be, and every task given to one member.
+"""Assign each task to one member and create internal topics: the duties of the group's leader.
 
-Members may run different versions of the topology (`versions`); then each makes the internal topics
-of its own, since the leader knows the settings of no other.
+Members may run different versions of the topology (`topology_versions`); then each creates the
+internal topics of its own, since the leader knows the settings of no other.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ _SILENT_LEADER = (
 
 
 def task_id(subtopology: Subtopology, partition: int) -> str:
-    """A task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
+    """Return a task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
     return f"{subtopology.number}_{partition}"
 
 
 def name_task(topology: Topology, task: str) -> str:
-    """Name a task by the first topic that it reads and its partition: so it is named in every
-    version of the topology that may run beside this one, whatever its number."""
+    """Return a task's name by the first topic that it reads and its partition.
+
+    So it is named in every version of the topology that may run beside this one, whatever its
+    number.
+    """
     number, _, partition = task.partition("_")
     return f"{min(topology.subtopologies[int(number)].sources)}_{partition}"
 
@@ -62,8 +65,11 @@ def name_task(topology: Topology, task: str) -> str:
 def check_inputs(
     topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
 ) -> None:
-    """Raises ConfigError naming the input, output and dead-letter topics that don't exist, and
-    TopologyError naming joined ones whose partitions differ."""
+    """Check that a topology's input, output and dead-letter topics exist on the brokers.
+
+    Raises: ConfigError naming those that don't exist, and TopologyError naming joined inputs whose
+    partition counts differ.
+    """
     read = (*topology.input_topics, *(table.topic for table in topology.global_tables))
     missing = [topic for topic in read if topic not in counts]
     sinks = {
@@ -88,7 +94,10 @@ def check_inputs(
 
 
 class Planner:
-    """Makes the internal topics and assigns tasks, for the members that the group names."""
+    """Creates the internal topics of an application and assigns its tasks to the group's members.
+
+    Kafka Streams' counterpart is StreamsPartitionAssignor.
+    """
 
     def __init__(self, topology: Topology, config: StreamsConfig, admin: AdminClient) -> None:
         self._topology = topology
@@ -100,10 +109,13 @@ class Planner:
         """The partitions of the inputs as they were when tasks were last assigned."""
 
     def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
-        """What each member gets: nothing, and the reason, if one asks all of them to end, or if it
-        can't run beside the others.
+        """Return the assignment of each member, given what each has told the leader.
 
-        Raises StreamsError where a topic has the wrong partitions."""
+        It is empty, with the reason, if a member asks all of them to end, or for a member that
+        can't run beside the others. Internal topics that are missing are created.
+
+        Raises: StreamsError where a topic has the wrong partitions.
+        """
         reasons = [each.shutdown for _, each in sorted(members.items()) if each.shutdown]
         if reasons:
             return dict.fromkeys(members, Assigned((), (), reasons[0]))
@@ -122,7 +134,7 @@ class Planner:
     def _assign(
         self, members: Mapping[str, Subscribed], admission: Admission
     ) -> dict[str, Assigned]:
-        """Every task to one of the members that have it; to those that are refused, why."""
+        """Assign every task to a member that has it, and return refusals for the others."""
         numbers = TaskNumbers(admission, self.declared)
         previous = {
             member: numbers.number_for_leader(member, members[member].tasks)
@@ -145,12 +157,12 @@ class Planner:
         }
         for member, why in admission.refused.items():
             declares = members[member].topology is not None
-            # A member of the release before knows of no refusal, and ends when told to shut down.
+            # A member of the release before this one knows no refusal; it ends on a shutdown.
             assigned[member] = Assigned((), (), **{"refused" if declares else "shutdown": why})
         return {member: self._address(assigned[member], members[member]) for member in members}
 
     def _address(self, assigned: Assigned, subscribed: Subscribed) -> Assigned:
-        """Say for which topology this was made, to a member that has declared one."""
+        """Add the topologies' fingerprints to the assignment of a member that declares one."""
         if subscribed.topology is None:
             return assigned._replace(notice="")
         return assigned._replace(
@@ -158,13 +170,16 @@ class Planner:
         )
 
     def adopt(self, assigned: Assigned) -> Assigned:
-        """Take over what the leader has assigned, as a member. Where the leader has another
-        topology, the internal topics of this one are made here.
+        """Check the leader's assignment, as a member, and return it in this member's task numbers.
 
-        A leader of a release that compares no topologies may number tasks otherwise: what it has
-        given is known by its partitions. Raises TopologyRefused if the leader says so, or for
-        partitions that are no whole tasks here; StreamsError where a topic has the wrong ones;
-        OutcomeUnknown for partitions that brokers do not list here yet: join again."""
+        Where the leader has another topology, the internal topics of this one are created here. A
+        leader of a release that compares no topologies may number tasks otherwise: what it has
+        assigned is known by its partitions.
+
+        Raises: TopologyRefused if the leader says so, or for partitions that are no whole tasks
+        here; StreamsError where a topic has the wrong ones; OutcomeUnknown for partitions that
+        brokers do not list here yet: join again.
+        """
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
         self._say(assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER)
@@ -191,16 +206,18 @@ class Planner:
         return assigned._replace(tasks=tuple(tasks))
 
     def _say(self, notice: str) -> None:
-        """Log what is to be known of the group, once while it stays the same."""
+        """Log the leader's notice about the group, once while it stays the same."""
         if notice and notice != self._notice:
             log.warning("%s", notice)
         self._notice = notice
 
     def is_outdated(self) -> bool:
-        """Whether inputs have other partitions than when the tasks were assigned: to be asked by
-        the leader now and then. One that took over without assigning takes them as it finds them.
+        """Return whether input partitions have changed since tasks were assigned; for the leader.
 
-        Raises StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
+        A leader that took over without assigning takes the partitions as it finds them at the first
+        call.
+
+        Raises: StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
         which joins again when its metadata have changed (ConsumerCoordinator.java).
         """
         existing = self._admin.partition_counts()
@@ -210,17 +227,18 @@ class Planner:
         return {topic: existing.get(topic) for topic in self._inputs} != self._inputs
 
     def _find_inputs(self, existing: Mapping[str, int]) -> dict[str, int]:
+        """Return the partition counts of the input topics; raise StreamsError if one is missing."""
         missing = [topic for topic in self._topology.input_topics if topic not in existing]
         if missing:
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
         return {topic: existing[topic] for topic in self._topology.input_topics}
 
     def tasks(self, counts: Mapping[str, int]) -> dict[str, list[Partition]]:
-        """Every task with the partitions that it reads."""
+        """Return every task with the partitions that it reads."""
         return find_tasks(self.declared.subtopologies, counts)
 
     def _count_partitions(self, existing: Mapping[str, int]) -> dict[str, int]:
-        """The partition counts of all source topics."""
+        """Return the partition counts of all source topics, internal ones included."""
         try:
             return self._topology.partition_counts(self._find_inputs(existing))
         except TopologyError as error:
@@ -229,8 +247,11 @@ class Planner:
     def _make_topics(
         self, existing: Mapping[str, int], counts: Mapping[str, int], *, runs_alone: bool
     ) -> None:
-        """Create the internal topics that are missing. `runs_alone`: no other version is known to
-        run beside this one, whose stores would look like leftovers of this one's."""
+        """Create missing internal topics; raise StreamsError for wrong partition counts.
+
+        `is_only_version`: no other version is known to run beside this one. The stores of one would
+        look like leftovers of this one's.
+        """
         topology = self._topology
         wanted = {topic: counts[topic] for topic in topology.repartition_topics}
         settings = dict.fromkeys(wanted, REPARTITION)
@@ -255,7 +276,7 @@ class Planner:
         self._compare_lags({t: each for t, each in settings.items() if t in existing})
 
     def _warn_of_leftovers(self, new: Collection[str], existing: Collection[str]) -> None:
-        """Say which stores begin empty while something of others that have gone is left."""
+        """Warn of stores that begin empty while state of unknown stores is left."""
         topology, application_id = self._topology, self._topology.application_id
         specs = [spec for sub in topology.subtopologies for spec in sub.stores]
         begun = {s.name for s in specs if s.logged and topology.changelog(s.name) in new}
@@ -269,8 +290,11 @@ class Planner:
             log.warning("%s", warn_of_leftovers(begun, left))
 
     def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        """Topics that were there are left as they are; say which are compacted earlier than
-        `cut_retention_ms` has it. Tasks are assigned all the same where that can't be asked."""
+        """Warn of existing changelogs that compact earlier than `cut_retention_ms` asks for.
+
+        Topics that exist are left as they are. Where their settings can't be read tasks are
+        assigned all the same.
+        """
         lags = {t: int(each.get(COMPACTION_LAG, 0)) for t, each in wanted.items()}
         asked = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
         try:

@@ -1,4 +1,4 @@
-"""Cleaning up beside the stream threads: see `state.cleanup`."""
+"""Clean the state directory beside the stream threads (see `state.cleanup`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _SHORTEST_S = 1.0
 
 
 class Cleaning:
-    """Looks every `delay_ms` until `over` is set. `tasks` names those that this process runs."""
+    """Removes the state of tasks that nobody has run for `delay_ms`, until `stop` is set.
+
+    `list_running_tasks` returns the directories of the tasks that this process runs.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Cleaning:
         self._tasks = tasks
 
     def run(self) -> None:
+        """Clean the state directory every `delay_ms` until `stop` is set."""
         while not self._over.wait(max(self._delay_ms / 1_000, _SHORTEST_S)):
             try:
                 self.step()
@@ -40,7 +44,7 @@ class Cleaning:
                 log.warning("the state directory can't be cleaned up: %s", error)
 
     def step(self) -> list[str]:
-        """Remove what nobody has run for `delay_ms`; the names of those tasks."""
+        """Remove the state of tasks that nobody has run for `delay_ms`, and return their names."""
         return clean(
             self._directory,
             now_ms=self._host.now_ms(),

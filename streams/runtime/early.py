@@ -1,10 +1,11 @@
 """Serialize values early, to find the record that wrote a value which a store's serde refuses.
 
 Stores serialize objects at the commit, once for each key. Which record wrote a value that is
-refused there is not known any more: the runtime rolls the transaction back (ValueRefused), and from then on
-the stores of that task serialize each value as it is written, as Kafka Streams always does. So the
-repetition meets the refusal at its record, or its punctuation, where the processing handler is
-called. A process that ends in between starts with serializing at the commit, with the same result.
+refused there is not known any more: the runtime rolls the transaction back (ValueRefused), and from
+then on the stores of that task serialize each value as it is written, as Kafka Streams always does.
+So the repetition meets the refusal at its record, or its punctuation, where the processing handler
+is called. A process that ends in between starts with serializing at the commit, with the same
+result.
 
     state    a serde refuses                     what happens
     LATE     a value at the commit, or in a      ValueRefused: rolled back, EARLY

@@ -1,8 +1,7 @@
-"""Writing the ledger (see `streams.ledger`): what a transaction read and wrote, as the last record
-of the transaction.
+"""Write the ledger: one record in each transaction that says what the transaction read and wrote.
 
-Where a record went is known from its delivery report. With a ledger each record has one that Python
-sees, which is what the ledger costs.
+`streams.ledger` defines its format. Where a record was written is known from its delivery report;
+with a ledger each record has one that Python sees, which is what the ledger costs.
 """
 
 from __future__ import annotations
@@ -23,16 +22,22 @@ _PARTITION = 0
 
 
 class Ledger:
-    """Writes one record for each transaction. `identity_of`: the id and epoch of the producer with
-    a transactional id; raises ConnectionLost."""
+    """Writes one record to the ledger in each transaction.
+
+    `fetch_identity` returns the id and epoch of the producer with a transactional id; raises
+    ConnectionLost.
+    """
 
     def __init__(self, topic: str, identity_of: Callable[[str], Identity]) -> None:
         self._topic = topic
         self._identity_of = identity_of
 
     def write(self, producer: ProducerClient, tasks: Collection[Task]) -> None:
-        """All that `tasks` wrote with `producer` is delivered, and they will commit their offsets
-        as they are: say so in the transaction. Raises OutcomeUnknown."""
+        """Write what `tasks` read and wrote with `producer` in the running transaction.
+
+        All that they wrote is delivered, and they will commit their offsets as they are. Raises
+        OutcomeUnknown.
+        """
         assert producer.written is not None, "a producer that keeps no account of what it writes"
         written = producer.written.take()
         try:
@@ -47,7 +52,8 @@ class Ledger:
         commits = {task.name: task.commit_number for task in tasks}
         value = encode(Entry(*producer.identity, inputs, written, commits))
         key = producer.name.encode()
-        # With a report of its own, so that it does not account for itself in the next transaction.
+        # The record has a delivery report of its own, so that it is not among the records of the
+        # next transaction.
         try:
             producer.produce(self._topic, value, key, _PARTITION, _unseen)
         except Exception as error:
@@ -55,4 +61,4 @@ class Ledger:
 
 
 def _unseen(error: Any, message: Any) -> None:
-    """Whether it was delivered is said by the end of the transaction."""
+    """Ignore a delivery report: the transaction's end says whether its records were written."""

@@ -1,11 +1,11 @@
 """Encode the metadata of a committed input offset: the changelog positions of a task's stores.
 
 All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
-is a consistent cut: one moment of all tasks. Each also carries the time of its own partition: the largest timestamp
-that had been processed of it, from which stream time goes on after a restart; and the stream times
-of the steps that have their own, by which windows close, and of the stores whose values expire; and
-the number of the commit, which tells apart the commits of a task that has read nothing in between
-(punctuations alone).
+is a consistent cut: one moment of all tasks. Each also carries the time of its own partition: the
+largest timestamp that had been processed of it, from which stream time goes on after a restart; and
+the stream times of the steps that have their own, by which windows close, and of the stores whose
+values expire; and the number of the commit, which tells apart the commits of a task that has read
+nothing in between (punctuations alone).
 
     version   text
     1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more

@@ -1,4 +1,4 @@
-"""Which producer a task writes with: the one place where the guarantees differ for the loop.
+"""Choose the producer of each task: the one place where the guarantees differ for the loop.
 
     guarantee          producers       transactional.id                       a transaction holds
     exactly_once_v2    one a thread    <application.id>-<slot id>-<thread>    the thread's tasks
@@ -27,9 +27,12 @@ ONE_EACH = "exactly_once"
 
 
 class Producers:
-    """The producers of one thread, made when a task needs them. `new` is given the name that tells
-    a producer from others: the transactional id, where there is one. `is_member` asks the group
-    whether it still knows us. `name_task` names a task as every version of the topology does."""
+    """Creates and holds the producers of one thread's tasks.
+
+    `create_producer` is given the name that tells a producer from others: the transactional id,
+    where there is one. `is_member` asks the group whether it still has this member. `name_task`
+    names a task as every version of the topology does.
+    """
 
     def __init__(
         self,
@@ -51,23 +54,28 @@ class Producers:
         self._in_order = True
 
     def of(self, task: str) -> ProducerClient:
-        """The producer of a task. A new transactional one has fenced its predecessor: offsets that
-        are read from now on are not changed by it any more. Raises what making a producer raises.
+        """Return the producer of a task, which is created at the first call.
+
+        A new transactional one has fenced its predecessor when this returns: offsets that are read
+        from now on are not changed by the predecessor any more. Raises what creating a producer
+        raises.
         """
         name = self._name(task)
         producer = self._made.get(name)
         if producer is None:
             if self._one_each:
-                # It takes the task's transactional id from whoever has it: a zombie whose own was
-                # fenced would take it back from its successor.
+                # A new producer fences whoever has the task's transactional id. A zombie, whose own
+                # producer was fenced, would fence its successor.
                 self.check_membership(f"task {task} moved")
             producer = self._made[name] = self._new(name)
             self._in_order = True
         return producer
 
     def check_membership(self, otherwise: str) -> None:
-        """Ask the group whether it still knows us. Raises TaskMigrated, which ends with what it
-        means `otherwise`, and OutcomeUnknown where nobody answers."""
+        """Ask the group whether it still has this member, and raise TaskMigrated if not.
+
+        The error ends with the `consequence`. Raises OutcomeUnknown where no coordinator answers.
+        """
         try:
             ours = self._is_member()
         except ConnectionLost as error:
@@ -76,29 +84,30 @@ class Producers:
             raise TaskMigrated(f"the group does not know this member any more: {otherwise}")
 
     def begin(self, task: str) -> None:
-        """A task is about to write: make sure that its transaction is open."""
+        """Begin a transaction of a task's producer, unless one is open."""
         self.of(task).begin()
 
     def poll(self) -> None:
-        """Serve what has been delivered, without waiting."""
+        """Serve the delivery reports that have arrived, without waiting."""
         for producer in self._made.values():
             producer.poll()
 
     def shared(self, tasks: Iterable[Task]) -> list[tuple[ProducerClient, list[Task]]]:
-        """The tasks by producer: those of one are committed in one transaction."""
+        """Group tasks by their producer: those of one producer are committed in one transaction."""
         groups: dict[ProducerClient, list[Task]] = {}
         for task in tasks:
             groups.setdefault(self.of(task.name), []).append(task)
         return list(groups.items())
 
     def release(self, task: str) -> None:
-        """A task was closed: a producer of its own goes with it."""
+        """Close the producer of a task that was closed, if the task has one of its own."""
         if self._one_each:
             producer = self._made.pop(self._name(task), None)
             if producer is not None:
                 self._end(producer)
 
     def _name(self, task: str) -> str:
+        """Return the name of a task's producer, which is its transactional id if it has one."""
         # Neither an application id nor a topic can have the colon: without it application `a` that
         # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
         if self._one_each:
@@ -106,20 +115,23 @@ class Producers:
         return self._thread
 
     def discard(self) -> None:
-        """Give all up, with all that they hold. Their successors fence them."""
+        """Discard all producers with what they hold; their successors fence them."""
         made, self._made = self._made, {}
         for producer in made.values():
             producer.discard()
 
     def close(self) -> None:
-        """End in order: open transactions are aborted, so that nobody waits for them."""
+        """Close all producers, and abort open transactions so that nobody waits for them."""
         made, self._made = self._made, {}
         for producer in made.values():
             self._end(producer)
 
     def _end(self, producer: ProducerClient) -> None:
-        """In order; but not after one could not be: while no broker answers each would take the
-        whole time-out, and a transaction that is left open ends by its own."""
+        """Close one producer, or only discard it once closing another one has failed.
+
+        While no broker answers each would take the whole time-out; a transaction that is left open
+        ends by its own.
+        """
         if self._in_order:
             self._in_order = producer.close()
         else:

@@ -1,4 +1,4 @@
-"""Purge: consumed records of repartition topics are deleted, up to what may still be asked for.
+"""Delete consumed records of repartition topics, up to what may still be read.
 
 A repartition topic keeps its records until they are deleted (`retention.ms` -1): no time-out may
 take what has not been consumed. Every `repartition_purge_interval_ms` this deletes what lies below
@@ -36,13 +36,13 @@ OffsetsOf = Callable[[str, Collection[Partition]], CommittedOffsets]
 
 
 def keeps_a_cut(group: str, application_id: str) -> bool:
-    """Whether the offsets of `group` are a kept cut of the application."""
+    """Return whether the committed offsets of `group` are a kept cut of the application."""
     name = f"{application_id}-cut"
     return group == name or group.startswith(f"{name}-")
 
 
 class Purge:
-    """Deletes what the tasks of one thread have consumed of `topics`, the repartition topics."""
+    """Deletes the records of repartition topics that the tasks of one thread have consumed."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Purge:
         self._running: Spawned | None = None
 
     def committed(self, offsets: Iterable[tuple[Partition, Committed]]) -> None:
-        """These offsets are committed; when it is time, a purge is started beside this thread."""
+        """Note committed offsets, and start a purge beside this thread when one is due."""
         if not self._topics:
             return
         for partition, held in offsets:
@@ -77,13 +77,16 @@ class Purge:
         if self._running is not None and self._running.is_alive():
             return
         self._due_at = self._host.monotonic_s() + self._interval_s
-        # Before the cuts are looked at: what becomes one now is of these offsets or of newer ones.
-        # Only those of this interval, which are surely of tasks and topics that are there.
+        # The offsets are taken before the cuts are listed: a cut that is made meanwhile has these
+        # offsets or newer ones. Only those of this interval are purged: their tasks and topics exist.
         taken, self._committed = self._committed, {}
         self._running = self._host.spawn("repartition-purge", lambda: self.step(taken))
 
     def step(self, committed: Mapping[Partition, int]) -> None:
-        """Purge once. What goes wrong is logged: nothing of a task depends on it."""
+        """Delete the records below `committed` and below every kept cut, once.
+
+        An error is only logged: no task depends on the purge.
+        """
         try:
             below = self._below_every_cut(committed)
             wanted = {p: end for p, end in below.items() if end > self._purged.get(p, 0)}
@@ -94,7 +97,7 @@ class Purge:
             log.info("repartition topics are purged later: %s", error)
 
     def _below_every_cut(self, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
-        """The ends, lowered to the offsets of every kept cut."""
+        """Return the end offsets, lowered to the offsets of every kept cut."""
         for group in self._admin.groups():
             if keeps_a_cut(group, self._application_id):
                 cut = self._offsets_of(group, ends)

@@ -34,8 +34,10 @@ UNDECLARED = "undeclared"
 
 
 class Version(NamedTuple):
-    """A topology, with the members that have declared it and how many tasks they run, and ran
-    before they lost their membership."""
+    """Describes a topology and the members that have declared it.
+
+    It counts the tasks that they run, and those that they ran before they lost their membership.
+    """
 
     topology: DeclaredTopology
     members: tuple[str, ...]
@@ -44,14 +46,16 @@ class Version(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
-        """The order in which versions are admitted."""
+        """Return the sort key by which versions are admitted."""
         return -self.tasks, -self.former_tasks, -len(self.members), self.topology.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The versions that run side by side, and why each other member was refused. `counts` are the
-    partitions of all topics that are read."""
+    """Names the versions that run side by side, and why each other member was refused.
+
+    `partition_counts` are the partitions of all topics that are read.
+    """
 
     versions: tuple[Version, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -81,8 +85,10 @@ def find_versions(
 
 
 def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> DeclaredTopology:
-    """Return what a member that declares nothing is taken to run: of the leader's sub-topologies
-    those that read no other topics than `topics`."""
+    """Return the topology that a member which declares nothing is taken to run.
+
+    It has those of the leader's sub-topologies that read no other topics than `topics`.
+    """
     read = frozenset(topics)
     if not read or read == leader.sources:
         return leader
@@ -100,10 +106,11 @@ def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> Declare
 def admit_versions(
     versions: Iterable[Version], existing: Mapping[str, int], application_id: str
 ) -> Admission:
-    """Admit each version that may run beside those before it. `existing`: all topics' partitions.
+    """Admit each version that may run beside those before it, and refuse the others.
 
-    One is refused too if its inputs don't exist, or if a topic would have other partitions than
-    those before it need."""
+    A version is refused too if its inputs don't exist, or if a topic would have other partitions
+    than those before it need. `existing` has the partition counts of all topics.
+    """
     admitted: list[Version] = []
     refused: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -135,6 +142,7 @@ def admit_versions(
 def _count_partitions(
     topology: DeclaredTopology, existing: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
+    """Return the partition counts of a version's source topics, and why they can't be known."""
     missing = [topic for topic in topology.input_topics if topic not in existing]
     if missing:
         return {}, [f"input topics {list_names(missing)} do not exist"]
@@ -148,8 +156,11 @@ def _count_partitions(
 def find_tasks(
     subtopologies: Mapping[int, DeclaredSubtopology], counts: Mapping[str, int]
 ) -> dict[str, list[Partition]]:
-    """Return every task with the partitions that it reads: as many as the widest of its topics has.
-    Sub-topologies are left out where not all of `counts` are known."""
+    """Return every task with the partitions that it reads.
+
+    A sub-topology has as many tasks as the widest of its topics has partitions. It is left out
+    where not all of `counts` are known.
+    """
     return {
         f"{number}_{partition}": [
             Partition(topic, partition)
@@ -163,7 +174,7 @@ def find_tasks(
 
 
 class TaskNumbers:
-    """The tasks of all admitted versions in the leader's numbers, and whose they may be."""
+    """Numbers the tasks of all admitted versions as the leader does, and knows who may run them."""
 
     def __init__(self, admission: Admission, leader: DeclaredTopology) -> None:
         self._subs: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
@@ -180,7 +191,7 @@ class TaskNumbers:
 
     @property
     def able(self) -> dict[str, list[str]]:
-        """The members that may have each task."""
+        """Return the members that may run each task."""
         return {
             task: [m for m, own in self._own.items() if int(task.partition("_")[0]) in own]
             for task in self.tasks
@@ -199,6 +210,7 @@ class TaskNumbers:
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
     def _number(self, sub: DeclaredSubtopology) -> int:
+        """Return the leader's number of a sub-topology, which is a new one if it has none."""
         for number, known in self._subs.items():
             if known.is_same_as(sub):
                 return number
@@ -208,8 +220,10 @@ class TaskNumbers:
 
 
 def describe_versions(admission: Admission, undeclared: Sequence[str]) -> str:
-    """Return what all members are to log where the group has several versions, or members that have
-    declared none; else nothing."""
+    """Return a notice that all members log about versions and refusals; empty if there is nothing.
+
+    It names the versions if there are several, and the members that have declared none.
+    """
     parts = []
     if undeclared:
         parts.append(
