@@ -1,4 +1,4 @@
-"""What bound steps use of their task: the record being processed, stores, producer, time."""
+"""Provide bound steps with what they use of their task: record, stores, producer and time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ PUNCTUATION = "a punctuation"
 
 
 class TaskContext:
-    """See `streams.topology.nodes.Context`. `stores` by name; `now_ms` is the wall clock."""
+    """Gives the bound steps of one task its current record, stores, producer and clocks.
+
+    `stores` are by name; `now_ms` is the wall clock. It implements
+    `streams.topology.nodes.InternalProcessorContext`, which describes the methods.
+    """
 
     __slots__ = (
         "_early",
@@ -110,7 +114,7 @@ class TaskContext:
             store.clock = self.timestamp_ms
 
     def timestamp_ms(self) -> int:
-        """Of the record being processed, in ms since 1970."""
+        """Return the timestamp of the record being processed, in ms since 1970."""
         return self.record_ms
 
     @property
@@ -141,8 +145,11 @@ class TaskContext:
             raise
 
     def find_refused_value(self, error: Exception) -> None:
-        """A serde has refused a value that may be a store's, and may have been written by an
-        earlier record. Raises ValueRefused unless the stores serialise early already."""
+        """Raise ValueRefused, so that the record that wrote a refused value is searched for.
+
+        The value may be a store's, and may have been written by an earlier record. If the stores
+        serialize early already, the refusal is only noted.
+        """
         early = self._early
         if early is None:
             return
@@ -178,7 +185,7 @@ class TaskContext:
         self.commit_asked = True
 
     def take_dropped(self) -> tuple[int, int]:
-        """How many records were dropped since the last time, and how many of these were late."""
+        """Return how many records were dropped, and how many of these were late, and reset both."""
         counted = self.dropped, self.late
         self.dropped = self.late = 0
         return counted

@@ -1,4 +1,4 @@
-"""What a stream thread has done, in numbers: for metrics, logs and tests."""
+"""Count what a stream thread has done, for metrics, logs and tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused
 
 @dataclass(slots=True)
 class Counters:
-    """All since the thread began."""
+    """Counts what a stream thread has done since it began."""
 
     records: int = 0
     """Processed, those that were rolled back later included."""
@@ -40,7 +40,7 @@ class Counters:
     """Transactions repeated to find the record that wrote a value which a serde refuses."""
 
     def recovered(self, error: Exception) -> None:
-        """One more recovery, of the kind that `error` names."""
+        """Count a recovery, by the kind of `error`."""
         self.recoveries += 1
         match error:
             case TaskMigrated():

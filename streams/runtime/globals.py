@@ -1,4 +1,4 @@
-"""Global tables: each worker has the whole of a topic to look up in, whatever its partitions.
+"""Copy global tables: each worker has the whole of a topic to look up in, whatever its partitions.
 
 One thread of the worker copies what is committed, as it comes; the stream threads begin when all is
 there that was there at the start, and read without waiting from then on. So what a record finds
@@ -40,10 +40,11 @@ _REPORT_EVERY_S = 5.0
 
 
 class GlobalTables:
-    """The global tables of one worker. `replicas` by the name of their store: opened, and closed
-    when nobody reads them any more, by the caller.
+    """Copies the topics of one worker's global tables into replicas.
 
-    `timeout_ms` is how long copying may stand still at the start, or the broker be away.
+    `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
+    by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
+    be away.
     """
 
     def __init__(
@@ -73,23 +74,29 @@ class GlobalTables:
         """Of these, what the serdes refused and the handler let pass."""
 
     def views(self) -> dict[str, Callable[[], Any]]:
-        """What makes a store to read from, of each table by its store's name: one for each task."""
+        """Return by store name a function that creates a view of the table to read from.
+
+        Each task needs a view of its own.
+        """
         return {name: replica.view for name, replica in self._replicas.items()}
 
     def read(self, name: str) -> ReadOnly | None:
-        """A view of a table by its store's name, for one thread; None if there is none."""
+        """Return a view of a table for one thread to read; None if there is no such table."""
         return ReadOnly(name, self._replicas[name].view()) if name in self._replicas else None
 
     def wait(self, stop: Event) -> bool:
-        """Until all is there that was there at the start. False if `stop` came first."""
+        """Wait until what was there at the start is copied; return False if `stop` came first."""
         while not self._caught_up.wait(_WAIT_S):
             if stop.is_set():
                 return False
         return True
 
     def run(self, stop: Event) -> None:
-        """Copy until `stop`. Raises StreamsError where a topic can't be read or is not what it
-        was, StateError where a copy can't be written."""
+        """Copy the topics until `stop` is set.
+
+        Raises: StreamsError where a topic can't be read or is not what it was, StateError where a
+        copy can't be written.
+        """
         if not self._tables:
             self._caught_up.set()
             return
@@ -101,24 +108,24 @@ class GlobalTables:
             self.end()
 
     def begin(self, stop: Event) -> None:
-        """Copy what is there; if `stop` comes first, some of it. Raises what `run` raises."""
+        """Copy what is there, or some of it if `stop` is set first. Raises what copying raises."""
         self._consumer = self._new_consumer()
         self._begin(self._consumer, stop)
         self._catch_up(self._consumer, stop)
 
     def step(self) -> None:
-        """Copy what has come since; where nothing has, it is waited for a little."""
+        """Copy the records that have come since, after a short wait where there are none."""
         assert self._consumer is not None, "nothing was begun"
         self._copy(self._consumer)
         self._go_back(self._consumer)
 
     def end(self) -> None:
-        """Copy no more. The replicas stay open: they may be read still."""
+        """Stop copying and close the consumer; the replicas stay open for readers."""
         if self._consumer is not None:
             self._consumer.close()
 
     def _begin(self, consumer: ConsumerClient, stop: Event) -> None:
-        """Find out where each copy goes on, and read from there."""
+        """Find where each copy goes on, and assign its partitions to the consumer from there."""
         began_s = self._host.monotonic_s()
         while not stop.is_set():
             try:
@@ -134,7 +141,7 @@ class GlobalTables:
             consumer.add(self._set_out(table, changelogs[table.topic]))
 
     def _ask(self) -> dict[str, list[Changelog]]:
-        """Every partition of every topic as the broker has it, in order."""
+        """Fetch the offset range of every partition of every topic, in order of the partitions."""
         counts = self._admin.partition_counts()
         if missing := sorted(self._tables.keys() - counts.keys()):
             raise StreamsError(f"topics {missing} of global tables do not exist: create them")
@@ -150,7 +157,10 @@ class GlobalTables:
         return found
 
     def _set_out(self, table: GlobalTableSpec, parts: list[Changelog]) -> dict[Partition, int]:
-        """Where the copy of a table goes on: from the start, emptied, if it could lie."""
+        """Return where the copy of a table goes on in each partition.
+
+        It goes on from the start, and the copy is cleared, if it could lie.
+        """
         replica = self._replicas[table.store.name]
         try:
             had = replica.checkpoint()
@@ -181,6 +191,7 @@ class GlobalTables:
         return {part.partition: at for part, at in zip(parts, starts, strict=True)}
 
     def _catch_up(self, consumer: ConsumerClient, stop: Event) -> None:
+        """Copy records until no partition has a lag, and raise StreamsError if that stalls."""
         began_s = moved_s = said_s = self._host.monotonic_s()
         while not stop.is_set():
             now_s = self._host.monotonic_s()
@@ -212,7 +223,10 @@ class GlobalTables:
         ]
 
     def _note_time(self) -> None:
-        """All that there was has been seen: from now on tombstones are younger than this."""
+        """Write checkpoints with the present time: all records up to now are copied.
+
+        Tombstones that come from now on are younger than this.
+        """
         now_ms = self._host.now_ms()
         for topic, was in self._checkpoints.items():
             checkpoint = Checkpoint(0, was.topic_id, now_ms, positions=was.positions)
@@ -220,7 +234,7 @@ class GlobalTables:
             self._checkpoints[topic] = checkpoint
 
     def _copy(self, consumer: ConsumerClient) -> int:
-        """Take in what there is. Returns how many records that was."""
+        """Poll records, copy them into the replicas, and return how many were polled."""
         messages = consumer.take(_RECORDS_MAX, _WAIT_S)
         by_topic: dict[str, list[Any]] = {}
         for message in messages:
@@ -231,6 +245,7 @@ class GlobalTables:
         return len(messages)
 
     def _take_in(self, topic: str, messages: list[Any]) -> None:
+        """Write a topic's records into its replica, with a checkpoint after the last."""
         table = self._tables[topic]
         was = self._checkpoints[topic]
         positions = list(was.positions)
@@ -248,7 +263,10 @@ class GlobalTables:
         self._checkpoints[topic] = checkpoint
 
     def _go_back(self, consumer: ConsumerClient) -> None:
-        """A topic that was made again or cut has to be copied anew: the worker starts over."""
+        """Raise StreamsError if a position is out of range: the copy has to be made anew.
+
+        The topic was cut or made again. The worker starts over, and copies it.
+        """
         if strayed := consumer.strayed():
             raise StreamsError(
                 f"global tables: {', '.join(map(str, strayed))} has lost the position of its copy:"
@@ -259,7 +277,7 @@ class GlobalTables:
 def open_replicas(
     tables: Iterable[GlobalTableSpec], path_of: Callable[[str], Path], memory: MemoryBudget | None
 ) -> dict[str, Replica]:
-    """The copies of `tables` as they were left, by the names of their stores."""
+    """Open the copies of `tables` as they were left, and return them by store name."""
     replicas = {}
     for table in tables:
         spec = table.store
@@ -272,7 +290,7 @@ def open_replicas(
 
 
 class ReadOnly:
-    """The copy of a global table as a task sees it: the reading half of a key-value store."""
+    """Reads the copy of a global table, as Kafka Streams' ReadOnlyKeyValueStore does."""
 
     def __init__(self, name: str, store: KeyValueStore[Any, Any]) -> None:
         self._name = name
@@ -291,10 +309,12 @@ class ReadOnly:
 
 
 def copied_of(table: GlobalTableSpec, message: Any, handler: Handler = "fail") -> Copied | None:
-    """A record as the copy takes it; None for one to skip: without a key, or one that the serdes
-    refuse where the handler lets it pass. Raises StreamsError where it does not.
+    """Return a record as a replica stores it, or None for one to skip.
 
-    A dead letter is not written: nothing here is in a transaction (KIP-1034 has none either).
+    Skipped are records without a key, and those that the serdes refuse where the handler lets them
+    pass. A dead letter is not written: nothing here is in a transaction (KIP-1034 has none either).
+
+    Raises: StreamsError for a refused record that the handler does not let pass.
     """
     key, value = message.key(), message.value()
     if key is None:
@@ -317,6 +337,7 @@ def copied_of(table: GlobalTableSpec, message: Any, handler: Handler = "fail") -
 
 
 def _context(table: GlobalTableSpec, message: Any, error: Exception) -> ErrorContext:
+    """Return the context of a deserialization error, for the handler."""
     return ErrorContext(
         stage=Stage.DESERIALIZATION,
         error=error,

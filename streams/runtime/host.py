@@ -1,6 +1,6 @@
-"""The machine that the runtime runs on: time, waiting, and threads beside the stream thread.
+"""Represent the machine that the runtime runs on: time, waiting, and threads.
 
-All of it comes in as an argument, so that a simulation runs workers, heartbeats and restores on a
+It is passed in as an argument, so that a simulation runs workers, heartbeats and restores on a
 clock of its own, one at a time, in an order that a seed decides.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Event(Protocol):
-    """A flag that others can wait for: what the runtime uses of `threading.Event`."""
+    """Lets others wait for a flag: what the runtime uses of `threading.Event`."""
 
     def is_set(self) -> bool: ...
 
@@ -23,12 +23,12 @@ class Event(Protocol):
     def clear(self) -> None: ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it is set, at most `timeout` seconds. Returns whether it is set."""
+        """Wait at most `timeout` seconds until the flag is set, and return whether it is set."""
         ...
 
 
 class Spawned(Protocol):
-    """What runs beside: `join` waits for its end, at most `timeout` seconds."""
+    """Represents a running thread: what the runtime uses of `threading.Thread`."""
 
     def join(self, timeout: float | None = None) -> None: ...
 
@@ -36,12 +36,12 @@ class Spawned(Protocol):
 
 
 class Host(Protocol):
-    """Everything about the machine that could surprise."""
+    """Provides what the runtime needs of the machine: clocks, events, locks and threads."""
 
     def monotonic_s(self) -> float: ...
 
     def now_ms(self) -> int:
-        """Wall-clock time, in ms since 1970."""
+        """Return the wall-clock time, in ms since 1970."""
         ...
 
     def event(self) -> Event: ...
@@ -49,12 +49,12 @@ class Host(Protocol):
     def lock(self) -> AbstractContextManager[object]: ...
 
     def spawn(self, name: str, run: Callable[[], None]) -> Spawned:
-        """Run `run` beside this thread. It must end by itself once it is told to."""
+        """Run a function on a thread beside this one; it must end by itself once it is told to."""
         ...
 
 
 class ThreadHost:
-    """The real machine: threads, locks and clocks of the operating system."""
+    """Provides the threads, locks and clocks of the operating system."""
 
     def monotonic_s(self) -> float:
         return time.monotonic()

@@ -1,7 +1,7 @@
-"""The clients that the runtime needs, as types: Kafka's own implement them, and those in memory.
+"""Declare the clients that the runtime needs as types, for Kafka's own and for those in memory.
 
 `streams.runtime.clients` reaches a broker, `streams.testing.clients` a cluster in memory, which a
-test decides about. What a call does and raises is written where it reaches a broker.
+test decides about. What a method does and raises is written where it reaches a broker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ConsumerClient(Consuming, Protocol):
 
 
 class ProducerClient(Protocol):
-    """Writes, with or without transactions: see `DataProducer`."""
+    """Writes records, with or without transactions: see `StreamsProducer`."""
 
     name: str
     transactional: bool
@@ -41,8 +41,11 @@ class ProducerClient(Protocol):
 
     @property
     def produce(self) -> Callable[..., None]:
-        """Queue a record, with the arguments of confluent-kafka's `Producer.produce`. Raises
-        BufferError where the queue is full."""
+        """Return the function that queues a record to be sent.
+
+        Its parameters are those of confluent-kafka's `Producer.produce`. It raises BufferError
+        where the queue is full.
+        """
         ...
 
     def partition_count(self, topic: str) -> int: ...
@@ -65,7 +68,7 @@ class ProducerClient(Protocol):
 
 
 class AdminClient(Protocol):
-    """Answers questions about topics and offsets, and creates topics: see `Admin`."""
+    """Looks up topics and offsets, and creates topics: see `Admin`."""
 
     def partition_counts(self) -> dict[str, int]: ...
 

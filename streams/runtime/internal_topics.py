@@ -1,4 +1,4 @@
-"""The settings of the topics that the application makes for itself, by what they hold.
+"""Choose the settings of an application's internal topics, by what they hold.
 
     topic                   cleanup.policy    and
     changelog, key-value    compact
@@ -40,7 +40,7 @@ COMPACTION_LAG = "min.compaction.lag.ms"
 
 
 def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str, str]:
-    """What the changelog of a store is created with."""
+    """Return the settings that the changelog of a store is created with."""
     match store.kind:
         case StoreKind.WINDOW | StoreKind.SESSION:
             settings = {
@@ -60,5 +60,6 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
 
 
 def _a_day_more(duration_ms: int | None) -> str:
+    """Return a duration in ms and a day more, as text; at most the largest int64."""
     assert duration_ms is not None, "a store of this kind is declared with a duration"
     return str(min(duration_ms + _DAY_MS, _INT64_MAX))

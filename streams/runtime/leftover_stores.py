@@ -1,4 +1,4 @@
-"""Tell of stores that begin empty while something of stores that have gone is left.
+"""Warn of stores that begin empty while something of stores that have gone is left.
 
 A store is found again by its name (docs/topology.md). One that was renamed begins empty, and what
 it had lies in a changelog and in directories that nobody opens any more. That is said once: when
@@ -27,10 +27,12 @@ def find_leftovers(
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
-    """Return what is left of stores that are not in `stores`: changelogs among `topics`, and
-    directories. What may be of an application whose id begins with this one's is left out: one
-    that has a group, or state on this machine. Groups are listed only if there is a changelog, and
-    where they can't be, no changelog is returned."""
+    """Return what is left of stores that are not in `store_names`: changelogs and directories.
+
+    Changelogs are searched among `existing_topics`. What may belong to another application whose id
+    begins with this one's is left out: one that has a group, or state on this machine. Groups are
+    listed only if there is a changelog, and where they can't be, no changelog is returned.
+    """
     begin = f"{application_id}-"
     named = {t for t in topics if t.startswith(begin) and t[len(begin) :].endswith(_CHANGELOG)}
     changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in stores})
@@ -49,8 +51,11 @@ def _leave_out_others(
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
-    """Return the changelogs of no application whose id begins with `begin`; none where groups can't
-    be listed. Tasks are assigned all the same: a broker that is away may not hold them up."""
+    """Return the changelogs that belong to no application whose id begins with `prefix`.
+
+    Returns none where groups can't be listed. Tasks are assigned all the same: a broker that is
+    away may not hold them up.
+    """
     try:
         groups = [*list_groups()]
     except (OutcomeUnknown, StreamsError) as error:
@@ -62,7 +67,7 @@ def _leave_out_others(
 
 
 def warn_of_leftovers(begun: Iterable[str], left: Iterable[str]) -> str:
-    """Return the warning of stores that begin empty, and of what is left: how it is called."""
+    """Return the warning that names stores which begin empty, and what is left of others."""
     return (
         f"store {list_names(begun)} begins empty, and {', '.join(left)} is left of stores "
         "that the topology does not have. If a store was renamed, stop, and give it its old name "

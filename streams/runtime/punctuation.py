@@ -1,12 +1,12 @@
-"""Punctuation: what a processor has asked to be called for as time goes by.
+"""Schedule punctuations: callbacks that a processor wants to be called as time goes by.
 
     clock    time is                                    the first call
     stream   the highest timestamp of the task's        as soon as there is a record
              records so far
     wall     the machine's                              one interval after it was asked for
 
-A schedule keeps to its times: the first plus a number of intervals. Whatever was missed, because
-time leapt or nothing was processed, is one call, with the time that it is now. A call may schedule
+A schedule keeps to its times: the first plus a number of intervals. Calls that were missed, because
+time leapt or nothing was processed, become one call, with the present time. A call may schedule
 others, and cancel itself. Source: Kafka Streams' PunctuationQueue and PunctuationSchedule.
 """
 
@@ -23,7 +23,7 @@ Punctuate = Callable[[int], object]
 
 
 class Schedule:
-    """One callback of one clock, and when it is next called."""
+    """Schedules one callback of one clock, and says when it is next called."""
 
     __slots__ = ("_number", "at_ms", "callback", "cancelled", "interval_ms")
 
@@ -35,15 +35,16 @@ class Schedule:
         self._number = number
 
     def cancel(self) -> None:
+        """Cancel the schedule: its callback is not called any more."""
         self.cancelled = True
 
     def __lt__(self, other: Schedule) -> bool:
-        """Whose time is first; of the same time, who was asked for first."""
+        """Return whether this schedule comes first: by its time, then by the order of requests."""
         return (self.at_ms, self._number) < (other.at_ms, other._number)
 
 
 class Timeline:
-    """The schedules of one clock."""
+    """Holds the schedules of one clock, in the order of their times."""
 
     def __init__(self) -> None:
         self._heap: list[Schedule] = []
@@ -53,19 +54,20 @@ class Timeline:
         return bool(self._heap)
 
     def add(self, first_ms: int, interval_ms: int, callback: Punctuate) -> Schedule:
+        """Add a callback that is called first at `first_ms`, and then every `interval_ms`."""
         schedule = Schedule(first_ms, next(self._numbers), interval_ms, callback)
         heappush(self._heap, schedule)
         return schedule
 
     def due(self, now_ms: int) -> bool:
-        """Whether something is to be called now."""
+        """Return whether a callback is to be called at `now_ms`."""
         heap = self._heap
         while heap and heap[0].cancelled:
             heappop(heap)
         return bool(heap) and heap[0].at_ms <= now_ms
 
     def punctuate(self, now_ms: int) -> int:
-        """Call all that is due, in the order of their times. Returns how many there were."""
+        """Call all callbacks that are due, in the order of their times, and return their number."""
         called = 0
         while self.due(now_ms):
             schedule = heappop(self._heap)
@@ -79,7 +81,7 @@ class Timeline:
 
 
 class Punctuations:
-    """The schedules of one task."""
+    """Holds the schedules of one task, by stream time and by the wall clock."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -87,9 +89,9 @@ class Punctuations:
         self.wall = Timeline()
 
     def schedule(self, interval_ms: int, callback: Punctuate, clock: str) -> Callable[[], None]:
-        """Call `callback` every `interval_ms` of `clock`, until what is returned is called.
+        """Call `callback` every `interval_ms` of `clock`, and return a function that cancels this.
 
-        Raises StreamsError for an interval below 1 ms or a clock that there is not.
+        Raises: StreamsError for an interval below 1 ms or a clock other than `stream` and `wall`.
         """
         if interval_ms < 1:
             raise StreamsError(f"a punctuation every {interval_ms} ms: it must be at least 1")

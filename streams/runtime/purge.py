@@ -78,7 +78,7 @@ class Purge:
             return
         self._due_at = self._host.monotonic_s() + self._interval_s
         # The offsets are taken before the cuts are listed: a cut that is made meanwhile has these
-        # offsets or newer ones. Only those of this interval are purged: their tasks and topics exist.
+        # offsets or newer ones. Only those of this interval are purged: their topics exist.
         taken, self._committed = self._committed, {}
         self._running = self._host.spawn("repartition-purge", lambda: self.step(taken))
 

@@ -1,4 +1,4 @@
-"""The watchdog: what each stream thread does, since when, and who is to blame when it hangs.
+"""Watch each stream thread: what it does, since when, and whose code it is in when it hangs.
 
 Theory of operation. Nothing is added to what a record costs: a thread of its own looks at the stack
 of each stream thread now and then. The innermost function of ours says where the thread is:
@@ -14,7 +14,8 @@ So a user's function that waits for a broker on its own account is to blame itse
 forwards a record which then waits in our producer is not.
 
 The thread hangs when for `stuck_after_s` it has not moved: same turn of its loop, same record, same
-function. That is logged once, and once more when it goes on. Times are as exact as the looks.
+function. That is logged once, and once more when it goes on. Times are as exact as the interval of
+the inspections.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _STACK_MAX = 30
 
 
 class Where(StrEnum):
-    """In what a thread is; see the module's theory of operation."""
+    """Names where a thread is; see the module's theory of operation."""
 
     USER = "user function"
     BROKER = "broker call"
@@ -52,8 +53,11 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a thread does: `what` names the function, `since_s` is monotonic, `record` is what it
-    processes, if it processes. `stack` is there if it is stuck, outermost call first."""
+    """Describes what a thread does.
+
+    `function_name` names the function, `since_s` is monotonic, `record_origin` is the record that
+    it processes, if it does. `stack` is there if the thread is stuck, outermost call first.
+    """
 
     where: Where
     what: str
@@ -65,34 +69,34 @@ class Doing:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A thread that waits to be replaced: after what error, since when (monotonic)."""
+    """Describes a thread that waits to be replaced: its error, and since when (monotonic)."""
 
     error: str
     since_s: float
 
 
 class Watched(Protocol):
-    """A stream thread, as the watchdog looks at it. It may change while it is looked at."""
+    """Represents a stream thread as the watchdog sees it, while the thread goes on."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def ident(self) -> int | None:
-        """Of the operating thread; None while there is none."""
+        """Return the id of the operating system's thread; None while there is none."""
         ...
 
     @property
     def failed(self) -> Failed | None:
-        """While it waits to be replaced."""
+        """Return the failure of a thread that waits to be replaced; None otherwise."""
         ...
 
     def turns(self) -> int:
-        """How often its loops have gone round."""
+        """Return how many turns the thread's loops have made."""
         ...
 
     def record(self) -> str:
-        """Where the record came from that is being processed; empty if none is."""
+        """Return the origin of the record that is being processed; empty if none is."""
         ...
 
 
@@ -101,7 +105,10 @@ Frames = Callable[[], Mapping[int, FrameType]]
 
 
 class Watchdog:
-    """Looks at `threads` until `stop`; `doing` has by name what each did at the last look."""
+    """Inspects `threads` at an interval until `stop` is set, and logs those that are stuck.
+
+    `activities` has by thread name what each did at the last inspection.
+    """
 
     def __init__(
         self,
@@ -121,12 +128,12 @@ class Watchdog:
         self._marks: dict[str, object] = {}
 
     def run(self) -> None:
-        """Look every second until `stop` is set, which is when the threads have ended."""
+        """Inspect the threads every second until `stop` is set, which is when they have ended."""
         while not self._stop.wait(min(LOOK_EVERY_S, self._stuck_after_s / 2)):
             self.look()
 
     def look(self) -> None:
-        """Look at every thread once."""
+        """Inspect every thread once."""
         frames = self._frames()
         for thread in self._threads:
             frame = frames.get(thread.ident or 0)
@@ -137,6 +144,7 @@ class Watchdog:
                 self._look_at(thread, frame)
 
     def _look_at(self, thread: Watched, frame: FrameType) -> None:
+        """Update what one thread does, and log if it is stuck or goes on."""
         now_s, name = self._host.monotonic_s(), thread.name
         failed = thread.failed
         if failed is not None:
@@ -160,7 +168,10 @@ class Watchdog:
 
 
 def explain(doing: Doing, now_s: float) -> str:
-    """What it does and since when, as a predicate: who is to blame comes first."""
+    """Return what a thread does and since when, as the predicate of a sentence.
+
+    Whose code it is in comes first.
+    """
     seconds = f"for {now_s - doing.since_s:.1f} s"
     record = f", with record {doing.record}" if doing.record else ""
     match doing.where:
@@ -185,37 +196,40 @@ _INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def locate(frame: FrameType) -> tuple[Where, str]:
-    """Where a thread with this innermost frame is, and the name of the function that counts: the
-    user's that we called, or ours that waits."""
-    beneath: FrameType | None = None
-    found: FrameType | None = frame
-    while found is not None and not found.f_code.co_filename.startswith((_STREAMS, _STATE)):
-        beneath, found = found, found.f_back
-    if found is None:
+    """Return where a thread with this innermost frame is, and the function that it is in.
+
+    The function is the user's that was called, or ours that waits.
+    """
+    callee: FrameType | None = None
+    ours: FrameType | None = frame
+    while ours is not None and not ours.f_code.co_filename.startswith((_STREAMS, _STATE)):
+        callee, ours = ours, ours.f_back
+    if ours is None:
         return Where.RUNTIME, frame.f_code.co_qualname
-    path = found.f_code.co_filename
+    path = ours.f_code.co_filename
     if path.startswith(_BROKER):
-        return Where.BROKER, _asked_for(found, _BROKER)
+        return Where.BROKER, _asked_for(ours, _BROKER)
     machinery = path.startswith((_RUNTIME, _STATE))
-    if beneath is not None and not (machinery and _is_library(beneath.f_code.co_filename)):
-        code = beneath.f_code
+    if callee is not None and not (machinery and _is_library(callee.f_code.co_filename)):
+        code = callee.f_code
         return Where.USER, f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
     if path.startswith(_STATE):
-        return Where.STORE, _asked_for(found, (_STATE,))
+        return Where.STORE, _asked_for(ours, (_STATE,))
     if machinery:
-        return Where.RUNTIME, found.f_code.co_qualname
-    return Where.USER, f"what {found.f_code.co_qualname} calls"  # written in C: it has no frame
+        return Where.RUNTIME, ours.f_code.co_qualname
+    # A function that is written in C has no frame.
+    return Where.USER, f"what {ours.f_code.co_qualname} calls"
 
 
 def _is_library(path: str) -> bool:
-    """Whether our machinery calls it on its own account: Python's own library, and RocksDB's."""
+    """Return whether a file is of Python's own library or RocksDB's, which the runtime calls."""
     if _INSTALLED in path:
         return path.partition(_INSTALLED)[2].startswith("rocksdict")
     return path.startswith((_PYTHON, "<"))
 
 
 def _asked_for(frame: FrameType, places: tuple[str, ...]) -> str:
-    """The call by which the thread came to these places."""
+    """Return the name of the outermost of the consecutive calls in these paths."""
     while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(places):
         frame = frame.f_back
     return frame.f_code.co_qualname
