@@ -1,7 +1,7 @@
-"""confluent-kafka's clients as the runtime uses them: the only package that imports them.
+"""Wrap confluent-kafka's clients as the runtime uses them: the only package that imports them.
 
-Every error that leaves it is named by its recovery (`streams.errors`). Calls that wait are bounded
-by `request_timeout_ms`.
+Every error that leaves it is one of `streams.errors`, which selects the recovery. Calls that wait
+are bounded by `request_timeout_ms`.
 """
 
 from streams.runtime.clients.admin import Admin

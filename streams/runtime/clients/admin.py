@@ -1,4 +1,4 @@
-"""Questions about topics and offsets, and the creation of topics."""
+"""Look up topics and offsets, create topics and delete records."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ METADATA_BYTES_MAX = 4_096
 
 
 class Admin:
-    """Questions about topics and offsets. Raises OutcomeUnknown while no broker answers.
+    """Looks up topics and offsets, creates topics and deletes records.
 
-    What brokers can't answer at the moment, of a topic that is new or has a new leader, is asked
-    again for `retry_s`.
+    A request that brokers can't answer at the moment, as the topic is new or has a new leader, is
+    retried for `retry_s`. Raises OutcomeUnknown while no broker answers.
     """
 
     def __init__(
@@ -41,7 +41,10 @@ class Admin:
         self._retry_s = retry_s
 
     def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
-        """The number of partitions of every topic. Raises ConfigError if no broker answers."""
+        """Return the number of partitions of every topic, when the application starts.
+
+        Raises: ConfigError if no broker answers.
+        """
         try:
             found = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
@@ -53,7 +56,7 @@ class Admin:
         return _partition_counts(found)
 
     def partition_counts(self) -> dict[str, int]:
-        """The number of partitions of every topic."""
+        """Return the number of partitions of every topic."""
         try:
             found = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
@@ -61,8 +64,11 @@ class Admin:
         return _partition_counts(found)
 
     def metadata_bytes_max(self) -> int:
-        """How long the metadata of an offset may be (`offset.metadata.max.bytes`), by the strictest
-        broker. Kafka's default where that may not be read or no broker answers."""
+        """Return the limit in bytes for the metadata of an offset, by the strictest broker.
+
+        It is `offset.metadata.max.bytes`; Kafka's default where that may not be read or no broker
+        answers.
+        """
         try:
             brokers = self._admin.list_topics(timeout=self._timeout_s).brokers
             kind = ConfigResource.Type.BROKER
@@ -75,7 +81,7 @@ class Admin:
             return METADATA_BYTES_MAX
 
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
-        """The id of each topic, which tells it from one of the same name made later."""
+        """Return the id of each topic, which tells it from a later one of the same name."""
         if not topics:
             return {}
         asked = TopicCollection(list(topics))
@@ -88,7 +94,7 @@ class Admin:
         return {topic: str(description.topic_id) for topic, description in found.items()}
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The settings in force of each topic, defaults included, by name."""
+        """Return the settings in force of each topic by name, defaults included."""
         if not topics:
             return {}
         asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
@@ -107,7 +113,9 @@ class Admin:
         self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
     ) -> None:
         """Create topics, each with its settings if it has any; one that exists stays as it is.
-        Where questions are retried, wait until the brokers list them with their leaders."""
+
+        Where requests are retried, wait until the brokers list the topics with their leaders.
+        """
         wanted = [
             NewTopic(topic, count, factor, config=settings.get(topic, {}))
             for topic, count in partitions.items()
@@ -126,13 +134,15 @@ class Admin:
             self._retried(lambda: self._check_listed(partitions))
 
     def groups(self) -> list[str]:
-        """The names of all groups, those that only keep offsets too. Raises OutcomeUnknown unless
-        every broker has answered."""
+        """Return the names of all groups, those that only keep offsets included.
+
+        Raises: OutcomeUnknown unless every broker has answered.
+        """
         found = self._retried(self._list_groups)
         return [group.group_id for group in found.valid]
 
     def delete_before(self, offsets: Mapping[Partition, int]) -> None:
-        """Delete the records below the offset given of each partition."""
+        """Delete the records below the given offset of each partition."""
         asked = [TopicPartition(*p, o) for p, o in offsets.items()]
 
         def delete() -> None:
@@ -142,22 +152,27 @@ class Admin:
         self._retried(delete)
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The first offset of each partition that can be read."""
+        """Return the first offset of each partition that can be read."""
         return self._retried(lambda: self._offsets(partitions, OffsetSpec.earliest()))
 
     def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The high watermark of each partition: above every record, of open transactions too."""
+        """Return the high watermark of each partition.
+
+        It is above every record, those of open transactions included.
+        """
         return self._retried(lambda: self._offsets(partitions, OffsetSpec.latest()))
 
     def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The last stable offset of each partition: below it, no transaction is open."""
+        """Return the last stable offset of each partition: below it, no transaction is open."""
         return self._retried(
             lambda: self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
         )
 
     def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
-        """The offset of the first record of each partition that has this timestamp or a later one;
-        the end where all records are older."""
+        """Return the offset of each partition's first record with this timestamp or a later one.
+
+        It is the end of the partition where all records are older.
+        """
         return self._retried(lambda: self._offsets_since(partitions, timestamp_ms))
 
     def _offsets_since(
@@ -168,7 +183,8 @@ class Admin:
         older = [partition for partition, offset in found.items() if offset < 0]
         if not older:
             return found
-        # No record, or no answer (see `_offsets`)? To take the second for the first would skip all.
+        # A negative offset means no such record, or no answer (see `_fetch_offsets`). To take the
+        # second for the first would skip all records.
         ends = self._offsets(older, OffsetSpec.latest())
         starts = self._offsets(older, OffsetSpec.earliest())
         newest = self._list_offsets({p: OffsetSpec.max_timestamp() for p in older})
@@ -187,7 +203,7 @@ class Admin:
         found = self._list_offsets(dict.fromkeys(partitions, spec), isolation)
         for partition, answer in found.items():
             if answer.offset < 0:
-                # What librdkafka 2.16 answers, without an error, when it was cut off.
+                # librdkafka 2.16 returns this, without an error, when the connection was cut.
                 self._renew()
                 raise NotReady(f"offset of {partition}: no answer")
         return {partition: answer.offset for partition, answer in found.items()}
@@ -221,7 +237,7 @@ class Admin:
         return found
 
     def _check_listed(self, topics: Collection[str]) -> None:
-        """Raise NotReady unless the brokers list these topics, with a leader of each partition."""
+        """Raise NotReady unless the brokers list the topics with a leader of each partition."""
         try:
             listed = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException as error:
@@ -236,11 +252,18 @@ class Admin:
         return retry(lambda _: ask(), self._retry_s, NotReady)
 
     def _renew(self) -> None:
-        """librdkafka's admin asks with the leader epoch that it has once seen, and does not look
-        again when that is refused (FENCED_LEADER_EPOCH, after a restart): a new one does."""
+        """Replace the admin client by a new one, which fetches the leader epochs again.
+
+        librdkafka's admin client sends the leader epoch that it has once seen, and does not fetch
+        it again when that is refused (FENCED_LEADER_EPOCH, after a restart).
+        """
         self._admin = made("admin", AdminClient, self._settings)
 
     def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
+        """Wait for a future's result, and translate its error to the one that selects the recovery.
+
+        An error code of `accepted_codes` returns None.
+        """
         try:
             return answer.result(self._timeout_s)
         except KafkaException as error:

@@ -1,8 +1,9 @@
-"""The offset of a group that only librdkafka commits to, over whatever security it is set up with.
+"""Fetch the committed offset of a group that only librdkafka commits to.
 
-Asked as a consumer of the group: the admin client of librdkafka 2.16 ends the process where the
-coordinator has moved or is loading (librdkafka issue 5040; seen with a broker that is new). What
-other clients have written as metadata is not read back right: `streams.membership.offsets` does.
+It is fetched as a consumer of the group: the admin client of librdkafka 2.16 ends the process where
+the coordinator has moved or is loading (librdkafka issue 5040; seen with a broker that is new).
+What other clients have written as metadata is not read back right:
+`streams.membership.group_offsets` reads it.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ _ANSWER_S = 0.1
 def stable_offset(
     settings: Mapping[str, Any], group: str, partition: Partition, timeout_s: float
 ) -> Committed | None:
-    """What is committed, or None if nothing is; it waits for a transaction that is open.
+    """Return a group's committed offset, None if it has none, once no transaction is open on it.
 
-    Raises OutcomeUnknown when that, or an answer, takes longer than `timeout_s`; StreamsError for a
-    refusal. Source of the waiting: KIP-447 (require stable).
+    Raises: OutcomeUnknown when that, or an answer, takes longer than `timeout_s`; StreamsError for
+    a refusal. Source of the waiting: KIP-447 (require stable).
     """
     own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
     consumer = made("consumer", Consumer, {**settings, **own})
     try:
-        # What librdkafka hands on of a coordinator that is new or has moved passes: the next
-        # question looks for it again (seen with a broker that is new).
+        # librdkafka returns the errors of a coordinator that is new or has moved; the next request
+        # finds the coordinator again (seen with a broker that is new).
         return retry(
             lambda left_s: _asked(consumer, group, partition, max(left_s, _ANSWER_S)),
             timeout_s,

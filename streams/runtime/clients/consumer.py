@@ -1,4 +1,4 @@
-"""Reading: assigned partitions at positions that are set, committed records only."""
+"""Read assigned partitions from positions that are set, committed records only."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ class DataConsumer:
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _learn(self, topic: str) -> None:
-        """Find a topic's leaders now: librdkafka looks for those of a new topic once a second,
-        and for new partitions of one that it knows every few minutes."""
+        """Fetch a topic's leaders now.
+
+        librdkafka looks for those of a new topic once a second, and for new partitions of a topic
+        that it knows every few minutes.
+        """
         try:
             found = self._consumer.list_topics(topic, timeout=_LEARN_S).topics[topic]
             self._known[topic] = len(found.partitions)
@@ -48,32 +51,33 @@ class DataConsumer:
             log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 
     def remove(self, partitions: Iterable[Partition]) -> None:
-        """Read these no longer."""
+        """Stop reading the partitions."""
         gone = list(partitions)
         for partition in gone:
-            self.resume(partition)  # or it would be paused when it is added again
+            self.resume(partition)  # otherwise it would be paused when it is added again
             self._begun.pop(partition, None)
             self._ends.pop(partition, None)
         self._consumer.incremental_unassign([TopicPartition(*p) for p in gone])
 
     def pause(self, partition: Partition) -> None:
-        """Take no records of it until `resume`; its position stays."""
+        """Poll no records of a partition until it is resumed; its position stays."""
         if partition not in self._paused:
             self._paused.add(partition)
             self._consumer.pause([TopicPartition(*partition)])
 
     def resume(self, partition: Partition) -> None:
+        """Poll records of a paused partition again."""
         if partition in self._paused:
             self._paused.discard(partition)
             self._consumer.resume([TopicPartition(*partition)])
 
     def lag(self, partition: Partition) -> int | None:
-        """How many offsets are there that were not taken; None if the broker does not say.
+        """Return how many offsets of a partition are not polled yet; None if unknown.
 
         The broker is asked once for each partition that was added: until the first fetch librdkafka
-        knows no end, or one of a time before. From then on it is as of the last fetch; but that is
-        the high watermark, and an open transaction lies below it, so after a `take` that came back
-        with nothing the last stable offset is asked again.
+        knows no end, or an older one. From then on the end is as of the last fetch; but that is the
+        high watermark, and an open transaction lies below it, so after a poll that returned nothing
+        the last stable offset is fetched again.
         """
         asked = TopicPartition(*partition)
         (found,) = self._consumer.position([asked])
@@ -92,7 +96,10 @@ class DataConsumer:
         return max(end - position, 0)
 
     def take(self, records_max: int, timeout_s: float) -> list[Message]:
-        """Up to `records_max` records. Raises StreamsError where a partition can't be read."""
+        """Poll up to `records_max` records, within `timeout_s` seconds.
+
+        Raises: StreamsError where a partition can't be read.
+        """
         messages: list[Message] = self._consumer.consume(records_max, timeout_s)
         self._idle = not messages
         if any(message.error() is not None for message in messages):
@@ -100,21 +107,31 @@ class DataConsumer:
         return messages
 
     def strayed(self) -> dict[Partition, int]:
-        """Partitions whose position turned out to be outside of their log, with that position: it
-        is for the caller to `remove` and `add` them. They are told once."""
+        """Return the partitions whose position is out of range, with that position, once each.
+
+        The caller removes and adds them.
+        """
         strayed, self._strayed = self._strayed, {}
         return strayed
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The next offset of each partition, past transaction markers; unread ones are left out."""
+        """Return the next offset of each partition, past transaction markers.
+
+        Partitions of which nothing was polled are left out.
+        """
         found = self._consumer.position([TopicPartition(*p) for p in partitions])
         return {Partition(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
 
     def close(self) -> None:
-        self._lines.stale = not self._begun  # it reads nothing, so nobody has polled it
+        # A client that reads nothing was never polled: its log lines would come late.
+        self._lines.stale = not self._begun
         self._consumer.close()
 
     def _failed(self, message: Message) -> bool:
+        """Note, log or raise the error of a message, and return whether it has one.
+
+        Raises: StreamsError for an error that is permanent.
+        """
         error = message.error()
         if error is None:
             return False

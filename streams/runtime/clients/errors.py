@@ -1,4 +1,4 @@
-"""What a client's error means for the runtime: the error named by its recovery.
+"""Translate a client's error to the error that selects the recovery.
 
     recovery          errors                                        why
     TaskMigrated      fenced; stale generation or member; unknown   another has, or will get, the
@@ -7,8 +7,8 @@
     OutcomeUnknown    all others: time-outs, lost answers,          it may have taken effect, or may
                       transactions that must be aborted             the next time
 
-What librdkafka can retry it has retried before (kafka-rules, section 1). What it calls abortable is
-not aborted by us: the producer is replaced, whose epoch aborts it. Source: RecordCollectorImpl and
+librdkafka has retried before what it can retry (kafka-rules, section 1). A transaction with an error
+that it calls abortable is not aborted: the producer is replaced, and the new epoch aborts it. Source: RecordCollectorImpl and
 StreamsProducer of Kafka Streams, which take time-outs for corrupted tasks instead.
 """
 
@@ -91,11 +91,14 @@ tell: librdkafka 2.16 sets it for a producer's transactions only."""
 
 
 class NotReady(OutcomeUnknown):
-    """Brokers can't answer at this moment; the same question may be answered soon."""
+    """Signals that brokers can't answer at this moment; the same request may be answered soon."""
 
 
 def recovery_from(error: KafkaException, doing: str) -> Exception:
-    """The error named by its recovery. Anything that isn't known to be final is unknown."""
+    """Return the error that selects the recovery from a client's error.
+
+    An error that isn't known to be final becomes OutcomeUnknown.
+    """
     cause: KafkaError = error.args[0]
     what = f"{doing}: {cause.str()} ({cause.name()})"
     if cause.code() in _MIGRATED:
@@ -106,8 +109,11 @@ def recovery_from(error: KafkaException, doing: str) -> Exception:
 
 
 class Lines:
-    """A logger for librdkafka's lines of one client. They wait until the client is polled: of one
-    that nobody polls they would come at its close, minutes late and with that time."""
+    """Logs the lines of one librdkafka client.
+
+    They wait until the client is polled: for a client that nobody polls they would come at its
+    close, minutes late and with that time. `is_muted` drops them.
+    """
 
     def __init__(self) -> None:
         self.stale = False
@@ -118,12 +124,18 @@ class Lines:
             librdkafka.log(level, form, *what)
 
     def error(self, error: KafkaError) -> None:
-        """Brokers that come and go; what a call of ours meets is raised there, by its recovery."""
+        """Log an error of a client's connection: brokers come and go.
+
+        An error that a call meets is raised by that call.
+        """
         self.log(logging.INFO, "%s (%s)", error.str(), error.name())
 
 
 def made(what: str, kind: Any, settings: Mapping[str, Any], lines: Lines | None = None) -> Any:
-    """A client. Raises ConfigError for a setting that librdkafka doesn't know or take."""
+    """Create a confluent-kafka client of `client_class`.
+
+    Raises: ConfigError for a setting that librdkafka doesn't know or take.
+    """
     lines = lines or Lines()
     try:
         return kind({**settings, "error_cb": lines.error}, logger=lines)

@@ -1,4 +1,4 @@
-"""Makes the clients of one application, with the settings that the guarantee needs."""
+"""Create the clients of one application, with the settings that the guarantee needs."""
 
 from __future__ import annotations
 
@@ -29,28 +29,34 @@ _ANSWER_MS_MIN, _ANSWER_MS_MAX = 2_000, 300_000
 
 
 class Clients:
-    """Makes the clients of one stream thread."""
+    """Creates the clients of one application (Kafka Streams' KafkaClientSupplier)."""
 
     def __init__(self, application_id: str, config: StreamsConfig, servers: str) -> None:
         self._application_id = application_id
         self._config = config
         self._servers = servers
         self._timeout_s = config.request_timeout_ms / 1000
-        # A fetch that nobody answers: with librdkafka's default no input comes for a minute.
+        # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
         self._answer_ms = min(max(config.request_timeout_ms, _ANSWER_MS_MIN), _ANSWER_MS_MAX)
 
     def admin(self, timeout_s: float = math.inf, retry_s: float = 0.0) -> Admin:
-        """Asks, and waits for an answer so long, at most `request_timeout_ms`; asks again for
-        `retry_s` what brokers can't answer at the moment."""
+        """Create an admin client that waits for an answer at most `timeout_s`.
+
+        `request_timeout_ms` is the upper bound. A request that brokers can't answer at the moment
+        is retried for `retry_s`.
+        """
         timeout_s = min(timeout_s, self._timeout_s)
         return Admin(self._common("admin"), self._servers, timeout_s, retry_s)
 
     def consumer(self, name: str) -> DataConsumer:
-        """Reads committed records; an offset outside a topic is an error, not a jump."""
+        """Create a consumer of committed records.
+
+        An offset out of range is an error, and not a reset.
+        """
         return DataConsumer(
             {
                 "fetch.queue.backoff.ms": 5,
-                # A partition that is added waits for the fetch that is under way.
+                # A partition that is added waits for the fetch that is in progress.
                 "fetch.wait.max.ms": 100,
                 "socket.timeout.ms": self._answer_ms,
                 **self._common(name),
@@ -60,8 +66,11 @@ class Clients:
         )
 
     def restore_consumer(self, name: str) -> DataConsumer:
-        """The same for changelogs, in bulk: large fetches, and none that waits for long. While one
-        waits, for an open transaction to end, no partition that is added meanwhile is read."""
+        """Create a consumer that reads changelogs in bulk.
+
+        Its fetches are large, and none waits for long: while one waits, for an open transaction to
+        end, no partition that is added meanwhile is read.
+        """
         return DataConsumer(
             {
                 "socket.timeout.ms": self._answer_ms,
@@ -73,6 +82,7 @@ class Clients:
         )
 
     def _committed_only(self) -> dict[str, Any]:
+        """Return the settings that make a consumer read committed records and commit nothing."""
         return {
             "group.id": self._application_id,
             "enable.auto.commit": False,
@@ -82,7 +92,7 @@ class Clients:
         }
 
     def producer(self, transactional_id: str) -> DataProducer:
-        """A producer; a transactional one has fenced its predecessor when this returns."""
+        """Create a producer; a transactional one has fenced its predecessor when this returns."""
         return DataProducer(
             transactional_id,
             self._producer_settings(transactional_id),
@@ -92,11 +102,12 @@ class Clients:
         )
 
     def check_settings(self) -> None:
-        """Raises ConfigError for a setting of the user's that librdkafka doesn't take."""
+        """Raise ConfigError for a setting of the user's that librdkafka doesn't take."""
         self.consumer("check").close()
         made("producer", Producer, self._producer_settings("check"))
 
     def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
+        """Return the settings of a producer, for the guarantee of the application."""
         settings: dict[str, Any] = {
             "linger.ms": 100,
             "batch.num.messages": 100_000,
@@ -114,6 +125,7 @@ class Clients:
         return settings
 
     def _common(self, name: str) -> dict[str, Any]:
+        """Return the settings that all clients have, with `name` in the client id."""
         return {
             "bootstrap.servers": self._servers,
             "client.id": f"{self._application_id}-{name}",

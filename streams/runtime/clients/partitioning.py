@@ -1,4 +1,4 @@
-"""Kafka's own choice of a partition, for records whose partition is not chosen by their own key."""
+"""Choose partitions as Kafka's producers do, for records that are placed by another key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from confluent_kafka import murmur2
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of `partitions` that Kafka's producers write a record with this key to."""
+    """Return the partition to which Kafka's producers write a record with this key."""
     partition: int = murmur2(key, partitions)
     return partition

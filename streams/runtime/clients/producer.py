@@ -1,4 +1,4 @@
-"""Writing: one producer, with or without transactions, and the group's metadata for its offsets."""
+"""Write with one producer, with or without transactions, and send offsets as a group member."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
-    """What `send_offsets_to_transaction` wants, for a membership that librdkafka doesn't hold.
+    """Encode consumer group metadata for `send_offsets_to_transaction`, from our own membership.
 
     The layout is rd_kafka_consumer_group_metadata_write's of librdkafka 2.16 (CGMDv2).
     """
@@ -29,10 +29,11 @@ def group_metadata(group: str, generation: int, member_id: str, instance_id: str
 
 
 class DataProducer:
-    """One producer, transactional or not. After any error but StreamsError: `discard` it.
+    """Writes records with one producer, transactional or not (Kafka Streams' StreamsProducer).
 
-    `name` is its transactional id. With `accounts` it knows where everything that it wrote went
-    (`written`), at a price for each record; `identity` is found out by who needs it.
+    `name` is its transactional id. With `track_deliveries` it knows where everything that it wrote
+    went (`delivered_offsets`), at a price for each record; `identity` is set by who needs it. After
+    any error but StreamsError the producer has to be discarded.
     """
 
     def __init__(
@@ -63,36 +64,42 @@ class DataProducer:
             self._call("init_transactions", self._timeout_s)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has. Raises StreamsError if there is none of that name."""
+        """Return how many partitions a topic has.
+
+        Raises: StreamsError if there is no topic of that name.
+        """
         found = self._call("list_topics", topic, self._timeout_s).topics[topic]
         if found.error is not None:
             raise StreamsError(f"topic {topic!r}: {found.error.str()}")
         return len(found.partitions)
 
     def begin(self) -> None:
-        """Make sure that a transaction is open."""
+        """Begin a transaction, unless one is open or the producer is not transactional."""
         if self.transactional and not self._open:
             self._call("begin_transaction")
             self._open = True
 
     def make_room(self) -> None:
-        """Wait until the full queue takes records again. Raises OutcomeUnknown after a time."""
+        """Wait until the producer's full queue takes records again.
+
+        Raises: OutcomeUnknown after the time-out.
+        """
         if self._call("flush", self._timeout_s):
             raise OutcomeUnknown(f"the producer's queue stayed full for {self._timeout_s:g} s")
 
     def poll(self) -> None:
-        """Serve what has been delivered, without waiting."""
+        """Serve the delivery reports that have arrived, without waiting."""
         self._call("poll", 0)
 
     def flush(self) -> None:
-        """All that was produced is delivered, or an error is raised."""
+        """Wait until all records are delivered, and raise OutcomeUnknown if one is not."""
         left = self._call("flush", self._timeout_s)
         if left or self._undelivered:
             reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
             raise OutcomeUnknown(f"{left + len(self._undelivered)} not delivered: {reasons}")
 
     def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
-        """Send the offsets into the transaction."""
+        """Send the offsets into the transaction, as the group member of `group_metadata`."""
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
         self._call("send_offsets_to_transaction", sent, group, self._timeout_s)
 
@@ -102,11 +109,11 @@ class DataProducer:
         self._open = False
 
     def discard(self) -> None:
-        """Give the producer up with all that it holds. Its successor's epoch fences it.
+        """Discard the producer with all that it holds; its successor's epoch fences it.
 
-        It is destroyed when the tasks that hold its `produce` are closed and the reports of what it
-        had are served. Its own `close` would wait for a broker that is away, without a bound
-        (measured with confluent-kafka 2.16).
+        The client is destroyed when the tasks that hold its `produce` are closed and the reports of
+        what it had are served. Its own `close` would wait for a broker that is away, without a
+        bound (measured with confluent-kafka 2.16).
         """
         self._producer.purge()
         with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
@@ -114,8 +121,10 @@ class DataProducer:
         del self._producer, self.produce
 
     def close(self) -> bool:
-        """End in order: an open transaction is aborted, so that nobody waits for it. False if that
-        was not possible: no broker answered, or it is not ours any more."""
+        """Close the producer, and abort an open transaction so that nobody waits for it.
+
+        Returns False if that was not possible: no broker answered, or the producer was fenced.
+        """
         aborted = True
         if self._open:
             try:
@@ -127,8 +136,11 @@ class DataProducer:
         return aborted
 
     def refusal(self, error: Exception, doing: str) -> Exception | None:
-        """As `recovery_from_produce`, of a transactional producer. Of a fatal error, such as being
-        fenced, `produce` only says that there was one; the next transaction call names it."""
+        """Return the recovery error for what a transactional producer's `produce` raised, or None.
+
+        For a fatal error, such as being fenced, `produce` only says that there was one; the next
+        transaction call names it.
+        """
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._FATAL:
             try:
                 self._producer.begin_transaction()
@@ -137,6 +149,7 @@ class DataProducer:
         return recovery_from_produce(error, doing)
 
     def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the client, and translate its error to the recovery error."""
         try:
             return getattr(self._producer, name)(*arguments)
         except KafkaException as error:
@@ -152,15 +165,20 @@ class DataProducer:
 
 
 def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
-    """The error named by its recovery if it is of a client. For where `produce` was called: it has
-    no wrapper, which would cost each record, and a producer that was fenced or timed out meanwhile
-    refuses there. Anywhere else a client's error is of a user's own client."""
+    """Return the recovery error for what `produce` raised; None if it is no client's error.
+
+    For callers of `produce` alone: it has no wrapper, which would cost each record, and a producer
+    that was fenced or timed out meanwhile refuses there. Anywhere else a client's error is of a
+    user's own client.
+    """
     return recovery_from(error, doing) if isinstance(error, KafkaException) else None
 
 
 def _failures(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
-    def report(error: KafkaError | None, _: Message) -> None:
+    """Return a delivery report that appends each failure to `undelivered`."""
+
+    def append_failure(error: KafkaError | None, _: Message) -> None:
         if error is not None:
             undelivered.append(error.str())
 
-    return report
+    return append_failure

@@ -1,8 +1,8 @@
-"""Reading the records of one partition between two offsets: exactly those, and then it ends.
+"""Read the records of one partition between two offsets: exactly those.
 
-What lies at the end may be no record: a marker, an aborted transaction, a hole that compaction
+The offsets at the end may be no records: a marker, an aborted transaction, a hole that compaction
 left. So the end is judged by position, by the partition's own end, or by a record behind it; never
-by a count. What is gone is an error: nothing is skipped in silence.
+by a count. Offsets that are gone are an error: nothing is skipped in silence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams.runtime.clients.errors import HOPELESS, OUT_OF_RANGE, Lines, made
 
 _WAIT_S = 0.1
 _BULK = {
-    # At the end of a partition the broker is asked for more: it shall say soon that there is none.
+    # At the end of a partition the broker should answer soon that there are no more records.
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 5,
     "topic.metadata.refresh.fast.interval.ms": 10,
@@ -40,8 +40,10 @@ Header = tuple[str, bytes | None]
 
 
 class Lists(NamedTuple):
-    """What records hold, a list for each column; timestamps in ms since 1970; `headers` is None
-    unless they were asked for."""
+    """Holds the fields of records, with a list for each field.
+
+    Timestamps are in ms since 1970; `headers` is None unless they were asked for.
+    """
 
     keys: list[bytes | None]
     values: list[bytes | None]
@@ -53,8 +55,8 @@ class Lists(NamedTuple):
 class RangeReader:
     """Reads ranges of offsets with one consumer.
 
-    isolation: `read_committed` or `read_uncommitted`. timeout_s: how long nothing may come, where
-    something should, before StreamsError says so.
+    `isolation` is `read_committed` or `read_uncommitted`. `timeout_s` is how long nothing may come,
+    where something should, before StreamsError is raised.
     """
 
     def __init__(self, settings: Mapping[str, Any], isolation: str, timeout_s: float) -> None:
@@ -76,9 +78,11 @@ class RangeReader:
         *,
         headers: bool = False,
     ) -> Iterator[Lists]:
-        """The records from `first` up to, and without, `until`; at most `records_max` at a time.
+        """Yield the records from offset `first` up to, and without, `until`, in batches.
 
-        Raises StreamsError where they can't all be read: offsets that are gone, a topic that is
+        A batch has at most `records_max` records.
+
+        Raises: StreamsError where they can't all be read: offsets that are gone, a topic that is
         gone, a broker that says nothing for `timeout_s`.
         """
         self._consumer.assign([TopicPartition(*partition, first)])
@@ -102,7 +106,7 @@ class RangeReader:
     def _take(
         self, partition: Partition, position: int, until: int, records_max: int, headers: bool
     ) -> tuple[Lists | None, int]:
-        """The next records, None if there were none, and the position behind them."""
+        """Poll the next records, and return them, or None, with the position behind them."""
         messages: list[Message] = self._consumer.consume(records_max, _WAIT_S)
         records, end = self._records(messages, partition, position, until)
         if not records:
@@ -117,14 +121,17 @@ class RangeReader:
         self._consumer.close()
 
     def _position(self, partition: Partition) -> int:
-        """Past markers, which are no records but are consumed."""
+        """Return the consumer's position, which is past markers though they are no records."""
         (found,) = self._consumer.position([TopicPartition(*partition)])
         return int(found.offset)
 
     def _records(
         self, messages: list[Message], partition: Partition, position: int, until: int
     ) -> tuple[list[Message], int]:
-        """Those that are records, and the partition's end where it was met, or -1."""
+        """Return the messages that are records, and the partition's end if one says so, else -1.
+
+        Raises: StreamsError for an offset out of range and for a permanent error.
+        """
         if not any(map(Message.error, messages)):
             return messages, -1
         end = -1
@@ -147,6 +154,7 @@ class RangeReader:
         return records, end
 
     def _range(self, partition: Partition) -> str:
+        """Describe the offsets that the partition has now, for an error message."""
         try:
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(*partition), self._timeout_s
@@ -157,7 +165,7 @@ class RangeReader:
 
 
 class _Said(Lines):
-    """librdkafka's lines, and the last error of a broker, which says why nothing comes."""
+    """Logs librdkafka's lines, and keeps a broker's last error, which says why nothing comes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +177,10 @@ class _Said(Lines):
 
 
 def _lists(messages: list[Message], headers: bool) -> Lists:
-    """By `map` over the methods themselves: a third of what comprehensions cost."""
+    """Return messages as lists of their fields.
+
+    `map` over the methods themselves costs a third of what comprehensions do.
+    """
     return Lists(
         list(map(Message.key, messages)),
         list(map(Message.value, messages)),
@@ -181,8 +192,11 @@ def _lists(messages: list[Message], headers: bool) -> Lists:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """With the collector of cycles off while there are messages, which it tracks: thousands at once
-    look to it like a leak, and that it looks doubles what reading costs (with 100 bytes each)."""
+    """Turn Python's garbage collector off while the body runs.
+
+    The collector tracks the messages. Thousands at once look to it like a leak, and its runs double
+    what reading costs (with 100 bytes each).
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Repeat a question that brokers can't answer for the moment.
+"""Retry a request that brokers can't answer for the moment.
 
 Right after a topic was created, a broker may not have heard of it, or not know yet that it leads a
 partition; a coordinator may be loading. Commands, examples and Spark wait for that here. A stream
@@ -16,8 +16,10 @@ _AGAIN_S = 0.1
 
 
 def retry(ask: Callable[[float], T], timeout_s: float, *passing: type[Exception]) -> T:
-    """Return what `ask` returns, asking again while it raises one of `passing`, for at most
-    `timeout_s`; then raise what it raised last. `ask` is given the seconds that are left."""
+    """Return what `action` returns, calling it again while it raises one of `retriable`.
+
+    `action` is given the seconds that are left. After `timeout_s` the last exception is raised.
+    """
     deadline_s = time.monotonic() + timeout_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Where the records of a transaction went, as their delivery reports tell."""
+"""Track where the records of a transaction were written, by their delivery reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Report = Callable[[Any, Any], None]
 
 
 class Written:
-    """Where the records of one producer went since the last `take`."""
+    """Collects the offsets at which one producer's records were written."""
 
     __slots__ = ("_lost", "_runs")
 
@@ -23,11 +23,14 @@ class Written:
         self._lost: list[str] = []
 
     def report(self, error: Any, message: Any) -> None:
-        """A delivery report. Those of one partition come in the order of its offsets."""
+        """Note the offset of a delivered record: a delivery report of confluent-kafka.
+
+        The reports of one partition come in the order of its offsets.
+        """
         offset = message.offset()
         partition = message.topic(), message.partition()
         if error is not None or offset is None or offset < 0:
-            # Also where the broker took it for a repetition and did not say of which offset.
+            # Also where the broker took the record for a duplicate and returned no offset.
             self._lost.append(f"{partition[0]}[{partition[1]}]: {error or 'no offset'}")
             return
         runs = self._runs.get(partition)
@@ -39,7 +42,10 @@ class Written:
             runs.append([offset, offset])
 
     def take(self) -> dict[Partition, tuple[Run, ...]]:
-        """All that was written, and begin anew. Raises OutcomeUnknown for what can't be told."""
+        """Return the runs of offsets written in each partition, and start anew.
+
+        Raises: OutcomeUnknown if the offset of a record is not known.
+        """
         if self._lost:
             raise OutcomeUnknown(f"written where can't be told: {', '.join(self._lost[:5])}")
         runs, self._runs = self._runs, {}
@@ -50,14 +56,17 @@ class Written:
 
 
 def with_account(report: Report, written: Written | None) -> Report:
-    """Return what to hand to `produce` so that `report` is told of the delivery: a record has one
-    report only, and a producer that keeps an account (`written`) needs it for that too."""
+    """Return a delivery report that calls `report` and notes the offset in `delivered`.
+
+    `delivered` may be None. A record has one report only, and a producer that tracks deliveries
+    needs it for that too.
+    """
     if written is None:
         return report
-    account = written.report
+    note_delivery = written.report
 
-    def both(error: Any, message: Any) -> None:
+    def call_both(error: Any, message: Any) -> None:
         report(error, message)
-        account(error, message)
+        note_delivery(error, message)
 
-    return both
+    return call_both
