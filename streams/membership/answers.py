@@ -1,4 +1,4 @@
-"""Answers that kio's schemas can't read as brokers send them.
+"""Define response schemas for what kio's own can't read as brokers send it.
 
 DescribeTransactions (KIP-664): the start time is -1 while no transaction is open, and kio 0.6 reads
 no negative times. (kio reads the types of the fields: no postponed annotations here.)
@@ -20,7 +20,7 @@ DESCRIBE_TRANSACTIONS = 65
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionState:
-    """kio's, with the start time as a number."""
+    """Represents a transaction as kio does, with the start time as a number."""
 
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[i16] = i16(0)
@@ -39,7 +39,7 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTransactionsResponse:
-    """kio's, of these states."""
+    """Represents a DescribeTransactions response as kio does, with these transactions."""
 
     __type__: ClassVar = EntityType.response
     __version__: ClassVar[i16] = i16(0)

@@ -1,16 +1,18 @@
-"""Membership by the classic group protocol, with our own assignment: any Kafka from 2.5 on.
+"""Join a group by the classic protocol, with our own assignment: any Kafka from 2.5 on.
 
 Theory of operation. One stream thread joins, leaves and reads `signal()`; what runs beside it, on
-the same host, only sends heartbeats. The group's leader assigns the tasks of all members (`plan`).
+the same host, only sends heartbeats. The group's leader assigns the tasks of all members (`assign`).
 Workers are static members: one that comes back with its instance id within the session time-out
 gets its tasks back without a rebalance, and whoever held the id before is fenced.
 
     answer to Join, Sync, Heartbeat              what we do
-    27 REBALANCE_IN_PROGRESS                     signal REBALANCE: commit, then join again
-    79 MEMBER_ID_REQUIRED                        join again with the id given
-    25 UNKNOWN_MEMBER_ID, 22 ILLEGAL_GENERATION,
-    82 FENCED_INSTANCE_ID                        signal LOST: close without a commit, join afresh
-    14, 15, 16, no connection                    find the coordinator again, back off
+    REBALANCE_IN_PROGRESS                        signal REBALANCE: commit, then join again
+    MEMBER_ID_REQUIRED                           join again with the id given
+    UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+    FENCED_INSTANCE_ID                           signal LOST: close without a commit, join afresh
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
+    no connection                                find the coordinator again, back off
     any other                                    StreamsError
     none, but the stream thread makes no turn    leave, and signal LOST
     for max_poll_interval_ms
@@ -66,12 +68,15 @@ _LAPSE_S = 5.0
 
 
 class _Retry(Exception):
-    """Join again from the start."""
+    """Signals that the member has to join again from the start, with the member id given."""
 
 
 class ClassicMember:
-    """One member of a group. `topics` are the topics read, `topology` is declared to whoever leads,
-    and `plan` is called if it is this one."""
+    """Represents one thread's membership of a group, by the classic group protocol.
+
+    `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if
+    this member leads. Kafka's counterparts are AbstractCoordinator and ConsumerCoordinator.
+    """
 
     def __init__(
         self,
@@ -110,31 +115,36 @@ class ClassicMember:
 
     @property
     def current(self) -> Membership:
+        """Return the member id and generation that the member has now."""
         return self._current
 
     def signal(self) -> Signal:
-        """What heartbeats have brought for the generation that we are in."""
+        """Return what heartbeats have signalled in the current generation."""
         signalled = self._signalled
-        # The very one: a static member that joins again may get the same id and generation back.
+        # Compared by identity: a static member that joins again may get the same id and
+        # generation back.
         if signalled is None or signalled[0] is not self._current:
             return Signal.NOTHING
         return signalled[1]
 
     def turned(self) -> None:
-        """The stream thread is not stuck. Where it does not say so for the rebalance time-out
-        (`max_poll_interval_ms`), heartbeats end and the member leaves: others get its tasks, and it
-        finds itself LOST when it goes on."""
+        """Note that the stream thread is not stuck.
+
+        Where this is not called for the rebalance time-out (`max_poll_interval_ms`), heartbeats end
+        and the member leaves: others get its tasks, and it reads the signal LOST when it goes on.
+        """
         self._turned_s = self._host.monotonic_s()
 
     def join(self, subscribed: Subscribed) -> Assigned | None:
-        """Join, and wait for the assignment. None if the thread is to stop.
+        """Join the group and return the assignment, None if the thread is to stop.
 
-        Raises StreamsError where the coordinator refuses for good, or can't be found for
-        `give_up_ms`; TaskMigrated where it does not know us any more while we hold tasks.
+        Raises: StreamsError where the coordinator refuses for good, or can't be found for
+        `join_give_up_ms`; TaskMigrated where it does not know this member any more while the member
+        holds tasks.
         """
         if self._heart is None:
             self._heart = self._host.spawn(f"{self.instance_id}-heartbeat", self._beat)
-        # Between generations: heartbeats stop, and what they still bring is for the old one.
+        # Between generations heartbeats stop; a signal that still comes is for the old one.
         self._current = Membership(-1, self._current.member_id)
         trouble_since: float | None = None
         while not self._stopping():
@@ -148,7 +158,8 @@ class ClassicMember:
                     continue
                 self.leads = joined.leader == joined.member_id
                 self.turned()
-                # Whoever has left unheard is given the generation back that it was lost in.
+                # A member whose LeaveGroup was lost may get the generation back in which it was
+                # signalled LOST.
                 self._signalled = None
                 self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
@@ -168,9 +179,9 @@ class ClassicMember:
         return None
 
     def commit_offsets(self, offsets: Iterable[tuple[Partition, Committed]]) -> bool:
-        """Commit outside a transaction, as this member. False if the group has moved on.
+        """Commit offsets outside a transaction; return False if the group refuses this member.
 
-        Raises ConnectionLost where the outcome is unknown: commit again.
+        Raises: ConnectionLost where the outcome is unknown: commit again.
         """
         generation, member_id = self._current
         with self._reconnecting():
@@ -179,9 +190,9 @@ class ClassicMember:
             )
 
     def is_current(self) -> bool:
-        """Ask the coordinator whether the group still has this member, in its generation.
+        """Return whether the coordinator still has this member in its generation.
 
-        Raises ConnectionLost where that can't be known now, StreamsError for a refusal.
+        Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
         with self._reconnecting():
             return confirm_membership(
@@ -189,22 +200,26 @@ class ClassicMember:
             )
 
     def committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
-        """The group's stable offsets. Raises ConnectionLost: ask again."""
+        """Fetch the stable committed offsets of the group.
+
+        Raises: ConnectionLost where no coordinator answers: fetch again.
+        """
         with self._reconnecting():
             return fetch_offsets(self._connected(), self._group, partitions)
 
     def leave(self, *, handed_over: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire.
 
-        `handed_over`: the place is that of another who had this instance id.
+        `is_handed_over`: the membership is that of a former member with this instance id.
         """
         member_id = self._fall_silent()
-        # Without a member id, but with a join that was given up: the instance id is enough.
+        # After a join that was given up there is no member id; the instance id is enough then.
         if member_id or self._join_unanswered or handed_over:
             self._send_leave(member_id, "the worker was closed")
         self._disconnect()
 
     def _send_leave(self, member_id: str, reason: str) -> None:
+        """Send LeaveGroup for a member id, and only log it if no answer comes."""
         try:
             connection = self._connected()
             module = schema(connection, _LEAVE, 5)
@@ -221,12 +236,12 @@ class ClassicMember:
             log.info("left group %s without an answer: %s", self._group, error)
 
     def hand_over(self) -> None:
-        """End and stay in the group: who joins next with this instance id takes the place."""
+        """End but stay in the group: who joins next with this instance id takes over."""
         self._fall_silent()
         self._disconnect()
 
     def _fall_silent(self) -> str:
-        """No more heartbeats. Returns the member id that was."""
+        """End the heartbeats, give up the member id and return it."""
         self._closed.set()
         if self._heart is not None:
             self._heart.join()
@@ -235,6 +250,10 @@ class ClassicMember:
         return member_id
 
     def _join(self, member_id: str, subscribed: Subscribed) -> Any:
+        """Send JoinGroup and return the response once all members have joined.
+
+        Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
+        """
         connection = self._connected()
         module = schema(connection, _JOIN, 9)
         protocol = module["JoinGroupRequestProtocol"](
@@ -269,6 +288,10 @@ class ClassicMember:
         raise self._refused("join", code)
 
     def _sync(self, joined: Any) -> Assigned:
+        """Assign tasks if this member leads, send SyncGroup and return the own assignment.
+
+        Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
+        """
         assignments: dict[str, bytes] = {}
         # A static leader that comes back to a stable group gets the members but must not assign.
         if joined.leader == joined.member_id and not getattr(joined, "skip_assignment", False):
@@ -299,13 +322,17 @@ class ClassicMember:
         raise self._refused("sync", code)
 
     def _leave_stale_place(self, member_id: str) -> None:
-        """Leave, so that the next join is a rebalance: the coordinator answers a static member that
-        joins a stable group with its last assignment, whatever has changed (KIP-345)."""
+        """Leave the group, so that the next join is a rebalance.
+
+        The coordinator answers a static member that joins a stable group with its last assignment,
+        whatever has changed (KIP-345).
+        """
         log.info("%s has another topology than before: it joins anew", self.instance_id)
         self._send_leave(member_id, "the topology has changed")
         self._current = Membership(-1, "")
 
     def _ours(self, decode: Callable[[bytes], T], data: bytes) -> T:
+        """Decode user data, and raise StreamsError if it is of another application."""
         try:
             return decode(data)
         except ValueError as error:
@@ -315,6 +342,7 @@ class ClassicMember:
             ) from error
 
     def _refused(self, doing: str, code: ErrorCode) -> Exception:
+        """Return the error that an error code of join or sync stands for."""
         if code in AWAY:
             return ConnectionLost(f"{doing}: {code.name}")
         return StreamsError(
@@ -323,6 +351,7 @@ class ClassicMember:
         )
 
     def _beat(self) -> None:
+        """Send heartbeats and note what they signal, until the member is closed."""
         while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
             current = self._current
             if current.generation < 0 or self.signal() is Signal.LOST:
@@ -350,6 +379,7 @@ class ClassicMember:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
 
     def _is_stuck(self) -> bool:
+        """Return whether the stream thread made no turn for the rebalance time-out; log if so."""
         silent_ms = (self._host.monotonic_s() - self._turned_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:
             return False
@@ -364,27 +394,30 @@ class ClassicMember:
         return True
 
     def _unanswered(self) -> None:
+        """Note since when heartbeats get no answer, and close the connection."""
         if self.silent_since_s is None:
             self.silent_since_s = self._host.monotonic_s()
         self._disconnect()
 
     def _heartbeat(self, current: Membership) -> ErrorCode:
+        """Send one heartbeat and return the error code of its answer."""
         return send_heartbeat(self._connected(), self._group, self.instance_id, current)
 
     def _connected(self) -> Connection:
-        """The connection to the coordinator; found and made if there is none."""
-        with self._finding:  # for the stream thread and the heartbeat alike: one is enough
+        """Return the connection to the coordinator, which is found and connected to if need be."""
+        with self._finding:  # the stream thread and the heartbeats share one connection
             if self._connection is None:
                 self._connection = self._dial(self._coordinator())
             return self._connection
 
     def _coordinator(self) -> tuple[str, int]:
+        """Return the address of the group's coordinator, asked of a bootstrap server."""
         with closing(self._dial(None)) as bootstrap:
             return coordinator_of(bootstrap, self._group)
 
     @contextmanager
     def _reconnecting(self) -> Iterator[None]:
-        """After a lost connection the next request finds the coordinator again."""
+        """Close a connection that is lost in the body: the next request finds the coordinator."""
         try:
             yield
         except ConnectionLost:

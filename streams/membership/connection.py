@@ -1,7 +1,8 @@
-"""The runtime's own connection to a group's coordinator: blocking, one request at a time.
+"""Connect to a broker by the Kafka protocol: blocking, one request at a time.
 
-librdkafka has no custom assignor, so membership goes over this. kio is the codec; the version of
-each request is the highest that both the broker and kio's schemas have, up to what is asked for.
+librdkafka has no custom assignor, so membership goes over this connection. kio is the codec; the
+version of each request is the highest that both the broker and kio's schemas have, up to the
+caller's maximum.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ _WAKE_UP_S = 0.1
 
 
 class ConnectionLost(Exception):
-    """No answer: the broker is away, or the request was given up. It may have taken effect."""
+    """Signals that no answer came: the request may have taken effect."""
 
 
 def build(entity: type[Any], **fields: Any) -> Any:
-    """An entity of any version: fields that this version doesn't have are left out."""
+    """Build a kio entity of any version; fields that this version doesn't have are left out."""
     names = {field.name for field in dataclasses.fields(entity)}
     return entity(**{name: value for name, value in fields.items() if name in names})
 
 
 class Connection:
-    """A connection to one address (host, port). Raises ConnectionLost for every network error.
+    """Sends requests to one broker address (host, port) and returns the responses.
 
-    `lock` is this connection's own: threads that share it take turns.
+    Raises ConnectionLost for every network error. `lock` is this connection's own: threads that
+    share the connection take turns.
     """
 
     def __init__(
@@ -63,7 +65,10 @@ class Connection:
         self._versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
 
     def version(self, api_key: int, wanted: int) -> int:
-        """The version to use. Raises ConnectionLost if the broker doesn't have the API."""
+        """Return the highest version of an API that the broker has, at most `version_max`.
+
+        Raises: ConnectionLost if the broker doesn't have the API.
+        """
         if api_key not in self._versions:
             raise ConnectionLost(f"the broker doesn't serve API {api_key}")
         return min(wanted, self._versions[api_key])
@@ -75,7 +80,10 @@ class Connection:
         timeout_s: float | None = None,
         given_up: Callable[[], bool] = lambda: False,
     ) -> Any:
-        """Send and wait for the answer, at most `timeout_s`, or until `given_up()` is true."""
+        """Send a request and return its response.
+
+        Waits at most `timeout_s`, or until `is_given_up()` is true.
+        """
         with self._lock:
             correlation = next(self._correlation)
             wakes = round((self._timeout_s if timeout_s is None else timeout_s) / _WAKE_UP_S)
@@ -101,6 +109,7 @@ class Connection:
         self._socket.close()
 
     def _frame(self, request: Any, correlation: int) -> bytes:
+        """Return the bytes of a request with its size and header."""
         header_type = request.__header_schema__
         header = build(
             header_type,
@@ -116,6 +125,7 @@ class Connection:
         return len(data).to_bytes(4, "big") + data
 
     def _parse(self, request: Any, correlation: int, data: bytes) -> Any:
+        """Decode the response to a request; raise ConnectionLost if it answers another one."""
         asked = request.__api_key__, request.__version__
         answer_type: Any = ANSWERS.get(asked) or load_response_schema(*asked)
         header, size = entity_reader(answer_type.__header_schema__)(data, 0)
@@ -125,6 +135,7 @@ class Connection:
         return answer
 
     def _read(self, size: int, wakes: int, given_up: Callable[[], bool]) -> bytes:
+        """Read `size` bytes; raise ConnectionLost after `wakes_left` intervals without data."""
         chunks = bytearray()
         while len(chunks) < size:
             try:
@@ -147,8 +158,10 @@ Dial = Callable[[tuple[str, int] | None], Connection]
 
 
 def coordinator_of(bootstrap: Connection, key: str, *, key_type: int = 0) -> tuple[str, int]:
-    """The address of the coordinator of a group, or (1) of a transactional id, asked of any broker.
-    Raises ConnectionLost."""
+    """Return the address of the coordinator of a group, or (`key_type` 1) of a transactional id.
+
+    Any broker can be asked. Raises: ConnectionLost.
+    """
     request: Any = load_request_schema(_FIND_COORDINATOR, 3)
     answer = bootstrap.request(request(key=key, key_type=key_type))
     if answer.error_code is not ErrorCode.none:
@@ -157,6 +170,6 @@ def coordinator_of(bootstrap: Connection, key: str, *, key_type: int = 0) -> tup
 
 
 def schema(connection: Connection, api_key: int, wanted: int) -> dict[str, Any]:
-    """The classes of a request in the version that both sides have, by name."""
+    """Return the classes of a request by name, in the highest version that both sides have."""
     request_type = load_request_schema(api_key, connection.version(api_key, wanted))
     return vars(importlib.import_module(request_type.__module__))

@@ -1,6 +1,7 @@
-"""Requests of the classic group protocol that a member sends from within its generation.
+"""Send the requests of the classic group protocol that a member sends within its generation.
 
-`ClassicMember` decides when they are sent; each function here sends one and returns the answer.
+`ClassicGroupMember` decides when they are sent; each function here sends one and returns the
+answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A group's offsets over its coordinator's connection: committed outside a transaction, and read.
+"""Commit a group's offsets outside a transaction, and fetch them, over a broker connection.
 
-Read here and not through confluent-kafka, which takes metadata for a C string: what a client wrote
-without a closing NUL, as every client but librdkafka does, it returns with the memory that follows
-(measured with 2.16; docs/decisions/0002). Source: KIP-447 (require stable).
+They are not fetched through confluent-kafka, which takes metadata for a C string: what a client
+wrote without a closing NUL, as every client but librdkafka does, it returns with the memory that
+follows (measured with 2.16; docs/decisions/0002). Source: KIP-447 (require stable).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def commit_offsets(
     instance_id: str,
     offsets: Iterable[tuple[Partition, Committed]],
 ) -> bool:
-    """Commit as a member, outside a transaction. False if the group has moved on.
+    """Commit offsets as a member, outside a transaction; return False if the group has moved on.
 
-    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
     classes = schema(connection, OFFSET_COMMIT, 9)
     topics: dict[str, list[object]] = {}
@@ -86,11 +86,13 @@ def commit_offsets(
 def fetch_offsets(
     connection: Connection, group: str, partitions: Iterable[Partition] | None
 ) -> CommittedOffsets:
-    """The group's stable offsets; a partition without one is in neither part of the answer. None
-    for the partitions: of all for which one is committed; what a transaction is about to commit for
-    the first time is then not in `pending` either, brokers don't tell it.
+    """Fetch the stable committed offsets of a group.
 
-    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    A partition without one is in neither part of the result. None for the partitions fetches all
+    for which one is committed; what a transaction is about to commit for the first time is then not
+    in `pending` either, as brokers don't tell it.
+
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
     classes = schema(connection, OFFSET_FETCH, 7)
     topics: dict[str, list[int]] = {}
@@ -120,14 +122,14 @@ def fetch_offsets(
                 continue
             _check({part.error_code} - {ErrorCode.none}, doing)
             if part.committed_offset != _NO_OFFSET:
-                # librdkafka, by which we commit in transactions, sends the closing NUL along.
+                # librdkafka, which commits in transactions, sends the closing NUL along.
                 metadata = (part.metadata or "").removesuffix("\x00")
                 found.offsets[partition] = Committed(int(part.committed_offset), metadata)
     return found
 
 
 def offsets_of_group(dial: Dial, group: str, partitions: Iterable[Partition]) -> CommittedOffsets:
-    """`fetch_offsets` of any group, over a connection of its own."""
+    """Fetch the stable committed offsets of any group, over a connection of its own."""
     with closing(dial(None)) as bootstrap:
         address = coordinator_of(bootstrap, group)
     with closing(dial(address)) as connection:
@@ -135,6 +137,7 @@ def offsets_of_group(dial: Dial, group: str, partitions: Iterable[Partition]) ->
 
 
 def _check(codes: set[ErrorCode], doing: str) -> None:
+    """Raise ConnectionLost if the coordinator is unavailable, StreamsError for any other error."""
     if codes & AWAY:
         raise ConnectionLost(f"{doing}: {', '.join(code.name for code in codes)}")
     if codes:

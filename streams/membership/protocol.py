@@ -1,4 +1,4 @@
-"""What members and leader tell each other: ConsumerProtocol, our tasks as JSON in its user data.
+"""Encode what members and leader tell each other: ConsumerProtocol with JSON as its user data.
 
     field      of a subscription                     of an assignment
     format     1                                     1
@@ -31,10 +31,13 @@ _FORMAT = 1
 
 
 class Subscribed(NamedTuple):
-    """What a member tells the leader: the tasks that it runs now, and if all are to end, why.
-    Beside it the leader learns the topics that it reads, and its topology, None from a release that
-    does not declare one. `former` are the tasks that a member ran before it lost its membership:
-    they tell which version of the topology ran, and are nobody's now."""
+    """Represents what a member tells the leader: the tasks that it runs, and its topology.
+
+    With `shutdown` it asks all members to end. Beside it the leader learns the topics that the
+    member reads. `topology` is None from a release that does not declare one. `former` are the
+    tasks that a member ran before it lost its membership: they tell which version of the topology
+    ran, and are nobody's now. Kafka Streams' counterpart is SubscriptionInfo.
+    """
 
     tasks: tuple[str, ...]
     shutdown: str = ""
@@ -44,12 +47,12 @@ class Subscribed(NamedTuple):
 
 
 class Assigned(NamedTuple):
-    """What the leader gives a member: its tasks, and the partitions that they read. Or it passes
-    on why all are to end, or says why this one is: then there are none.
+    """Represents what the leader tells a member: its tasks, and the partitions that they read.
 
+    Or it passes on why all are to end, or says why this one is refused: then there are none.
     `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
     both are empty where the leader is of a release that does not compare topologies. `notice` is
-    what the member is to log.
+    what the member is to log. Kafka Streams' counterpart is AssignmentInfo.
     """
 
     tasks: tuple[str, ...]
@@ -62,14 +65,17 @@ class Assigned(NamedTuple):
 
     def is_for_another(self, topology: DeclaredTopology | None) -> bool:
         """Return whether this was made for another topology than that of the member that gets it.
-        A static member that comes back gets what was assigned before, in the numbers of then."""
+
+        A static member that comes back gets what was assigned before, in the task numbers of that
+        time.
+        """
         return topology is not None and self.fingerprint not in ("", topology.fingerprint)
 
 
 def encode_subscription(
     topics: Iterable[str], subscribed: Subscribed, declared: DeclaredTopology | None = None
 ) -> bytes:
-    """Write a subscription of a member that reads `topics` and declares its topology."""
+    """Encode the subscription of a member that reads `topics` and declares its topology."""
     user_data = _encode_fields(
         tasks=subscribed.tasks,
         shutdown=subscribed.shutdown,
@@ -80,7 +86,7 @@ def encode_subscription(
 
 
 def decode_subscription(data: bytes) -> Subscribed:
-    """Raises ValueError for bytes that no member of ours has sent."""
+    """Decode a subscription; raise ValueError for bytes that no Millrace member has sent."""
     subscription = consumer_protocol.decode_subscription(data)
     found = _decode_fields(subscription.user_data)
     declared = found.get("topology")
@@ -94,7 +100,7 @@ def decode_subscription(data: bytes) -> Subscribed:
 
 
 def encode_assignment(assigned: Assigned) -> bytes:
-    """Write an assignment."""
+    """Encode the assignment of one member."""
     topology = {"fingerprint": assigned.fingerprint, "leader": assigned.leader}
     user_data = _encode_fields(
         tasks=assigned.tasks,
@@ -107,7 +113,10 @@ def encode_assignment(assigned: Assigned) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assigned:
-    """Raises ValueError for bytes that no leader of ours has sent. Empty: no tasks."""
+    """Decode an assignment; empty bytes mean one without tasks.
+
+    Raises: ValueError for bytes that no Millrace leader has sent.
+    """
     if not data:
         return Assigned((), ())
     partitions, user_data = consumer_protocol.decode_assignment(data)
@@ -125,12 +134,13 @@ def decode_assignment(data: bytes) -> Assigned:
 
 
 def _encode_fields(**fields: Any) -> bytes:
-    """Write user data, without the fields that say nothing: members of before don't know them."""
+    """Encode user data as JSON, without empty fields, which earlier releases don't know."""
     told = {name: value for name, value in fields.items() if value or name == "tasks"}
     return orjson.dumps({"format": _FORMAT, **told})
 
 
 def _decode_fields(user_data: bytes | None) -> Any:
+    """Decode user data; raise ValueError for an unknown format."""
     found: Any = orjson.loads(user_data or b"null")
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError(f"user data of an unknown format: {user_data!r:.200}")

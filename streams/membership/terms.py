@@ -1,4 +1,4 @@
-"""What a stream thread and its membership say to each other, whatever the group's protocol."""
+"""Declare a stream thread's membership of its group, whatever the group's protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
 
 
 class Signal(Enum):
-    """What the stream thread must do about its membership."""
+    """Names what the stream thread must do about its membership."""
 
     NOTHING = auto()
     REBALANCE = auto()
@@ -22,7 +22,7 @@ class Signal(Enum):
 
 
 class Timeouts(NamedTuple):
-    """The member's times, in ms."""
+    """Holds the time-outs of a member, in ms."""
 
     session_ms: int
     heartbeat_ms: int
@@ -31,14 +31,14 @@ class Timeouts(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Who we are in one generation of the group. Generation -1: nobody."""
+    """Identifies a member in one generation of the group; generation -1 means no member."""
 
     generation: int
     member_id: str
 
 
 class GroupMember(Protocol):
-    """A stream thread's membership of its group: see `ClassicMember`."""
+    """Represents a stream thread's membership of its group: see `ClassicGroupMember`."""
 
     instance_id: str
     leads: bool

@@ -1,5 +1,7 @@
-"""What a transaction's coordinator knows of a producer: its id and epoch, which librdkafka has and
-does not tell. Source: KIP-664 (DescribeTransactions)."""
+"""Fetch a producer's id and epoch from its transaction coordinator.
+
+librdkafka has them and does not tell. Source: KIP-664 (DescribeTransactions).
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ _KEY_IS_TRANSACTIONAL_ID = 1
 
 
 class Identity(NamedTuple):
-    """What a producer writes into its batches."""
+    """Identifies a producer by the id and epoch that it writes into its batches."""
 
     producer_id: int
     producer_epoch: int
 
 
 def identity_of(dial: Dial, transactional_id: str) -> Identity:
-    """The id and epoch that the producer of this id was given last.
+    """Return the id and epoch that the producer with a transactional id was given last.
 
-    Raises ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
     with closing(dial(None)) as bootstrap:
         address = coordinator_of(bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID)

@@ -7,9 +7,10 @@
     OutcomeUnknown    all others: time-outs, lost answers,          it may have taken effect, or may
                       transactions that must be aborted             the next time
 
-librdkafka has retried before what it can retry (kafka-rules, section 1). A transaction with an error
-that it calls abortable is not aborted: the producer is replaced, and the new epoch aborts it. Source: RecordCollectorImpl and
-StreamsProducer of Kafka Streams, which take time-outs for corrupted tasks instead.
+librdkafka has retried before what it can retry (kafka-rules, section 1). A transaction with an
+error that it calls abortable is not aborted: the producer is replaced, and the new epoch aborts it.
+Source: RecordCollectorImpl and StreamsProducer of Kafka Streams, which take time-outs for corrupted
+tasks instead.
 """
 
 from __future__ import annotations
