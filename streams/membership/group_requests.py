@@ -1,6 +1,6 @@
 """Send the requests of the classic group protocol that a member sends within its generation.
 
-`ClassicGroupMember` decides when they are sent; each function here sends one and returns the
+`ClassicProtocolMember` decides when they are sent; each function here sends one and returns the
 answer.
 """
 

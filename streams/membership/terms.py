@@ -38,7 +38,7 @@ class Membership(NamedTuple):
 
 
 class GroupMember(Protocol):
-    """Represents a stream thread's membership of its group: see `ClassicGroupMember`."""
+    """Represents a stream thread's membership of its group: see `ClassicProtocolMember`."""
 
     instance_id: str
     leads: bool

@@ -123,13 +123,13 @@ class Admin:
         if not wanted:
             return
 
-        def create() -> None:
+        def request_creation() -> None:
             for topic, answer in self._admin.create_topics(wanted).items():
                 self._result(
                     answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS}
                 )
 
-        self._retried(create)
+        self._retried(request_creation)
         if self._retry_s:
             self._retried(lambda: self._check_listed(partitions))
 
@@ -145,11 +145,11 @@ class Admin:
         """Delete the records below the given offset of each partition."""
         asked = [TopicPartition(*p, o) for p, o in offsets.items()]
 
-        def delete() -> None:
+        def request_deletion() -> None:
             for each, answer in self._admin.delete_records(asked).items():
                 self._result(answer, f"delete records of {each.topic}[{each.partition}]")
 
-        self._retried(delete)
+        self._retried(request_deletion)
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition that can be read."""
