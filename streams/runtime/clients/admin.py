@@ -183,8 +183,8 @@ class Admin:
         older = [partition for partition, offset in found.items() if offset < 0]
         if not older:
             return found
-        # A negative offset means no such record, or no answer (see `_fetch_offsets`). To take the
-        # second for the first would skip all records.
+        # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
+        # the second for the first would skip all records.
         ends = self._offsets(older, OffsetSpec.latest())
         starts = self._offsets(older, OffsetSpec.earliest())
         newest = self._list_offsets({p: OffsetSpec.max_timestamp() for p in older})
