@@ -1,7 +1,7 @@
 """Join a group by the classic protocol, with our own assignment: any Kafka from 2.5 on.
 
-Theory of operation. One stream thread joins, leaves and reads `signal()`; what runs beside it, on
-the same host, only sends heartbeats. The group's leader assigns the tasks of all members
+Theory of operation. One stream thread joins, leaves and reads `read_signal()`; what runs beside it,
+on the same host, only sends heartbeats. The group's leader assigns the tasks of all members
 (`assign`). Workers are static members: one that comes back with its instance id within the session
 time-out gets its tasks back without a rebalance, and whoever held the id before is fenced.
 

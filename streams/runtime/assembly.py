@@ -199,7 +199,7 @@ def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
 
 
 def give_up_place(worker: Worker, number: int) -> None:
-    """Leave the group in place of an ended thread that has kept its membership for a successor."""
+    """Leave the group for an ended thread that has stayed in it for a successor."""
     _member_alone(worker, number).leave(handed_over=True)
 
 

@@ -82,7 +82,7 @@ def begin_at(
     required: int,
     transactions: bool,
 ) -> Begin:
-    """Return from which changelog position `store` is restored, and whether it is rebuilt.
+    """Return the changelog position from which a store is restored, and whether it is rebuilt.
 
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
     were.

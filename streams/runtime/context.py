@@ -145,7 +145,7 @@ class TaskContext:
             raise
 
     def find_refused_value(self, error: Exception) -> None:
-        """Raise ValueRefused, so that the record that wrote a refused value is searched for.
+        """Raise ValueRefused, so that the transaction is repeated to find the refused record.
 
         The value may be a store's, and may have been written by an earlier record. If the stores
         serialize early already, the refusal is only noted.

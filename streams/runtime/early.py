@@ -63,7 +63,7 @@ class EarlySerialization:
         self._by_records_only = self._by_records_only and self._of_record()
 
     def settle(self, context: Context, step_of: Callable[[str], str]) -> None:
-        """Serialize what the current record or punctuation may have changed in place in the stores.
+        """Serialize stored objects that user code may have changed in place, to find refused ones.
 
         A value that a serde refuses is a failure of the processing, at the step that `step_of`
         names for its store.

@@ -157,7 +157,7 @@ class GlobalTables:
         return found
 
     def _set_out(self, table: GlobalTableSpec, parts: list[Changelog]) -> dict[Partition, int]:
-        """Return where the copy of a table goes on in each partition.
+        """Decide where a table's copy goes on, clear it if it could lie, and return the offsets.
 
         It goes on from the start, and the copy is cleared, if it could lie.
         """

@@ -1,4 +1,4 @@
-"""Warn of stores that begin empty while something of stores that have gone is left.
+"""Warn of stores that begin empty while changelogs or directories of unknown stores are left.
 
 A store is found again by its name (docs/topology.md). One that was renamed begins empty, and what
 it had lies in a changelog and in directories that nobody opens any more. That is said once: when

@@ -37,10 +37,10 @@ class LoggedStore:
     """Of such a one: the committed offset there, which a restore goes up to."""
 
     def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
-        """Send each dirty key to the changelog.
+        """Send each changed key of the store to its changelog.
 
-        `position` is known when all is delivered, or `undelivered` says why it was not. Raises a
-        client's error, translated to the error that selects the recovery.
+        `changelog_position` is known when all is delivered, or `undelivered` says why it was not.
+        Raises a client's error, translated to the error that selects the recovery.
         """
         try:
             self._produce(producer, undelivered)

@@ -387,7 +387,7 @@ class StreamLoop:
                 task.rollback()
 
     def _recover(self, error: Exception) -> None:
-        """Discard what the table at the head of this module names for `error`, and log why.
+        """Discard what the module's table names for `error`, so that the next turns start over.
 
         Raises: StreamsError if nothing has been committed for `task_timeout_ms`.
         """

@@ -1,4 +1,4 @@
-"""Name all that a stream thread depends on: everything that could surprise is passed in."""
+"""Declare what a stream thread depends on: everything that could surprise is passed in."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ OffsetsOf = Callable[[str, Collection[Partition]], CommittedOffsets]
 
 
 def keeps_a_cut(group: str, application_id: str) -> bool:
-    """Return whether the committed offsets of `group` are a kept cut of the application."""
+    """Return whether a group's committed offsets are a kept cut, which limits the purge."""
     name = f"{application_id}-cut"
     return group == name or group.startswith(f"{name}-")
 
@@ -83,7 +83,7 @@ class Purge:
         self._running = self._host.spawn("repartition-purge", lambda: self.step(taken))
 
     def step(self, committed: Mapping[Partition, int]) -> None:
-        """Delete the records below `committed` and below every kept cut, once.
+        """Delete the records below the committed offsets and below every kept cut, once.
 
         An error is only logged: no task depends on the purge.
         """
@@ -97,7 +97,7 @@ class Purge:
             log.info("repartition topics are purged later: %s", error)
 
     def _below_every_cut(self, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
-        """Return the end offsets, lowered to the offsets of every kept cut."""
+        """Return the end offsets, each lowered to the lowest offset of a kept cut."""
         for group in self._admin.groups():
             if keeps_a_cut(group, self._application_id):
                 cut = self._offsets_of(group, ends)

@@ -32,7 +32,7 @@ NO_TIME = -1
 
 
 class Consuming(Protocol):
-    """Tells how far behind a partition is, and pauses and resumes it: the consumer."""
+    """Gives a partition's lag, and pauses and resumes the partition, as the consumer does."""
 
     def lag(self, partition: Partition) -> int | None:
         """Return how many records on the broker are not polled yet; None if unknown."""
@@ -212,7 +212,7 @@ class Queues:
         return True
 
     def _resume(self) -> None:
-        """Resume each paused partition of whose records at most half the limit is left."""
+        """Resume each paused partition once its buffer is at most half full."""
         for queue in self._in_order:
             # Not at the limit itself: a consumer that pauses drops what it has fetched ahead.
             if queue.paused and len(queue.messages) <= self._order.buffered_records_max // 2:

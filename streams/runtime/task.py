@@ -333,7 +333,7 @@ class Task:
         return written + sum(map(held_bytes, self.context.held.values()))
 
     def flush(self) -> None:
-        """Let the steps that hold results until the commit emit them, upstream first.
+        """Emit the results that steps have held for the commit, upstream steps first.
 
         Raises: the fatal error that user code may have caught since the last commit.
         """
@@ -349,7 +349,7 @@ class Task:
                 self.early.settle(context, self._subtopology.first_user)
 
     def serialize_changes(self) -> None:
-        """Serialize the new value of each dirty key of every store.
+        """Serialize the new value of each changed key of every store.
 
         Raises: ValueRefused for a value that a store's serde refuses; which record wrote it is
         found when the transaction is repeated.
@@ -366,7 +366,7 @@ class Task:
                 raise ValueRefused(self.name, str(error)) from error
 
     def log_changes(self, producer: ProducerClient) -> None:
-        """Send each dirty key of every logged store to its changelog."""
+        """Send each changed key of every logged store to the store's changelog."""
         for logged in self.stores.values():
             logged.log_changes(producer, self._undelivered)
 

@@ -85,7 +85,7 @@ def find_versions(
 
 
 def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> DeclaredTopology:
-    """Return the topology that a member which declares nothing is taken to run.
+    """Return the topology assumed for a member that declares none: a part of the leader's.
 
     It has those of the leader's sub-topologies that read no other topics than `topics`.
     """
@@ -109,7 +109,7 @@ def admit_versions(
     """Admit each version that may run beside those before it, and refuse the others.
 
     A version is refused too if its inputs don't exist, or if a topic would have other partitions
-    than those before it need. `existing` has the partition counts of all topics.
+    than those before it need. `existing_counts` has the partition counts of all topics.
     """
     admitted: list[Version] = []
     refused: dict[str, str] = {}
@@ -159,7 +159,7 @@ def find_tasks(
     """Return every task with the partitions that it reads.
 
     A sub-topology has as many tasks as the widest of its topics has partitions. It is left out
-    where not all of `counts` are known.
+    where not all of `partition_counts` are known.
     """
     return {
         f"{number}_{partition}": [
@@ -198,13 +198,13 @@ class TaskNumbers:
         }
 
     def number_for_leader(self, member: str, tasks: Iterable[str]) -> list[str]:
-        """Return a member's tasks in the leader's numbers, without those that it can't have."""
+        """Translate a member's task names to the leader's numbers, without those it can't have."""
         numbers = {str(own): number for number, own in self._own[member].items()}
         split = [task.partition("_") for task in tasks]
         return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
 
     def number_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
-        """Return tasks in the member's own numbers, sorted."""
+        """Translate task names from the leader's numbers to the member's own, sorted."""
         own = self._own[member]
         split = [task.partition("_") for task in tasks]
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)

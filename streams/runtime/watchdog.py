@@ -168,7 +168,7 @@ class Watchdog:
 
 
 def explain(doing: Doing, now_s: float) -> str:
-    """Return what a thread does and since when, as the predicate of a sentence.
+    """Describe what a thread does and since when, as the predicate of a sentence.
 
     Whose code it is in comes first.
     """
@@ -196,7 +196,7 @@ _INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def locate(frame: FrameType) -> tuple[Where, str]:
-    """Return where a thread with this innermost frame is, and the function that it is in.
+    """Classify a thread by its innermost frame, and name the function that it is in.
 
     The function is the user's that was called, or ours that waits.
     """
@@ -229,7 +229,7 @@ def _is_library(path: str) -> bool:
 
 
 def _asked_for(frame: FrameType, places: tuple[str, ...]) -> str:
-    """Return the name of the outermost of the consecutive calls in these paths."""
+    """Walk up the stack while its code is in `paths`, and return the last function's name."""
     while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(places):
         frame = frame.f_back
     return frame.f_code.co_qualname

@@ -96,7 +96,7 @@ class NotReady(OutcomeUnknown):
 
 
 def recovery_from(error: KafkaException, doing: str) -> Exception:
-    """Return the error that selects the recovery from a client's error.
+    """Translate a client's error to the error that selects the recovery.
 
     An error that isn't known to be final becomes OutcomeUnknown.
     """
@@ -125,7 +125,7 @@ class Lines:
             librdkafka.log(level, form, *what)
 
     def error(self, error: KafkaError) -> None:
-        """Log an error of a client's connection: brokers come and go.
+        """Log an error of a client's connection, such as a broker that is away.
 
         An error that a call meets is raised by that call.
         """

@@ -165,7 +165,7 @@ class RangeReader:
 
 
 class _Said(Lines):
-    """Logs librdkafka's lines, and keeps a broker's last error, which says why nothing comes."""
+    """Logs librdkafka's lines, and keeps the last error, which says why no records come."""
 
     def __init__(self) -> None:
         super().__init__()
