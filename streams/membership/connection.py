@@ -126,8 +126,8 @@ class Connection:
 
     def _parse(self, request: Any, correlation: int, data: bytes) -> Any:
         """Decode the response to a request; raise ConnectionLost if it answers another one."""
-        asked = request.__api_key__, request.__version__
-        answer_type: Any = ANSWERS.get(asked) or load_response_schema(*asked)
+        api_and_version = request.__api_key__, request.__version__
+        answer_type: Any = ANSWERS.get(api_and_version) or load_response_schema(*api_and_version)
         header, size = entity_reader(answer_type.__header_schema__)(data, 0)
         if header.correlation_id != correlation:
             raise ConnectionLost(f"answer {header.correlation_id} to request {correlation}")

@@ -99,7 +99,7 @@ def fetch_offsets(
     for topic, number in partitions or ():
         topics.setdefault(topic, []).append(number)
     entity = classes["OffsetFetchRequestTopic"]
-    asked = tuple(
+    requested_topics = tuple(
         build(entity, name=name, partition_indexes=tuple(numbers))
         for name, numbers in topics.items()
     )
@@ -107,25 +107,25 @@ def fetch_offsets(
         build(
             classes["OffsetFetchRequest"],
             group_id=group,
-            topics=None if partitions is None else asked,
+            topics=None if partitions is None else requested_topics,
             require_stable=True,
         )
     )
-    doing = f"offsets of group {group!r} can't be read"
-    _check({answer.error_code} - {ErrorCode.none}, doing)
-    found = CommittedOffsets({}, [])
+    action = f"offsets of group {group!r} can't be read"
+    _check({answer.error_code} - {ErrorCode.none}, action)
+    committed = CommittedOffsets({}, [])
     for each in answer.topics:
         for part in each.partitions:
             partition = Partition(str(each.name), int(part.partition_index))
             if part.error_code is ErrorCode.unstable_offset_commit:
-                found.pending.append(partition)
+                committed.pending.append(partition)
                 continue
-            _check({part.error_code} - {ErrorCode.none}, doing)
+            _check({part.error_code} - {ErrorCode.none}, action)
             if part.committed_offset != _NO_OFFSET:
                 # librdkafka, which commits in transactions, sends the closing NUL along.
                 metadata = (part.metadata or "").removesuffix("\x00")
-                found.offsets[partition] = Committed(int(part.committed_offset), metadata)
-    return found
+                committed.offsets[partition] = Committed(int(part.committed_offset), metadata)
+    return committed
 
 
 def offsets_of_group(dial: Dial, group: str, partitions: Iterable[Partition]) -> CommittedOffsets:

@@ -88,14 +88,14 @@ def encode_subscription(
 def decode_subscription(data: bytes) -> Subscribed:
     """Decode a subscription; raise ValueError for bytes that no Millrace member has sent."""
     subscription = consumer_protocol.decode_subscription(data)
-    found = _decode_fields(subscription.user_data)
-    declared = found.get("topology")
+    fields = _decode_fields(subscription.user_data)
+    declared = fields.get("topology")
     return Subscribed(
-        tuple(found["tasks"]),
-        found.get("shutdown", ""),
+        tuple(fields["tasks"]),
+        fields.get("shutdown", ""),
         tuple(subscription.topics),
         None if declared is None else decode_topology(declared),
-        tuple(found.get("former", ())),
+        tuple(fields.get("former", ())),
     )
 
 
@@ -120,14 +120,14 @@ def decode_assignment(data: bytes) -> Assigned:
     if not data:
         return Assigned((), ())
     partitions, user_data = consumer_protocol.decode_assignment(data)
-    found = _decode_fields(user_data)
-    topology = found.get("topology", {})
+    fields = _decode_fields(user_data)
+    topology = fields.get("topology", {})
     return Assigned(
-        tuple(found["tasks"]),
+        tuple(fields["tasks"]),
         tuple(partitions),
-        found.get("shutdown", ""),
-        found.get("refused", ""),
-        found.get("notice", ""),
+        fields.get("shutdown", ""),
+        fields.get("refused", ""),
+        fields.get("notice", ""),
         topology.get("fingerprint", ""),
         topology.get("leader", ""),
     )
@@ -135,13 +135,13 @@ def decode_assignment(data: bytes) -> Assigned:
 
 def _encode_fields(**fields: Any) -> bytes:
     """Encode user data as JSON, without empty fields, which earlier releases don't know."""
-    told = {name: value for name, value in fields.items() if value or name == "tasks"}
-    return orjson.dumps({"format": _FORMAT, **told})
+    given_fields = {name: value for name, value in fields.items() if value or name == "tasks"}
+    return orjson.dumps({"format": _FORMAT, **given_fields})
 
 
 def _decode_fields(user_data: bytes | None) -> Any:
     """Decode user data; raise ValueError for an unknown format."""
-    found: Any = orjson.loads(user_data or b"null")
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+    fields: Any = orjson.loads(user_data or b"null")
+    if not isinstance(fields, dict) or fields.get("format") != _FORMAT:
         raise ValueError(f"user data of an unknown format: {user_data!r:.200}")
-    return found
+    return fields

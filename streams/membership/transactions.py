@@ -37,10 +37,10 @@ def identity_of(dial: Dial, transactional_id: str) -> Identity:
         request = build(
             classes["DescribeTransactionsRequest"], transactional_ids=(transactional_id,)
         )
-        (found,) = connection.request(request).transaction_states
-    doing = f"the producer of transactional id {transactional_id!r} can't be told"
-    if found.error_code in AWAY:
-        raise ConnectionLost(f"{doing}: {found.error_code.name}")
-    if found.error_code is not ErrorCode.none:
-        raise StreamsError(f"{doing}: {found.error_code.name}")
-    return Identity(int(found.producer_id), int(found.producer_epoch))
+        (transaction,) = connection.request(request).transaction_states
+    action = f"the producer of transactional id {transactional_id!r} can't be told"
+    if transaction.error_code in AWAY:
+        raise ConnectionLost(f"{action}: {transaction.error_code.name}")
+    if transaction.error_code is not ErrorCode.none:
+        raise StreamsError(f"{action}: {transaction.error_code.name}")
+    return Identity(int(transaction.producer_id), int(transaction.producer_epoch))

@@ -142,18 +142,18 @@ class Planner:
             for member in version.members
         }
         if len(admission.versions) > 1:
-            given = assign_tasks(numbers.tasks, previous, numbers.able)
+            tasks_of_member = assign_tasks(numbers.tasks, previous, numbers.able)
         else:
-            given = assign_tasks(numbers.tasks, previous)
+            tasks_of_member = assign_tasks(numbers.tasks, previous)
         undeclared = sorted(m for m, each in members.items() if each.topology is None)
         notice = describe_versions(admission, undeclared)
         assigned = {
             member: Assigned(
-                tuple(numbers.number_for_member(member, mine)),
-                tuple(p for task in mine for p in numbers.tasks[task]),
+                tuple(numbers.number_for_member(member, tasks)),
+                tuple(p for task in tasks for p in numbers.tasks[task]),
                 notice=notice,
             )
-            for member, mine in given.items()
+            for member, tasks in tasks_of_member.items()
         }
         for member, why in admission.refused.items():
             declares = members[member].topology is not None
@@ -190,16 +190,20 @@ class Planner:
         self._make_topics(existing, counts, runs_alone=not assigned.leader)
         if assigned.leader:
             return assigned
-        given = {Partition(*each) for each in assigned.partitions}
-        tasks = {name: mine for name, mine in self.tasks(counts).items() if given.issuperset(mine)}
-        left = given.difference(*tasks.values())
-        if left and all(p.number >= counts.get(p.topic, p.number + 1) for p in left):
-            names = list_names({p.topic for p in left})
+        assigned_partitions = {Partition(*each) for each in assigned.partitions}
+        tasks = {
+            name: partitions
+            for name, partitions in self.tasks(counts).items()
+            if assigned_partitions.issuperset(partitions)
+        }
+        unknown = assigned_partitions.difference(*tasks.values())
+        if unknown and all(p.number >= counts.get(p.topic, p.number + 1) for p in unknown):
+            names = list_names({p.topic for p in unknown})
             raise OutcomeUnknown(f"the leader has seen more partitions of {names} than there are")
-        if left:
+        if unknown:
             raise TopologyRefused(
                 f"the leader of group {self._topology.application_id!r}, of an earlier release of "
-                f"Millrace, has another topology: {list_names({p.topic for p in left})} is read "
+                f"Millrace, has another topology: {list_names({p.topic for p in unknown})} is read "
                 "with other topics there, or not here. End all workers of that version before; or, "
                 "if it is another application, choose another application id"
             )
@@ -296,16 +300,16 @@ class Planner:
         assigned all the same.
         """
         lags = {t: int(each.get(COMPACTION_LAG, 0)) for t, each in wanted.items()}
-        asked = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
+        topics = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
         try:
-            settings = self._admin.topic_settings(asked) if asked else {}
+            settings = self._admin.topic_settings(topics) if topics else {}
         except (OutcomeUnknown, StreamsError) as error:
-            log.info("it is not known when %s are compacted: %s", list_names(asked), error)
+            log.info("it is not known when %s are compacted: %s", list_names(topics), error)
             return
-        for topic, found in settings.items():
-            if int(found.get(COMPACTION_LAG, 0)) < lags[topic]:
+        for topic, topic_settings in settings.items():
+            if int(topic_settings.get(COMPACTION_LAG, 0)) < lags[topic]:
                 log.warning(
                     "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or "
                     "what a cut needs may be compacted away",
-                    *(topic, COMPACTION_LAG, found.get(COMPACTION_LAG, 0), lags[topic]),
+                    *(topic, COMPACTION_LAG, topic_settings.get(COMPACTION_LAG, 0), lags[topic]),
                 )

@@ -86,35 +86,35 @@ class Failures:
             raise error
         # With `refusal` it is a serde's failure, without it the producer's.
         if stage is Stage.PRODUCTION and refusal is None:
-            what = f"step {step!r} can't write {task.origin()} to topic {target!r}"
-            recovery = recovery_from_produce(error, what)
+            action = f"step {step!r} can't write {task.origin()} to topic {target!r}"
+            recovery = recovery_from_produce(error, action)
             if recovery is not None and not isinstance(recovery, StreamsError):
                 raise recovery from error
             refusal = recovery
         handler = self._handlers.of(stage)
         if handler == "fail":
             raise refusal or _refusal(task, step, error) from error
-        where = _context(task, stage, step, error, key, value, target)
-        answer = self._ask(handler, where) if callable(handler) else handler
-        if answer == "fail":
+        failure = _context(task, stage, step, error, key, value, target)
+        response = self._ask(handler, failure) if callable(handler) else handler
+        if response == "fail":
             raise refusal or _refusal(task, step, error) from error
-        if isinstance(answer, DeadLetter):
-            self._write(answer.topic, task, where)
+        if isinstance(response, DeadLetter):
+            self._write(response.topic, task, failure)
         self._counters.dropped += 1
-        self._say(where, answer)
+        self._say(failure, response)
 
     def _ask(self, handler: Callable[[ErrorContext], Response], where: ErrorContext) -> Response:
         """Call a handler function and return its response; raise StreamsError if it is invalid."""
         try:
-            answer = handler(where)
+            response = handler(where)
         except Exception as error:
             raise StreamsError(
                 f"the {where.stage} handler itself failed on {_origin(where)}: {error!r}"
             ) from error
-        if answer in ("fail", "skip") or isinstance(answer, DeadLetter):
-            return answer
+        if response in ("fail", "skip") or isinstance(response, DeadLetter):
+            return response
         raise StreamsError(
-            f"the {where.stage} handler answered {answer!r} on {_origin(where)}: it must return "
+            f"the {where.stage} handler answered {response!r} on {_origin(where)}: it must return "
             "'fail', 'skip' or dead_letter('topic')"
         )
 
@@ -149,9 +149,9 @@ class Failures:
         """Log a skipped record: the first of its kind at once, then a count at an interval."""
         kind = (where.step, type(where.error))
         now_s = self._monotonic_s()
-        said_s, unsaid = self._quiet.get(kind, (-_LOG_EVERY_S, 0))
-        if now_s - said_s < _LOG_EVERY_S:
-            self._quiet[kind] = (said_s, unsaid + 1)
+        logged_at_s, unlogged_count = self._quiet.get(kind, (-_LOG_EVERY_S, 0))
+        if now_s - logged_at_s < _LOG_EVERY_S:
+            self._quiet[kind] = (logged_at_s, unlogged_count + 1)
             return
         self._quiet[kind] = (now_s, 0)
         log.warning(
@@ -161,7 +161,7 @@ class Failures:
             _origin(where),
             "skipped" if answer == "skip" else answer,
             where.error,
-            f" ({unsaid} more like it since the last message)" if unsaid else "",
+            f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
         )
 
 
@@ -221,19 +221,19 @@ def _context(
     message = task.message
     while isinstance(message, Rewritten):
         message = message.message  # as it was read
-    read = message is not None
+    is_read = message is not None
     return ErrorContext(
         stage=stage,
         error=error,
         step=step,
         task_id=task.task_name,
-        topic=message.topic() if read else None,
-        partition=message.partition() if read else -1,
-        offset=message.offset() if read else -1,
-        timestamp_ms=message.timestamp()[1] if read else task.record_ms,
-        headers=tuple(message.headers() or ()) if read else (),
-        source_key=message.key() if read else None,
-        source_value=message.value() if read else None,
+        topic=message.topic() if is_read else None,
+        partition=message.partition() if is_read else -1,
+        offset=message.offset() if is_read else -1,
+        timestamp_ms=message.timestamp()[1] if is_read else task.record_ms,
+        headers=tuple(message.headers() or ()) if is_read else (),
+        source_key=message.key() if is_read else None,
+        source_value=message.value() if is_read else None,
         key=key,
         value=value,
         target=target,

@@ -126,13 +126,13 @@ class GlobalTables:
 
     def _begin(self, consumer: ConsumerClient, stop: Event) -> None:
         """Find where each copy goes on, and assign its partitions to the consumer from there."""
-        began_s = self._host.monotonic_s()
+        began_at_s = self._host.monotonic_s()
         while not stop.is_set():
             try:
                 changelogs = self._ask()
                 break
             except OutcomeUnknown as error:
-                if self._host.monotonic_s() - began_s > self._timeout_s:
+                if self._host.monotonic_s() - began_at_s > self._timeout_s:
                     raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
                 stop.wait(_RETRY_S)
         else:
@@ -150,11 +150,13 @@ class GlobalTables:
         now_ms = self._host.now_ms()
         ends, starts = self._admin.latest(partitions), self._admin.earliest(partitions)
         ids, settings = self._admin.topic_ids(topics), self._admin.topic_settings(topics)
-        found: dict[str, list[Changelog]] = {topic: [] for topic in topics}
+        ranges: dict[str, list[Changelog]] = {topic: [] for topic in topics}
         for p in partitions:
-            kept_ms = tombstones_ms(settings[p.topic])
-            found[p.topic].append(Changelog(p, starts[p], ends[p], ids[p.topic], kept_ms, now_ms))
-        return found
+            retention_ms = tombstones_ms(settings[p.topic])
+            ranges[p.topic].append(
+                Changelog(p, starts[p], ends[p], ids[p.topic], retention_ms, now_ms)
+            )
+        return ranges
 
     def _set_out(self, table: GlobalTableSpec, parts: list[Changelog]) -> dict[Partition, int]:
         """Decide where a table's copy goes on, clear it if it could lie, and return the offsets.
@@ -163,28 +165,34 @@ class GlobalTables:
         """
         replica = self._replicas[table.store.name]
         try:
-            had = replica.checkpoint()
+            checkpoint = replica.checkpoint()
         except Corrupt as damage:
             log.warning("global table %r is copied anew: %s", table.store.name, damage)
             replica.clear()
-            had = None
-        begins = []
+            checkpoint = None
+        restore_starts = []
         for number, part in enumerate(parts):
-            mine = had
-            if had is not None and number < len(had.positions):
-                mine = Checkpoint(had.positions[number], had.topic_id, had.written_ms)
-            elif had is not None:
-                mine = None  # a partition that is new
-            begins.append(begin_at(table.store.name, mine, part, required=0, transactions=False))
-        reason = next((begin.rebuilt for begin in begins if begin.rebuilt is not None), None)
+            own_checkpoint = checkpoint
+            if checkpoint is not None and number < len(checkpoint.positions):
+                own_checkpoint = Checkpoint(
+                    checkpoint.positions[number], checkpoint.topic_id, checkpoint.written_ms
+                )
+            elif checkpoint is not None:
+                own_checkpoint = None  # a partition that is new
+            restore_starts.append(
+                begin_at(table.store.name, own_checkpoint, part, required=0, transactions=False)
+            )
+        reason = next(
+            (begin.rebuilt for begin in restore_starts if begin.rebuilt is not None), None
+        )
         if reason is not None:
             log.warning("global table %r is copied anew: %s", table.store.name, reason)
             replica.clear()
         starts = [
             part.start if reason is not None else begin.position
-            for part, begin in zip(parts, begins, strict=True)
+            for part, begin in zip(parts, restore_starts, strict=True)
         ]
-        since_ms = min((begin.since_ms for begin in begins), default=0)
+        since_ms = min((begin.since_ms for begin in restore_starts), default=0)
         self._checkpoints[table.topic] = Checkpoint(
             0, parts[0].topic_id, since_ms, positions=tuple(starts)
         )
@@ -192,24 +200,26 @@ class GlobalTables:
 
     def _catch_up(self, consumer: ConsumerClient, stop: Event) -> None:
         """Copy records until no partition has a lag, and raise StreamsError if that stalls."""
-        began_s = moved_s = said_s = self._host.monotonic_s()
+        began_s = progressed_at_s = logged_at_s = self._host.monotonic_s()
         while not stop.is_set():
             now_s = self._host.monotonic_s()
             if self._copy(consumer):
-                moved_s = now_s
+                progressed_at_s = now_s
             self._go_back(consumer)
             lags = [consumer.lag(partition) for partition in self._partitions()]
             if all(lag == 0 for lag in lags):
                 self._note_time()
                 log.info(
-                    "global tables are there: %d records in %.1f s", self.records, now_s - began_s
+                    "global tables are there: %d records in %.1f s",
+                    self.records,
+                    now_s - began_s,
                 )
                 self._caught_up.set()
                 return
-            if now_s - said_s > _REPORT_EVERY_S:
-                said_s = now_s
+            if now_s - logged_at_s > _REPORT_EVERY_S:
+                logged_at_s = now_s
                 log.info("global tables: %d records copied, lags %s", self.records, lags)
-            if now_s - moved_s > self._timeout_s:
+            if now_s - progressed_at_s > self._timeout_s:
                 raise StreamsError(
                     f"the global tables of {sorted(self._tables)} have stood still for "
                     f"{self._timeout_s:g} s, with lags {lags}"
@@ -228,8 +238,8 @@ class GlobalTables:
         Tombstones that come from now on are younger than this.
         """
         now_ms = self._host.now_ms()
-        for topic, was in self._checkpoints.items():
-            checkpoint = Checkpoint(0, was.topic_id, now_ms, positions=was.positions)
+        for topic, previous in self._checkpoints.items():
+            checkpoint = Checkpoint(0, previous.topic_id, now_ms, positions=previous.positions)
             self._replicas[self._tables[topic].store.name].apply((), checkpoint)
             self._checkpoints[topic] = checkpoint
 
@@ -247,19 +257,19 @@ class GlobalTables:
     def _take_in(self, topic: str, messages: list[Any]) -> None:
         """Write a topic's records into its replica, with a checkpoint after the last."""
         table = self._tables[topic]
-        was = self._checkpoints[topic]
-        positions = list(was.positions)
-        kept: list[Copied] = []
+        previous = self._checkpoints[topic]
+        positions = list(previous.positions)
+        copied_records: list[Copied] = []
         for message in messages:
             positions[message.partition()] = message.offset() + 1
             copied = copied_of(table, message, self._handler)
             if copied is not None:
-                kept.append(copied)
+                copied_records.append(copied)
             else:
                 self.skipped += 1
-        written_ms = self._host.now_ms() if self._caught_up.is_set() else was.written_ms
-        checkpoint = Checkpoint(0, was.topic_id, written_ms, positions=tuple(positions))
-        self._replicas[table.store.name].apply(kept, checkpoint)
+        written_ms = self._host.now_ms() if self._caught_up.is_set() else previous.written_ms
+        checkpoint = Checkpoint(0, previous.topic_id, written_ms, positions=tuple(positions))
+        self._replicas[table.store.name].apply(copied_records, checkpoint)
         self._checkpoints[topic] = checkpoint
 
     def _go_back(self, consumer: ConsumerClient) -> None:
@@ -324,13 +334,13 @@ def copied_of(table: GlobalTableSpec, message: Any, handler: Handler = "fail") -
         if value is not None:
             table.store.value.deserialize(value)
     except Exception as error:
-        where = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-        answer = handler(_context(table, message, error)) if callable(handler) else handler
-        if answer == "skip" or isinstance(answer, DeadLetter):
-            log.warning("global table %r: %s is skipped: %r", table.store.name, where, error)
+        origin = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+        response = handler(_context(table, message, error)) if callable(handler) else handler
+        if response == "skip" or isinstance(response, DeadLetter):
+            log.warning("global table %r: %s is skipped: %r", table.store.name, origin, error)
             return None
         raise StreamsError(
-            f"step {table.name!r} can't read {where} with serdes key={table.store.key.name} "
+            f"step {table.name!r} can't read {origin} with serdes key={table.store.key.name} "
             f"value={table.store.value.name}: {error}; key {key!r:.200}, value {value!r:.200}"
         ) from error
     return message.partition(), message.offset(), key, value, message.timestamp()[1]

@@ -57,8 +57,10 @@ class LoggedStore:
         if self.from_source:
             return
         last = len(entries) - 1
-        given = self.store.changelog_headers
-        headers = None if given is None else list(given)  # confluent-kafka takes no tuple
+        changelog_headers = self.store.changelog_headers
+        headers = (
+            None if changelog_headers is None else list(changelog_headers)
+        )  # confluent-kafka takes no tuple
         for index, (key, value, timestamp_ms) in enumerate(entries):
             # A report on the last record alone: delivery is in order, and reports are not free.
             report = None
@@ -67,12 +69,16 @@ class LoggedStore:
             # librdkafka takes 0 for no timestamp and writes the current time; a negative one is
             # written as it is, and replayed as 0.
             time_ms = timestamp_ms or NO_TIME
-            more = None if value is None else headers
+            record_headers = None if value is None else headers
             try:
-                producer.produce(topic, value, key, partition, report, None, time_ms, more)
+                producer.produce(
+                    topic, value, key, partition, report, None, time_ms, record_headers
+                )
             except BufferError:
                 producer.make_room()
-                producer.produce(topic, value, key, partition, report, None, time_ms, more)
+                producer.produce(
+                    topic, value, key, partition, report, None, time_ms, record_headers
+                )
 
 
 def _reporter(logged: LoggedStore, undelivered: list[str]) -> Callable[[Any, Any], None]:

@@ -191,12 +191,12 @@ class StreamLoop:
         coordinator answers.
         """
         try:
-            found = self._parts.member.committed_offsets(strayed)
+            committed = self._parts.member.committed_offsets(strayed)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
         for partition, position in strayed.items():
-            held = found.offsets.get(partition)
-            if partition in found.pending or (held is not None and held.offset > position):
+            held = committed.offsets.get(partition)
+            if partition in committed.pending or (held is not None and held.offset > position):
                 raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
         positions = self._parts.resetting.go_on(strayed)
         self._parts.consumer.remove(positions)
@@ -272,21 +272,25 @@ class StreamLoop:
         self.counters.rebalances += 1
         for task in self._in(TaskState.RUNNING):
             task.suspend()
-        before = member.current.generation
+        generation_before = member.current.generation
         former = () if self.tasks else self._former
-        given = member.join(Subscribed(tuple(self.tasks), former=former))
-        if given is None:
+        assigned = member.join(Subscribed(tuple(self.tasks), former=former))
+        if assigned is None:
             return
-        if given.shutdown:
-            raise ApplicationShutdown(given.shutdown)
-        self._assigned = self._parts.adopt(given)
+        if assigned.shutdown:
+            raise ApplicationShutdown(assigned.shutdown)
+        self._assigned = self._parts.adopt(assigned)
         self._former = self._assigned.tasks
-        mine = self._partitions_of(self._assigned)
+        partitions_by_task = self._partitions_of(self._assigned)
         # A task that has other partitions than before is another task, and is created anew.
         self._close_tasks(
-            [name for name, task in self.tasks.items() if mine.get(name) != set(task.partitions)]
+            [
+                name
+                for name, task in self.tasks.items()
+                if partitions_by_task.get(name) != set(task.partitions)
+            ]
         )
-        if member.current.generation > before + 1:
+        if member.current.generation > generation_before + 1:
             # In a generation that this member missed another one may have run its tasks: their
             # positions are from before that, so they are read back.
             self._roll_back()

@@ -77,10 +77,10 @@ class Producers:
         The error ends with the `consequence`. Raises OutcomeUnknown where no coordinator answers.
         """
         try:
-            ours = self._is_member()
+            is_member = self._is_member()
         except ConnectionLost as error:
             raise OutcomeUnknown(f"ask the group for our membership: {error}") from error
-        if not ours:
+        if not is_member:
             raise TaskMigrated(f"the group does not know this member any more: {otherwise}")
 
     def begin(self, task: str) -> None:
@@ -116,14 +116,14 @@ class Producers:
 
     def discard(self) -> None:
         """Discard all producers with what they hold; their successors fence them."""
-        made, self._made = self._made, {}
-        for producer in made.values():
+        producers, self._made = self._made, {}
+        for producer in producers.values():
             producer.discard()
 
     def close(self) -> None:
         """Close all producers, and abort open transactions so that nobody waits for them."""
-        made, self._made = self._made, {}
-        for producer in made.values():
+        producers, self._made = self._made, {}
+        for producer in producers.values():
             self._end(producer)
 
     def _end(self, producer: ProducerClient) -> None:

@@ -79,8 +79,8 @@ class Purge:
         self._due_at = self._host.monotonic_s() + self._interval_s
         # The offsets are taken before the cuts are listed: a cut that is made meanwhile has these
         # offsets or newer ones. Only those of this interval are purged: their topics exist.
-        taken, self._committed = self._committed, {}
-        self._running = self._host.spawn("repartition-purge", lambda: self.step(taken))
+        to_purge, self._committed = self._committed, {}
+        self._running = self._host.spawn("repartition-purge", lambda: self.step(to_purge))
 
     def step(self, committed: Mapping[Partition, int]) -> None:
         """Delete the records below the committed offsets and below every kept cut, once.
@@ -88,11 +88,11 @@ class Purge:
         An error is only logged: no task depends on the purge.
         """
         try:
-            below = self._below_every_cut(committed)
-            wanted = {p: end for p, end in below.items() if end > self._purged.get(p, 0)}
-            if wanted:
-                self._admin.delete_before(wanted)
-                self._purged |= wanted
+            end_offsets = self._below_every_cut(committed)
+            to_delete = {p: end for p, end in end_offsets.items() if end > self._purged.get(p, 0)}
+            if to_delete:
+                self._admin.delete_before(to_delete)
+                self._purged |= to_delete
         except (ConnectionLost, OutcomeUnknown, TaskMigrated, StreamsError) as error:
             log.info("repartition topics are purged later: %s", error)
 

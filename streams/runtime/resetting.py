@@ -77,22 +77,22 @@ class Resetting:
         partitions = list(strayed)
         starts, ends = self._admin.earliest(partitions), self._admin.latest(partitions)
         for partition, offset in strayed.items():
-            where = f"offset {offset} of {partition} is outside of what is there, "
-            where += f"{starts[partition]} to {ends[partition]}"
+            problem = f"offset {offset} of {partition} is outside of what is there, "
+            problem += f"{starts[partition]} to {ends[partition]}"
             if partition.topic in self._internal:
                 raise StreamsError(
-                    f"{where}: records between two steps of this application are lost. Was the "
+                    f"{problem}: records between two steps of this application are lost. Was the "
                     "topic deleted, or its retention changed? Reset the application"
                 )
             if self._out_of_range.where is Where.NOWHERE:
                 raise StreamsError(
-                    f"{where}, and offset_out_of_range=fail: bring the records back, commit "
+                    f"{problem}, and offset_out_of_range=fail: bring the records back, commit "
                     "another offset for the group, or let offset_out_of_range say where to go on"
                 )
-        found = self._at(self._out_of_range, partitions)
-        self._begun |= {p: found[p] for p in partitions if p in self._begun}
+        offsets = self._at(self._out_of_range, partitions)
+        self._begun |= {p: offsets[p] for p in partitions if p in self._begun}
         for partition, offset in strayed.items():
-            position = found[partition]
+            position = offsets[partition]
             skipped = max(position - offset, 0)
             self.offsets_out_of_range += 1
             self.records_out_of_range += skipped
@@ -105,7 +105,7 @@ class Resetting:
                 if position >= offset
                 else f"the {ends[partition] - position} there are now may be read again",
             )
-        return found
+        return offsets
 
     def _at(self, policy: Reset, partitions: list[Partition]) -> dict[Partition, int]:
         """Fetch the offsets that a reset policy selects for the partitions."""

@@ -203,7 +203,7 @@ class Restorer(Generic[T]):
         if self._host.monotonic_s() < self._retry_at:
             return
         try:
-            asked = self._changelogs([s for job in self._jobs.values() for s in job.asked])
+            ranges = self._changelogs([s for job in self._jobs.values() for s in job.asked])
         except OutcomeUnknown as error:
             self._retry(error)
             return
@@ -213,7 +213,7 @@ class Restorer(Generic[T]):
             stores, job.asked = job.asked, []
             for logged in stores:
                 try:
-                    if self._set_out(job, logged, asked[logged.changelog]):
+                    if self._set_out(job, logged, ranges[logged.changelog]):
                         positions[logged.changelog] = logged.position
                 except Corrupt as damage:
                     self._rebuild(job, logged, damage)
@@ -228,10 +228,13 @@ class Restorer(Generic[T]):
         # The end is fetched first: the store is restored up to what was there at that moment.
         ends, starts = self._admin.latest(partitions), self._admin.earliest(partitions)
         # Id and settings are known of a store that is still open: a rollback is to be quick.
-        opened = sorted({logged.changelog.topic for logged in stores if not logged.topic_id})
-        if opened:
-            ids, settings = self._admin.topic_ids(opened), self._admin.topic_settings(opened)
-            for topic in opened:
+        new_topics = sorted({logged.changelog.topic for logged in stores if not logged.topic_id})
+        if new_topics:
+            ids, settings = (
+                self._admin.topic_ids(new_topics),
+                self._admin.topic_settings(new_topics),
+            )
+            for topic in new_topics:
                 self._topics[topic] = (ids[topic], tombstones_ms(settings[topic]))
         return {p: Changelog(p, starts[p], ends[p], *self._topics[p.topic], now_ms) for p in ends}
 
@@ -253,30 +256,30 @@ class Restorer(Generic[T]):
         checkpoint = logged.store.checkpoint()
         if logged.from_source:
             changelog = changelog._replace(end=min(changelog.end, logged.committed))
-            begin = begin_in_source(checkpoint, changelog)
+            start = begin_in_source(checkpoint, changelog)
         else:
-            begin = begin_at(
+            start = begin_at(
                 logged.store.name,
                 checkpoint,
                 changelog,
                 required=job.task.required.get(logged.changelog, 0),
                 transactions=self._transactions,
             )
-        if begin.rebuilt is not None:
-            self._empty(job, logged, begin.rebuilt)
-        logged.topic_id, logged.position = changelog.topic_id, begin.position
-        if begin.position >= changelog.end:
+        if start.rebuilt is not None:
+            self._empty(job, logged, start.rebuilt)
+        logged.topic_id, logged.position = changelog.topic_id, start.position
+        if start.position >= changelog.end:
             return False
         now_s = self._host.monotonic_s()
-        scratch = checkpoint is None or begin.rebuilt is not None
+        is_from_scratch = checkpoint is None or start.rebuilt is not None
         replay = Replay(
-            job, logged, changelog, begin.position, begin.since_ms, scratch, now_s, now_s
+            job, logged, changelog, start.position, start.since_ms, is_from_scratch, now_s, now_s
         )
         self._replays[logged.changelog] = replay
         job.behind.add(logged.changelog)
         if not self.progress:
             self._report_at = now_s + _FIRST_REPORT_S
-        self._tell("on_restore_start", logged, begin.position, changelog.end)
+        self._tell("on_restore_start", logged, start.position, changelog.end)
         return True
 
     def _empty(self, job: Job[T], logged: LoggedStore, reason: str) -> None:
@@ -289,9 +292,11 @@ class Restorer(Generic[T]):
         """Poll one batch of changelog records and load it into the stores that are behind."""
         topics = {partition.topic for partition in self._replays}
         # At most as many records as there can be are polled, so that no wait follows the last.
-        left = sum(r.changelog.end - r.logged.position for r in self._replays.values())
-        wait_s = _WAIT_S if left > _RECORDS_NEAR else _WAIT_NEAR_S
-        batches = by_partition(self._consumer.take(min(left, self.records_max), wait_s), topics)
+        left_count = sum(r.changelog.end - r.logged.position for r in self._replays.values())
+        wait_s = _WAIT_S if left_count > _RECORDS_NEAR else _WAIT_NEAR_S
+        batches = by_partition(
+            self._consumer.take(min(left_count, self.records_max), wait_s), topics
+        )
         for partition in self._consumer.strayed().keys() & self._replays.keys():
             replay = self._replays[partition]
             self._leave(replay)

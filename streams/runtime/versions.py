@@ -115,27 +115,27 @@ def admit_versions(
     refused: dict[str, str] = {}
     counts: dict[str, int] = {}
     for version in versions:
-        theirs, reasons = _count_partitions(version.topology, existing)
+        version_counts, reasons = _count_partitions(version.topology, existing)
         for other in admitted:
             reasons += find_conflicts(
                 other.topology, version.topology, ("the running version", "the refused one")
             )
         reasons += [
             f"topic {topic!r} has {counts[topic]} partitions, and the refused one needs {count}"
-            for topic, count in sorted(theirs.items())
+            for topic, count in sorted(version_counts.items())
             if counts.get(topic, count) != count
         ]
         if not reasons:
             admitted.append(version)
-            counts |= theirs
+            counts |= version_counts
             continue
-        why = (
+        reason = (
             f"the members of group {application_id!r} run another topology, beside which this one "
             f"can't run: {'; '.join(reasons)}. If it is a new version, end all workers of the old "
             "one before (`millrace plan` tells); if it is another application, choose another "
             "application id"
         )
-        refused |= dict.fromkeys(version.members, why)
+        refused |= dict.fromkeys(version.members, reason)
     return Admission(tuple(admitted), refused, counts)
 
 

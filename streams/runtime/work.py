@@ -72,11 +72,11 @@ class Work:
 
     def end(self, tasks: Collection[Task]) -> None:
         """Remove tasks, and no longer read their partitions; their buffered records are dropped."""
-        gone = [task for task in tasks if self._tasks.pop(task.name, None) is not None]
-        partitions = [partition for task in gone for partition in task.partitions]
+        removed = [task for task in tasks if self._tasks.pop(task.name, None) is not None]
+        partitions = [partition for task in removed for partition in task.partitions]
         for partition in partitions:
             del self._routes[partition]
-        for task in gone:
+        for task in removed:
             self._uncommitted.pop(task.name, None)
         if partitions:
             self._consumer.remove(partitions)
@@ -137,8 +137,8 @@ class Work:
         A slice of punctuations alone has 0 records. Raises: an error of `streams.errors` that
         selects the recovery.
         """
-        began_s = self._host.monotonic_s()
-        runs = task.records.next(task.slice_records, int(began_s * 1_000))
+        began_at_s = self._host.monotonic_s()
+        runs = task.records.next(task.slice_records, int(began_at_s * 1_000))
         now_ms = self._host.now_ms
         if not runs and not task.due(now_ms):
             return None
@@ -155,8 +155,10 @@ class Work:
             raise
         except Exception as error:
             context = task.context
-            what = context.origin() if context.message is None else f"record {context.origin()}"
-            raise named(error, what) from error
+            processed = (
+                context.origin() if context.message is None else f"record {context.origin()}"
+            )
+            raise named(error, processed) from error
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
         dropped, late = task.context.take_dropped()
@@ -168,7 +170,7 @@ class Work:
             self._uncommitted[task.name] = task.uncommitted_bytes
         self.at = None
         self.commit_asked = self.commit_asked or task.context.commit_asked
-        task.paced(records, self._host.monotonic_s() - began_s)
+        task.paced(records, self._host.monotonic_s() - began_at_s)
         return records
 
     def _say_late(self, task: Task, late: int) -> None:

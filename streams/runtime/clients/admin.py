@@ -46,22 +46,22 @@ class Admin:
         Raises: ConfigError if no broker answers.
         """
         try:
-            found = self._admin.list_topics(timeout=timeout_s)
+            metadata = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
             raise ConfigError(
                 f"no Kafka broker answers at bootstrap_servers={self._servers!r} within "
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
                 "`millrace broker`"
             ) from error
-        return _partition_counts(found)
+        return _partition_counts(metadata)
 
     def partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         try:
-            found = self._admin.list_topics(timeout=self._timeout_s)
+            metadata = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
             raise recovery_from(error, "list topics") from error
-        return _partition_counts(found)
+        return _partition_counts(metadata)
 
     def metadata_bytes_max(self) -> int:
         """Return the limit in bytes for the metadata of an offset, by the strictest broker.
@@ -72,10 +72,10 @@ class Admin:
         try:
             brokers = self._admin.list_topics(timeout=self._timeout_s).brokers
             kind = ConfigResource.Type.BROKER
-            asked = [ConfigResource(kind, str(broker)) for broker in brokers]
-            answers = self._admin.describe_configs(asked).values()
-            found = [answer.result(self._timeout_s) for answer in answers]
-            return min(int(each["offset.metadata.max.bytes"].value) for each in found)
+            resources = [ConfigResource(kind, str(broker)) for broker in brokers]
+            futures = self._admin.describe_configs(resources).values()
+            settings = [future.result(self._timeout_s) for future in futures]
+            return min(int(each["offset.metadata.max.bytes"].value) for each in settings)
         except (KafkaException, TimeoutError, KeyError) as error:
             log.info("offset.metadata.max.bytes is taken to be %d: %s", METADATA_BYTES_MAX, error)
             return METADATA_BYTES_MAX
@@ -84,29 +84,29 @@ class Admin:
         """Return the id of each topic, which tells it from a later one of the same name."""
         if not topics:
             return {}
-        asked = TopicCollection(list(topics))
-        found = self._retried(
+        collection = TopicCollection(list(topics))
+        descriptions = self._retried(
             lambda: {
-                topic: self._result(answer, f"describe {topic}")
-                for topic, answer in self._admin.describe_topics(asked).items()
+                topic: self._result(future, f"describe {topic}")
+                for topic, future in self._admin.describe_topics(collection).items()
             }
         )
-        return {topic: str(description.topic_id) for topic, description in found.items()}
+        return {topic: str(description.topic_id) for topic, description in descriptions.items()}
 
     def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the settings in force of each topic by name, defaults included."""
         if not topics:
             return {}
-        asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-        found = self._retried(
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+        settings = self._retried(
             lambda: {
-                r.name: self._result(answer, f"settings of {r.name}")
-                for r, answer in self._admin.describe_configs(asked).items()
+                r.name: self._result(future, f"settings of {r.name}")
+                for r, future in self._admin.describe_configs(resources).items()
             }
         )
         return {
             topic: {name: entry.value for name, entry in entries.items() if entry.value is not None}
-            for topic, entries in found.items()
+            for topic, entries in settings.items()
         }
 
     def create_topics(
@@ -116,17 +116,17 @@ class Admin:
 
         Where requests are retried, wait until the brokers list the topics with their leaders.
         """
-        wanted = [
+        new_topics = [
             NewTopic(topic, count, factor, config=settings.get(topic, {}))
             for topic, count in partitions.items()
         ]
-        if not wanted:
+        if not new_topics:
             return
 
         def request_creation() -> None:
-            for topic, answer in self._admin.create_topics(wanted).items():
+            for topic, future in self._admin.create_topics(new_topics).items():
                 self._result(
-                    answer, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS}
+                    future, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS}
                 )
 
         self._retried(request_creation)
@@ -138,16 +138,16 @@ class Admin:
 
         Raises: OutcomeUnknown unless every broker has answered.
         """
-        found = self._retried(self._list_groups)
-        return [group.group_id for group in found.valid]
+        listing = self._retried(self._list_groups)
+        return [group.group_id for group in listing.valid]
 
     def delete_before(self, offsets: Mapping[Partition, int]) -> None:
         """Delete the records below the given offset of each partition."""
-        asked = [TopicPartition(*p, o) for p, o in offsets.items()]
+        targets = [TopicPartition(*p, o) for p, o in offsets.items()]
 
         def request_deletion() -> None:
-            for each, answer in self._admin.delete_records(asked).items():
-                self._result(answer, f"delete records of {each.topic}[{each.partition}]")
+            for each, future in self._admin.delete_records(targets).items():
+                self._result(future, f"delete records of {each.topic}[{each.partition}]")
 
         self._retried(request_deletion)
 
@@ -178,11 +178,11 @@ class Admin:
     def _offsets_since(
         self, partitions: Sequence[Partition], timestamp_ms: int
     ) -> dict[Partition, int]:
-        asked = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
-        found = {p: answer.offset for p, answer in self._list_offsets(asked).items()}
-        older = [partition for partition, offset in found.items() if offset < 0]
+        specs = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
+        offsets = {p: answer.offset for p, answer in self._list_offsets(specs).items()}
+        older = [partition for partition, offset in offsets.items() if offset < 0]
         if not older:
-            return found
+            return offsets
         # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
         # the second for the first would skip all records.
         ends = self._offsets(older, OffsetSpec.latest())
@@ -192,7 +192,7 @@ class Admin:
             is_empty = starts[partition] == ends[partition]
             if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
                 raise NotReady(f"offset of {partition} by time: no answer")
-        return found | ends
+        return offsets | ends
 
     def _offsets(
         self,
@@ -200,13 +200,13 @@ class Admin:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[Partition, int]:
-        found = self._list_offsets(dict.fromkeys(partitions, spec), isolation)
-        for partition, answer in found.items():
-            if answer.offset < 0:
+        results = self._list_offsets(dict.fromkeys(partitions, spec), isolation)
+        for partition, result in results.items():
+            if result.offset < 0:
                 # librdkafka 2.16 returns this, without an error, when the connection was cut.
                 self._renew()
                 raise NotReady(f"offset of {partition}: no answer")
-        return {partition: answer.offset for partition, answer in found.items()}
+        return {partition: result.offset for partition, result in results.items()}
 
     def _list_offsets(
         self,
@@ -215,26 +215,26 @@ class Admin:
     ) -> dict[Partition, Any]:
         if not asked:
             return {}
-        answers = self._admin.list_offsets(
+        futures = self._admin.list_offsets(
             {TopicPartition(*partition): spec for partition, spec in asked.items()},
             isolation_level=isolation,
         )
         try:
             return {
                 Partition(a.topic, a.partition): self._result(
-                    answer, f"offset of {a.topic}[{a.partition}]"
+                    future, f"offset of {a.topic}[{a.partition}]"
                 )
-                for a, answer in answers.items()
+                for a, future in futures.items()
             }
         except OutcomeUnknown:
             self._renew()
             raise
 
     def _list_groups(self) -> Any:
-        found = self._result(self._admin.list_consumer_groups(), "list groups")
-        if found.errors:
-            raise NotReady(f"list groups: {found.errors[0]}")
-        return found
+        listing = self._result(self._admin.list_consumer_groups(), "list groups")
+        if listing.errors:
+            raise NotReady(f"list groups: {listing.errors[0]}")
+        return listing
 
     def _check_listed(self, topics: Collection[str]) -> None:
         """Raise NotReady unless the brokers list the topics with a leader of each partition."""

@@ -45,9 +45,9 @@ def stable_offset(
 
 def _asked(consumer: Any, group: str, partition: Partition, timeout_s: float) -> Committed | None:
     try:
-        (found,) = consumer.committed([TopicPartition(*partition)], timeout_s)
-        if found.error is not None:
-            raise KafkaException(found.error)
+        (result,) = consumer.committed([TopicPartition(*partition)], timeout_s)
+        if result.error is not None:
+            raise KafkaException(result.error)
     except KafkaException as error:
         raise recovery_from(error, f"offset of group {group}") from error
-    return None if found.offset < 0 else Committed(found.offset, found.metadata or "")
+    return None if result.offset < 0 else Committed(result.offset, result.metadata or "")

@@ -45,19 +45,19 @@ class DataConsumer:
         that it knows every few minutes.
         """
         try:
-            found = self._consumer.list_topics(topic, timeout=_LEARN_S).topics[topic]
-            self._known[topic] = len(found.partitions)
+            metadata = self._consumer.list_topics(topic, timeout=_LEARN_S).topics[topic]
+            self._known[topic] = len(metadata.partitions)
         except KafkaException as error:
             log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 
     def remove(self, partitions: Iterable[Partition]) -> None:
         """Stop reading the partitions."""
-        gone = list(partitions)
-        for partition in gone:
+        removed = list(partitions)
+        for partition in removed:
             self.resume(partition)  # otherwise it would be paused when it is added again
             self._begun.pop(partition, None)
             self._ends.pop(partition, None)
-        self._consumer.incremental_unassign([TopicPartition(*p) for p in gone])
+        self._consumer.incremental_unassign([TopicPartition(*p) for p in removed])
 
     def pause(self, partition: Partition) -> None:
         """Poll no records of a partition until it is resumed; its position stays."""
@@ -80,13 +80,13 @@ class DataConsumer:
         the last stable offset is fetched again.
         """
         asked = TopicPartition(*partition)
-        (found,) = self._consumer.position([asked])
-        position: int = found.offset if found.offset >= 0 else self._begun[partition]
-        known = self._ends.get(partition)
+        (result,) = self._consumer.position([asked])
+        position: int = result.offset if result.offset >= 0 else self._begun[partition]
+        fetched_end = self._ends.get(partition)
         end: int = self._consumer.get_watermark_offsets(asked, cached=True)[1]
-        if known is not None and known > end:
-            end = known
-        if known is None or (end > position and self._idle):
+        if fetched_end is not None and fetched_end > end:
+            end = fetched_end
+        if fetched_end is None or (end > position and self._idle):
             try:
                 end = self._consumer.get_watermark_offsets(asked, _ASK_S)[1]
                 self._ends[partition] = end
@@ -111,16 +111,16 @@ class DataConsumer:
 
         The caller removes and adds them.
         """
-        strayed, self._strayed = self._strayed, {}
-        return strayed
+        out_of_range, self._strayed = self._strayed, {}
+        return out_of_range
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the next offset of each partition, past transaction markers.
 
         Partitions of which nothing was polled are left out.
         """
-        found = self._consumer.position([TopicPartition(*p) for p in partitions])
-        return {Partition(f.topic, f.partition): f.offset for f in found if f.offset >= 0}
+        results = self._consumer.position([TopicPartition(*p) for p in partitions])
+        return {Partition(f.topic, f.partition): f.offset for f in results if f.offset >= 0}
 
     def close(self) -> None:
         # A client that reads nothing was never polled: its log lines would come late.
@@ -135,12 +135,12 @@ class DataConsumer:
         error = message.error()
         if error is None:
             return False
-        where = f"{message.topic()}[{message.partition()}]"
+        partition_name = f"{message.topic()}[{message.partition()}]"
         if error.code() in OUT_OF_RANGE:
-            log.warning("%s: %s", where, error.str())
+            log.warning("%s: %s", partition_name, error.str())
             self._strayed[Partition(message.topic(), message.partition())] = message.offset()
             return True
         if error.code() in HOPELESS:
-            raise StreamsError(f"{where} can't be read: {error.str()}")
-        log.warning("%s: %s; librdkafka goes on trying", where, error.str())
+            raise StreamsError(f"{partition_name} can't be read: {error.str()}")
+        log.warning("%s: %s; librdkafka goes on trying", partition_name, error.str())
         return True

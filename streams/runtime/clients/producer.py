@@ -68,10 +68,10 @@ class DataProducer:
 
         Raises: StreamsError if there is no topic of that name.
         """
-        found = self._call("list_topics", topic, self._timeout_s).topics[topic]
-        if found.error is not None:
-            raise StreamsError(f"topic {topic!r}: {found.error.str()}")
-        return len(found.partitions)
+        metadata = self._call("list_topics", topic, self._timeout_s).topics[topic]
+        if metadata.error is not None:
+            raise StreamsError(f"topic {topic!r}: {metadata.error.str()}")
+        return len(metadata.partitions)
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open or the producer is not transactional."""
@@ -93,10 +93,12 @@ class DataProducer:
 
     def flush(self) -> None:
         """Wait until all records are delivered, and raise OutcomeUnknown if one is not."""
-        left = self._call("flush", self._timeout_s)
-        if left or self._undelivered:
+        undelivered_count = self._call("flush", self._timeout_s)
+        if undelivered_count or self._undelivered:
             reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
-            raise OutcomeUnknown(f"{left + len(self._undelivered)} not delivered: {reasons}")
+            raise OutcomeUnknown(
+                f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
+            )
 
     def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
         """Send the offsets into the transaction, as the group member of `group_metadata`."""

@@ -122,8 +122,8 @@ class RangeReader:
 
     def _position(self, partition: Partition) -> int:
         """Return the consumer's position, which is past markers though they are no records."""
-        (found,) = self._consumer.position([TopicPartition(*partition)])
-        return int(found.offset)
+        (result,) = self._consumer.position([TopicPartition(*partition)])
+        return int(result.offset)
 
     def _records(
         self, messages: list[Message], partition: Partition, position: int, until: int
