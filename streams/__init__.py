@@ -1,7 +1,7 @@
-"""Topologies, the DSL and the exactly-once runtime: what a user imports.
+"""Export the public interface: topologies, the DSL and the exactly-once runtime.
 
-Each name is imported when it is asked for: who needs a part of the package, as a task of Spark does
-in a process of its own, doesn't pay for all of it.
+Each name is imported when it is first used, so that a process that needs one part of the package,
+such as a task of Spark, does not pay for all of it.
 """
 
 from importlib import import_module
@@ -94,6 +94,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name at its first use and keep it as a module global (PEP 562)."""
     if name in _MODULES:
         found = getattr(import_module(_MODULES[name]), name)
     elif name in __all__:
@@ -105,4 +106,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the public names, sorted."""
     return sorted(__all__)

@@ -1,4 +1,4 @@
-"""`python -m streams` is the command `millrace`."""
+"""Run the command `millrace` as `python -m streams`."""
 
 from streams.cli import main
 

@@ -1,4 +1,4 @@
-"""App: where a person describes an application and starts it."""
+"""App: describe an application's topology and settings, and start it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
 class App:
-    """One application: its topology and its settings.
+    """Represents one application: its topology and its settings.
 
     `application_id` names the group, the internal topics and the directory of the state. Settings
     come from defaults, environment variables, `config` and `overrides`, in rising order, and then
@@ -59,7 +59,7 @@ class App:
         self._streams: dict[str, Stream[Any, Any]] = {}
 
     def configure(self, file: Path | None, **flags: Any) -> None:
-        """Settings from the command line: `file` below, `flags` above all that was given so far."""
+        """Apply settings of the command line: `file` below, `flags` above all given so far."""
         self.config = load_config(file, **joined(self._given, flags))
 
     def stream(
@@ -70,9 +70,10 @@ class App:
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """The records of a topic, or of several, which must exist when the application starts.
+        """Return the stream of records of one topic, or of several merged.
 
-        Asked for a topic once more it gives the same stream again, as it was named first.
+        The topics must exist when the application starts. A second call for the same topic returns
+        the same stream, with the name of the first call.
         """
         if not isinstance(topic, list | tuple):
             return self._stream(topic, key, value, name)
@@ -88,6 +89,7 @@ class App:
     def _stream(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
+        """Return the stream of a topic, adding its source the first time."""
         again = self._streams.get(topic) if isinstance(topic, str) else None
         if again is None:
             again = self._source(topic, key, value, name)
@@ -102,6 +104,7 @@ class App:
     def _source(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
+        """Add a source that reads `topic` and return its stream."""
         graph = self._builder.graph
         step = graph.name("KSTREAM-SOURCE", name)
         key, value = _checked_source(step, topic, key, value)
@@ -118,9 +121,11 @@ class App:
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The latest value of each key of a topic, which must exist when the application starts. A
-        record without a value deletes its key, one without a key is dropped. The serdes may be the
-        store's."""
+        """Return a table of the latest value of each key of a topic.
+
+        The topic must exist when the application starts. A record without a value deletes its key;
+        one without a key is dropped. The serdes may be given on the store instead.
+        """
         key, value = _or_of_store(store, key, value)
         source = None if name is None else f"{name}-source"
         records = self._source(topic, key, value, source)
@@ -135,22 +140,30 @@ class App:
         store: str | Store | None = None,
         name: str | None = None,
     ) -> GlobalTable[K, V]:
-        """The latest value of each key of a topic, the whole of it on every worker: for look-ups by
-        any key. What a record finds depends on when it is processed. The serdes may be the
-        store's."""
+        """Return a table of a whole topic that every worker replicates, for look-ups by any key.
+
+        What a record finds in it depends on when the record is processed. The serdes may be given
+        on the store instead. Kafka Streams' GlobalKTable.
+        """
         key, value = _or_of_store(store, key, value)
         step = self._builder.graph.name("KSTREAM-GLOBALTABLE", name)
         key, value = _checked_source(step, topic, key, value)
         return global_table_of(self._builder, topic, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
-        """A store that processors name in `stores`; it needs its serdes. Raises TopologyError."""
+        """Add a state store that processors name in `stores`.
+
+        The store needs both of its serdes. Raises TopologyError.
+        """
         if not isinstance(store, Store):
             raise TopologyError(f"add_store takes a Store, got {store!r}")
         self._builder.shared_store(store, "add_store")
 
     def topology(self) -> Topology:
-        """The finished topology. Raises TopologyError naming the step that is wrong."""
+        """Build and return the finished topology.
+
+        Raises TopologyError naming the step that is wrong.
+        """
         return build(
             self.application_id,
             self._builder.graph,
@@ -161,8 +174,10 @@ class App:
         self,
         format: Literal["text", "mermaid", "dot", "json"] = "text",  # noqa: A002  the public name
     ) -> str:
-        """The topology: sub-topologies, steps, stores and topics, as text, for Mermaid or Graphviz
-        to draw, or as JSON."""
+        """Return the topology (sub-topologies, steps, stores, topics) as text, JSON or a drawing.
+
+        "mermaid" and "dot" are the source of a drawing for Mermaid or Graphviz.
+        """
         return describe(self.topology(), format)
 
     def start(
@@ -171,19 +186,22 @@ class App:
         reached: Callable[[Step], None] = lambda step: None,
         restore_listener: RestoreListener | None = None,
     ) -> RunningApp:
-        """Run in the background. `reached` is told each step of each commit, `restore_listener` how
-        stores catch up."""
+        """Start the application in the background and return its handle.
+
+        `reached` is called at each step of each commit; `restore_listener` with the progress of
+        stores that are restored.
+        """
         return RunningApp(
             self.topology(), self.config, reached=reached, restore_listener=restore_listener
         )
 
     def run(self, workers: int = 1) -> None:
-        """Run until SIGTERM or SIGINT, then commit and leave.
+        """Run the application until SIGTERM or SIGINT, then commit and leave the group.
 
         Several `workers` are processes of their own; one that a signal ends is started again. Ends
-        the process with status 2 and one line on standard error where something is wrong that a
-        person can put right; with 1 if it could not commit and leave within shutdown_timeout_ms; at
-        once at a second signal.
+        the process with status 2 and one line on standard error for an error that the user can
+        correct; with 1 if it could not commit and leave within shutdown_timeout_ms; at once at a
+        second signal.
         """
         try:
             if workers < 1:
@@ -204,6 +222,7 @@ class App:
             sys.exit(status)
 
     def _run_worker(self, number: int, watcher: int) -> None:
+        """Run worker `number` in this process, which ends when its watcher process is gone."""
         try:
             self._run_here(number, lambda: watcher_is_gone(watcher), watched=True)
         except UserError as error:
@@ -216,6 +235,7 @@ class App:
         *,
         watched: bool = False,
     ) -> None:
+        """Run the application in this process until a signal, an error or `abandoned()`."""
         stopped = threading.Event()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.on_stop(stopped.set, timeout_s=timeout_s, watched=watched)
@@ -235,7 +255,7 @@ class App:
 def _or_of_store(
     store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
 ) -> tuple[Serde[Any] | None, Serde[Any] | None]:
-    """The serdes of a table, or else those that its store brings."""
+    """Return the table's serdes, each replaced by the store's own where it is None."""
     if isinstance(store, Store):
         return key or store.key, value or store.value
     return key, value
@@ -244,6 +264,10 @@ def _or_of_store(
 def _checked_source(
     step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
 ) -> tuple[Serde[Any], Serde[Any]]:
+    """Return the serdes of a source after checking its topic and that both are given.
+
+    Raises TopologyError naming the step.
+    """
     check_topic(step, topic)
     for what, serde in (("key", key), ("value", value)):
         if serde is None:
@@ -255,14 +279,16 @@ def _checked_source(
 
 
 def report(error: UserError) -> int:
-    """Print one clear message and return the exit status for it."""
+    """Print an error as one line on standard error and return exit status 2."""
     sys.stderr.write(f"millrace: {error}{described_at(error)}\n")
     return 2
 
 
 def described_at(error: UserError) -> str:
-    """Where in the user's code the step was described that can't be; nothing where that is not
-    known."""
+    """Return " (file:line)" of the user's code that described a step which can't be built.
+
+    Empty for an error that is no TopologyError, or where the place is not known.
+    """
     if not isinstance(error, TopologyError):
         return ""
     ours = str(Path(__file__).parent)

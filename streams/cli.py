@@ -198,8 +198,11 @@ cli.command()(reconcile)
 
 
 def _log(*, verbose: bool) -> None:
-    """What went wrong and what was lost; or all. librdkafka tells of each attempt to connect, of
-    each client, while a broker is away: that is for `verbose`."""
+    """Configure logging: warnings and errors, or everything if `verbose`.
+
+    librdkafka logs each attempt of each client to connect while a broker is away; those lines
+    appear only if `verbose`.
+    """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
@@ -210,10 +213,11 @@ def _log(*, verbose: bool) -> None:
 
 
 def _tells_of_no_attempt(line: logging.LogRecord) -> bool:
-    said = line.getMessage()
-    return not ("Connect to " in said or "Connection setup timed out" in said)
+    """Whether a log line of librdkafka is about anything but an attempt to connect."""
+    message = line.getMessage()
+    return not ("Connect to " in message or "Connection setup timed out" in message)
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Run the command `millrace` with the arguments of this process."""
     cli()

@@ -1,4 +1,4 @@
-"""Settings of an application, from all the places that they come from.
+"""Load and check the settings of an application from all the places that they come from.
 
 In rising order: defaults, a TOML file (`--config`), `MILLRACE_*` environment variables, keyword
 arguments of `App`, command-line flags. Names are Kafka Streams' with underscores.
@@ -72,7 +72,7 @@ _AT_LEAST = {
 
 
 class StreamsConfig(BaseSettings):
-    """Settings of one application; every one is checked when it is made. Durations are in ms."""
+    """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(env_prefix="MILLRACE_", extra="forbid", frozen=True)
 
@@ -157,17 +157,19 @@ class StreamsConfig(BaseSettings):
 
     @property
     def exactly_once(self) -> bool:
+        """Whether the guarantee is one of the two that are exactly once."""
         return self.processing_guarantee != "at_least_once"
 
     @property
     def commit_every_ms(self) -> int:
-        """The commit interval in force."""
+        """Return the commit interval in force: as set, else the guarantee's default."""
         if self.commit_interval_ms is not None:
             return self.commit_interval_ms
         return 100 if self.exactly_once else 30_000
 
     @property
     def handlers(self) -> Handlers:
+        """Return the deserialization, processing and production handlers together."""
         return Handlers(
             self.deserialization_handler, self.processing_handler, self.production_handler
         )
@@ -208,7 +210,10 @@ class StreamsConfig(BaseSettings):
     @field_validator("consumer", "producer", mode="before")
     @classmethod
     def _dotted(cls, settings: Any) -> Any:
-        """In TOML `fetch.min.bytes = 1` without quotes is a table in a table."""
+        """Flatten tables of client settings to dotted names.
+
+        In TOML `fetch.min.bytes = 1` without quotes is a table in a table.
+        """
         return dict(_flat(settings)) if isinstance(settings, dict) else settings
 
     @field_validator("consumer", "producer")
@@ -270,29 +275,33 @@ CLIENTS = ("consumer", "producer")
 
 
 def parse_client_settings(given: str, text: str) -> dict[str, Any]:
-    """A dictionary of librdkafka's settings from JSON. Raises ConfigError, which names `given`."""
+    """Parse librdkafka's settings from a JSON object.
+
+    Raises ConfigError, which calls the setting `given`.
+    """
     try:
-        found = orjson.loads(text)
+        settings = orjson.loads(text)
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
+        settings = None
+    if not isinstance(settings, dict):
         raise ConfigError(
             f"{given} can't be {text!r}: it takes a JSON object of librdkafka's settings, "
             'as in {"fetch.min.bytes": 1}'
         )
-    return found
+    return settings
 
 
 def joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Settings of two places: `above` wins, within `consumer` and `producer` name by name."""
-    found = {**below, **above}
+    """Merge settings of two places: `above` wins, within `consumer` and `producer` name by name."""
+    merged = {**below, **above}
     for name in CLIENTS:
         if isinstance(below.get(name), dict) and isinstance(above.get(name), dict):
-            found[name] = {**below[name], **above[name]}
-    return found
+            merged[name] = {**below[name], **above[name]}
+    return merged
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables with their dotted names."""
     for name, value in settings.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
@@ -301,7 +310,10 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
-    """Settings from all sources, `overrides` first. Raises ConfigError with one clear message."""
+    """Load and check the settings from all sources, `overrides` first.
+
+    Raises ConfigError with one message that names each wrong setting.
+    """
     if file is not None and not file.is_file():
         raise ConfigError(f"config file {str(file)!r} does not exist")
 
@@ -321,16 +333,16 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
         if name.removeprefix("MILLRACE_").lower() in CLIENTS and name.startswith("MILLRACE_"):
             parse_client_settings(name, text)
     try:
-        found = FromFile(**overrides)
+        loaded = FromFile(**overrides)
     except ValidationError as error:
         raise ConfigError(_explain(error)) from None
-    except ValueError as error:  # a TOML file that is none
+    except ValueError as error:  # the file is not valid TOML
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
-    return StreamsConfig.model_construct(**found.model_dump())
+    return StreamsConfig.model_construct(**loaded.model_dump())
 
 
 def check_ports(config: StreamsConfig, workers: int) -> None:
-    """Raises ConfigError where so many workers, each with the next port, run out of ports."""
+    """Raise ConfigError if so many workers, each with the next port, run out of ports."""
     for name in _PORTS:
         port = getattr(config, name)
         if port and port + workers - 1 > _PORT_MAX:
@@ -341,11 +353,13 @@ def check_ports(config: StreamsConfig, workers: int) -> None:
 
 
 def _unknown(given: str, name: str) -> str:
+    """Return the message for an unknown setting, with the closest known name."""
     close = difflib.get_close_matches(name, StreamsConfig.model_fields, n=1)
     return f"unknown setting {given}" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
 def _explain(error: ValidationError) -> str:
+    """Return pydantic's validation errors as one message in the words of the settings."""
     lines = []
     for problem in error.errors():
         name = ".".join(str(part) for part in problem["loc"])

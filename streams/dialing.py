@@ -1,7 +1,8 @@
-"""Connections of a worker's own to its brokers; an embedded one that is gone is started again.
+"""Open a worker's own connections to its brokers; restart an embedded broker that is gone.
 
-Whoever keeps a place in the group dials within a heartbeat, so that an embedded broker is away for
-some seconds at most. Only a refused connection means that it is gone: one that hangs is left alone.
+Each group member connects within a heartbeat interval, so that an embedded broker is away for some
+seconds at most. Only a refused connection means that the broker is gone: one that hangs is left
+alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _START_AGAIN_EVERY_S = 10.0
 
 
 class Dialing:
-    """Connects to an address, or to any of `servers`. Raises ConnectionLost."""
+    """Opens connections to a broker's address, or to any of the bootstrap `servers`."""
 
     def __init__(self, config: StreamsConfig, servers: str, host: Host, stop: Event) -> None:
         self._servers = servers
@@ -33,17 +34,25 @@ class Dialing:
         self._not_before_s = 0.0
 
     def __call__(self, address: tuple[str, int] | None) -> Connection:
+        """Connect to `address`, or to any bootstrap server if it is None.
+
+        Restarts an embedded broker that refuses connections. Raises ConnectionLost.
+        """
         if address is not None:
             return self._connect(address)
         try:
             return self._any()
         except ConnectionLost as lost:
-            gone = isinstance(lost.__cause__, ConnectionRefusedError)
-            if not (gone and self._ours and self._start_again(self._ours)):
+            is_refused = isinstance(lost.__cause__, ConnectionRefusedError)
+            if not (is_refused and self._ours and self._start_again(self._ours)):
                 raise
         return self._any()
 
     def _any(self) -> Connection:
+        """Connect to the first bootstrap server that answers.
+
+        Raises ConnectionLost if none does.
+        """
         failure: ConnectionLost | None = None
         for server in self._servers.split(","):
             host, _, port = server.strip().rpartition(":")
@@ -54,10 +63,14 @@ class Dialing:
         raise failure or ConnectionLost(f"no address in {self._servers!r}")
 
     def _connect(self, address: tuple[str, int]) -> Connection:
+        """Open a connection to one address. Raises ConnectionLost."""
         return Connection(address, "millrace", BROKER_WAIT_S, self._host.lock())
 
     def _start_again(self, state_dir: Path) -> bool:
-        """Whether it was worth trying, and may answer now. Threads take turns."""
+        """Whether the embedded broker was restarted, or another did so, and may answer now.
+
+        One thread tries at a time, at most once in 10 s.
+        """
         with self._lock:
             now_s = self._host.monotonic_s()
             if self._stop.is_set() or now_s < self._not_before_s:

@@ -1,4 +1,4 @@
-"""Durations: a number of milliseconds, or a `timedelta`."""
+"""Convert durations: a number of milliseconds, or a `timedelta`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ Duration = int | timedelta
 
 
 def duration_ms(duration: Duration, what: str) -> int:
-    """`duration` in ms. Raises ValueError, naming `what`, if it is none or is negative."""
+    """Convert `duration` to ms.
+
+    Raises ValueError, which calls it `what`, if it is no duration or is negative.
+    """
     if isinstance(duration, timedelta):
         duration = duration // timedelta(milliseconds=1)
     if not isinstance(duration, int) or isinstance(duration, bool):

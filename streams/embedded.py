@@ -1,9 +1,9 @@
-"""Starts the embedded broker, or finds the one that another worker of this directory has started.
+"""Start the embedded broker, or find the one that another worker of this directory has started.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
 first worker to need it holds a lock while it starts it; if it is gone while they run, the first one
-to miss it starts it again on the same port. `<state_dir>/broker/process` has its
-address and, in the second line, its process id, for who wants to end it.
+to miss it starts it again on the same port. `<state_dir>/broker/process` has its address and, in
+the second line, its process id, so that it can be ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _START_S = 30.0
 
 
 def broker_command(data: Path, port: int, host: str, settings: list[str]) -> list[str]:
-    """The command that runs a broker, for those who start one in the foreground too."""
+    """Return the command line that runs a broker process."""
     command = [sys.executable, "-m", "coordinator", "--data", str(data)]
     command += ["--port", str(port), "--host", host]
     for setting in settings:
@@ -33,16 +33,16 @@ def broker_command(data: Path, port: int, host: str, settings: list[str]) -> lis
 
 
 def bootstrap_address(config: StreamsConfig) -> str:
-    """Where the application's broker is; an embedded one is started if none answers."""
+    """Return the bootstrap servers; an embedded broker is started if none answers."""
     if config.bootstrap_servers == EMBEDDED:
         return embedded_broker(config.state_dir)
     return config.bootstrap_servers
 
 
 def embedded_broker(state_dir: Path) -> str:
-    """The address of this directory's broker, which is started if none answers.
+    """Return the address of this directory's broker, which is started if none answers.
 
-    Raises ConfigError if it doesn't start; the message ends with what it said.
+    Raises ConfigError if it does not start; the message ends with the last line of its log.
     """
     directory = state_dir / "broker"
     try:
@@ -52,26 +52,29 @@ def embedded_broker(state_dir: Path) -> str:
             f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
-    known = directory / "process"
+    process_file = directory / "process"
     with open(directory / "starting.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        last = known.read_text().split()[0] if known.exists() else ""
+        last = process_file.read_text().split()[0] if process_file.exists() else ""
         if last and _answers(last):
             return last
-        # On its last port if that is free: clients that are still up find it again.
+        # Its last port is tried first, so that clients that still run find it again.
         port = int(last.rpartition(":")[2]) if last else 0
         address, _ = _start(directory, list({port: None, 0: None}))
         return address
 
 
 def start_again(state_dir: Path, address: str) -> int | None:
-    """Start this directory's broker at `address`, where its clients look for it, and return its
-    process id; None if another has done so meanwhile.
+    """Restart this directory's broker at `address` and return its process id.
 
-    Raises ConfigError if it doesn't start there, OSError if the directory is gone.
+    Returns None if another process has restarted it meanwhile. The address must stay the same
+    because its clients look for it there. Raises ConfigError if it does not start there, OSError if
+    the directory is gone.
     """
     directory = state_dir / "broker"
-    with open(directory / "starting.lock", "r+") as lock:  # never makes a directory
+    with open(
+        directory / "starting.lock", "r+"
+    ) as lock:  # "r+": never creates a directory or a file
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _answers(address):
             return None
@@ -80,6 +83,7 @@ def start_again(state_dir: Path, address: str) -> int | None:
 
 
 def _answers(address: str) -> bool:
+    """Whether something accepts connections at `address` within 2 s."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=2):
@@ -89,8 +93,10 @@ def _answers(address: str) -> bool:
 
 
 def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
-    """Start a broker on the first of these ports that it can have; note its address and process
-    id. Only under the lock."""
+    """Start a broker on the first free one of `ports`; return its address and process id.
+
+    Writes both to the file `process`. The caller holds the lock. Raises ConfigError.
+    """
     data = directory / "data"
     for port in ports:
         with open(directory / "broker.log", "a+b") as log:
@@ -101,13 +107,13 @@ def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
                 stderr=log,
                 start_new_session=True,
             )
-            said = _first_line(process)
-        if said.startswith("listening on "):
-            address = said.removeprefix("listening on ").strip()
-            known = directory / "process"
-            fresh = known.with_suffix(".new")
-            fresh.write_text(f"{address}\n{process.pid}\n")
-            fresh.replace(known)
+            output = _first_line(process)
+        if output.startswith("listening on "):
+            address = output.removeprefix("listening on ").strip()
+            process_file = directory / "process"
+            new_file = process_file.with_suffix(".new")
+            new_file.write_text(f"{address}\n{process.pid}\n")
+            new_file.replace(process_file)
             return address, process.pid
     why = (directory / "broker.log").read_text(errors="replace").strip().splitlines()[-1:]
     raise ConfigError(
@@ -116,19 +122,20 @@ def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
 
 
 def _first_line(process: subprocess.Popen[bytes]) -> str:
+    """Return the first line that the broker process prints; kill it if none comes in time."""
     assert process.stdout is not None
     deadline = time.monotonic() + _START_S
-    said = b""
-    while b"\n" not in said and time.monotonic() < deadline:
+    output = b""
+    while b"\n" not in output and time.monotonic() < deadline:
         ready, _, _ = select.select([process.stdout], [], [], 0.1)
         if ready:
             chunk = os.read(process.stdout.fileno(), 4096)
             if not chunk:
                 break
-            said += chunk
-    if b"\n" not in said:
+            output += chunk
+    if b"\n" not in output:
         process.kill()
         process.wait()
     process.stdout.close()
     process.returncode = 0  # it outlives us and nobody waits for it: no warning about that
-    return said.decode(errors="replace")
+    return output.decode(errors="replace")

@@ -1,6 +1,6 @@
-"""The worker's HTTP answers, on this machine only: GET /health, /live and /metrics.
+"""Serve the worker's HTTP endpoints on this machine only: GET /health, /live and /metrics.
 
-/health and /live say 200 or 503 and the whole health as JSON; /metrics is for Prometheus.
+/health and /live answer 200 or 503 with the whole health as JSON; /metrics is for Prometheus.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ADDRESS = "127.0.0.1"
 
 
 class Answer(NamedTuple):
-    """Status, content type, body."""
+    """Represents an HTTP response: status, content type and body."""
 
     status: int
     kind: str
@@ -24,7 +24,10 @@ class Answer(NamedTuple):
 
 
 class Endpoint:
-    """Answers by path until `close`. Raises ConfigError where the port can't be had."""
+    """Serves GET requests on a local port, with one function for each path, until `close`.
+
+    Raises ConfigError if the port is not available.
+    """
 
     def __init__(
         self, setting: str, port: int, answers: Mapping[str, Callable[[], Answer]], host: Host
@@ -32,15 +35,15 @@ class Endpoint:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 answer = answers.get(self.path.partition("?")[0])
-                found = answer() if answer else _no_such_path(answers)
-                self.send_response(found.status)
-                self.send_header("Content-Type", found.kind)
-                self.send_header("Content-Length", str(len(found.body)))
+                response = answer() if answer else _no_such_path(answers)
+                self.send_response(response.status)
+                self.send_header("Content-Type", response.kind)
+                self.send_header("Content-Length", str(len(response.body)))
                 self.end_headers()
-                self.wfile.write(found.body)
+                self.wfile.write(response.body)
 
             def log_message(self, *arguments: object) -> None:
-                pass  # who asks how we are is no event
+                pass  # probes are too frequent to be logged
 
         try:
             self._server = ThreadingHTTPServer((ADDRESS, port), Handler)
@@ -50,10 +53,12 @@ class Endpoint:
         self._serving = host.spawn(f"{setting}-{port}", self._server.serve_forever)
 
     def close(self) -> None:
+        """Stop serving and free the port."""
         self._server.shutdown()
         self._server.server_close()
         self._serving.join()
 
 
 def _no_such_path(answers: Mapping[str, Callable[[], Answer]]) -> Answer:
+    """Return a 404 response that lists the paths there are."""
     return Answer(404, "text/plain", f"there is {', '.join(answers)}\n".encode())

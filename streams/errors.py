@@ -1,19 +1,21 @@
-"""What can go wrong, each error named by what happens next.
+"""Define the errors of the product, each named by what happens next.
 
-    error            who meets it            what happens
-    ConfigError      whoever starts an app   refused before anything runs
-    TopologyError    whoever builds one      refused at the step that is wrong
+    error            raised to               what happens
+    ConfigError      the caller of App       refused before anything runs
+    TopologyError    the caller of the DSL   refused at the step that is wrong
     StreamsError     a running thread        the thread stops, nothing is committed
-    SerdeError       a running thread        the same, naming the step and the record
-    ApplicationShutdown  a running thread    the same: another member's error ends the application
-    TopologyRefused  a running thread        the same: its topology can't run beside the group's
+    SerdeError       a running thread        as StreamsError; names the step and the record
+    ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
+    TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
+                                             group's
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
-    ValueRefused     the runtime             the same, and its task serialises values as they are
-                                             written, to find the record that wrote the one refused
+    ValueRefused     the runtime             as OutcomeUnknown; then the task serialises values as
+                                             they are written, to find the record that wrote the
+                                             refused one
 
-The last four never reach a user: they name a recovery.
+The last four never reach a user: each selects a recovery.
 """
 
 from __future__ import annotations
@@ -22,47 +24,59 @@ from collections.abc import Collection
 
 
 class UserError(Exception):
-    """Something that a person can put right; the message says what was wrong and what to do."""
+    """Signals something that a person can correct; the message says what is wrong and how."""
 
 
 class ConfigError(UserError):
-    """A setting, an address or a directory that can't be used."""
+    """Signals a setting, an address or a directory that can't be used."""
 
 
 class TopologyError(UserError):
-    """The topology can't be built; the message names the step."""
+    """Signals a topology that can't be built; the message names the step."""
 
 
 class StreamsError(UserError):
-    """Processing can't go on. Nothing of the running transaction was committed."""
+    """Signals that processing can't go on.
+
+    Nothing of the running transaction was committed.
+    """
 
 
 class NotClosed(StreamsError):
-    """The threads did not end in time; the message says what each of them is doing."""
+    """Signals that threads did not end in time; the message says what each of them is doing."""
 
 
 class StoreUnavailable(StreamsError):
-    """A store can't be read from outside at this moment; the message says why. Ask again."""
+    """Signals that a store can't be queried at this moment, and why; a retry may succeed.
+
+    Kafka Streams' InvalidStateStoreException.
+    """
 
 
 class ApplicationShutdown(StreamsError):
-    """A member of the group has asked all of them to end; the message says which, and why."""
+    """Signals that a member asked the whole group to shut down; says which one and why."""
 
 
 class TopologyRefused(StreamsError):
-    """The group runs another topology, beside which this one can't run; the message says why."""
+    """Signals that this topology can't run beside the one that the group runs, and why."""
 
 
 class SerdeError(StreamsError):
-    """A serde refused a key or a value; the message names the step and the record."""
+    """Signals that a serde refused a key or a value; the message names the step and the record."""
 
 
 class TaskMigrated(Exception):
-    """Another member has, or will get, this thread's tasks: close without a commit and rejoin."""
+    """Signals that another member owns, or will own, this thread's tasks.
+
+    The thread closes them without a commit and rejoins. Kafka Streams' TaskMigratedException.
+    """
 
 
 class TaskCorrupted(Exception):
-    """A store of `task` can't be read or could lie: roll back, and rebuild the `stores` named."""
+    """Signals that stores of `task` can't be read or may be wrong, and are to be rebuilt.
+
+    The task rolls back first. Kafka Streams' TaskCorruptedException.
+    """
 
     def __init__(self, task: str, stores: Collection[str], reason: str) -> None:
         super().__init__(f"task {task}, store {', '.join(sorted(stores))}: {reason}")
@@ -71,8 +85,10 @@ class TaskCorrupted(Exception):
 
 
 class ValueRefused(Exception):
-    """A serde refused a value that a record of `task` wrote earlier in the transaction: roll back,
-    and serialise each value as it is written, so that the record is known."""
+    """Signals that a serde refused, at the commit, a value that an earlier record wrote.
+
+    The task rolls back and serialises each value as it is written, so that the record is known.
+    """
 
     def __init__(self, task: str, reason: str) -> None:
         super().__init__(
@@ -83,4 +99,8 @@ class ValueRefused(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """A transaction call failed or timed out: whether it took effect must be read back."""
+    """Signals that a transaction call failed or timed out, with unknown effect.
+
+    Whether it took effect must be read back from the committed offsets. Kafka Streams: a
+    TimeoutException of the producer.
+    """

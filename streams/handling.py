@@ -1,4 +1,4 @@
-"""What to do about a record that fails: fail, skip it, or write it to a dead-letter topic.
+"""Choose what happens to a record that fails: fail, skip it, or write it to a dead-letter topic.
 
 Kafka Streams' three handlers (KIP-161, KIP-210, KIP-1033) with its dead letters (KIP-1034). Each is
 `"fail"`, `"skip"`, `dead_letter("topic")`, or a function of an `ErrorContext` that returns one of
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 
 class Stage(StrEnum):
-    """Where a record can fail."""
+    """Names the stages of processing at which a record can fail."""
 
     DESERIALIZATION = "deserialization"
     """The source's serdes can't read it."""
@@ -25,7 +25,10 @@ class Stage(StrEnum):
 
 
 class DeadLetter:
-    """The answer: write the record as it was read to `topic`, with what was wrong, and go on."""
+    """Represents the response to write the record as it was read to `topic`, and to go on.
+
+    The dead letter's headers say what was wrong.
+    """
 
     __slots__ = ("topic",)
 
@@ -43,7 +46,10 @@ class DeadLetter:
 
 
 def dead_letter(topic: str) -> DeadLetter:
-    """Write what fails to `topic`, which must exist, and go on. Raises ValueError for no name."""
+    """Return the response that writes a record that fails to `topic`, which must exist.
+
+    Raises ValueError if `topic` is no name.
+    """
     if not isinstance(topic, str) or not topic:
         raise ValueError(f"a dead-letter topic is a name, not {topic!r}")
     return DeadLetter(topic)
@@ -51,7 +57,7 @@ def dead_letter(topic: str) -> DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
-    """What failed, and where.
+    """Describes a failure to a handler: the record as it was read, the step and the error.
 
     The record as it was read is in `topic`, `partition`, `offset`, `timestamp_ms`, `headers`,
     `source_key` and `source_value` (bytes). Where none was being processed (a punctuation, what a
@@ -83,7 +89,10 @@ _PREFIX = "dead_letter:"
 
 
 def parse_handler(given: Any) -> Handler:
-    """A handler from what a setting says. Raises ValueError for what is none."""
+    """Parse a handler from a setting's value.
+
+    Raises ValueError if it is neither a response, nor its text, nor a function.
+    """
     match given:
         case "fail" | "skip" | DeadLetter():
             return given
@@ -98,13 +107,14 @@ def parse_handler(given: Any) -> Handler:
 
 
 class Handlers(NamedTuple):
-    """The handlers of an application, one a stage."""
+    """Holds the exception handlers of an application, one for each stage."""
 
     deserialization: Handler = "fail"
     processing: Handler = "fail"
     production: Handler = "fail"
 
     def of(self, stage: Stage) -> Handler:
+        """Return the handler of a stage."""
         match stage:
             case Stage.DESERIALIZATION:
                 return self.deserialization
@@ -114,7 +124,7 @@ class Handlers(NamedTuple):
                 return self.production
 
     def topics(self) -> Iterator[str]:
-        """The dead-letter topics that are known before anything fails."""
+        """Yield the dead-letter topics that are known before anything fails."""
         for handler in self:
             if isinstance(handler, DeadLetter):
                 yield handler.topic

@@ -1,9 +1,10 @@
-"""Health: how a worker is, for a person, a probe or an alert.
+"""Judge the health of a worker, for a person, a probe or an alert.
 
     healthy   records are processed, or could be: state CREATED, REBALANCING or RUNNING; no thread
-              stuck, in trouble or without an answer from its group for `stuck_after_ms`, none
+              stuck, failing or without an answer from its group for `stuck_after_ms`, none
               that has failed and waits to be replaced
-    live      a new process would not help: state as above; no thread stuck but in a broker call
+    live      a restart of the process would not help: state as above; no thread stuck, except in
+              a broker call
 
 A worker whose broker is away is not healthy, and live: it goes on by itself when the broker is
 back. `why` has a line for each thing that is wrong.
@@ -25,8 +26,10 @@ GOING = frozenset({"CREATED", "REBALANCING", "RUNNING"})
 
 @dataclass(frozen=True, slots=True)
 class Restoring:
-    """A store that catches up with its changelog: at most so many records are left, so many go by
-    in a second, and it takes so long (None: it stands still)."""
+    """Reports the progress of a store that is restored from its changelog.
+
+    `records_left` is an upper bound; `seconds_left` is None while no records arrive.
+    """
 
     task: str
     store: str
@@ -37,10 +40,13 @@ class Restoring:
 
 @dataclass(frozen=True, slots=True)
 class ThreadHealth:
-    """A stream thread. `doing` is where it is (see `streams.runtime.watchdog`), `what` names the
-    function and `seconds` how long that has been so; `stack` is there if it is stuck. `tasks` are
-    states by name, `trouble` what went wrong since the last commit, `silent_s` for how long the
-    group's coordinator has not answered."""
+    """Reports the health of one stream thread.
+
+    `doing` is where it is (see `streams.runtime.watchdog`), `what` names the function and `seconds`
+    how long that has been so; `stack` is there if it is stuck. `tasks` are states by name,
+    `trouble` what went wrong since the last commit, `silent_s` for how long the group's coordinator
+    has not answered.
+    """
 
     name: str
     state: str
@@ -60,7 +66,7 @@ class ThreadHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A worker, as of now."""
+    """Reports the health of a worker as of now."""
 
     state: str
     healthy: bool
@@ -69,13 +75,17 @@ class Health:
     threads: Sequence[ThreadHealth]
 
     def as_json(self) -> bytes:
+        """Return the report as indented JSON."""
         return orjson.dumps(self, option=orjson.OPT_INDENT_2)
 
 
 def thread_health(
     thread: StreamThread, state: str, doing: Doing | None, now_s: float
 ) -> ThreadHealth:
-    """Of one thread; `doing` is what the watchdog saw last, None if there is nothing to be seen."""
+    """Return the health report of one thread.
+
+    `doing` is what the watchdog saw last; None if it has not seen the thread.
+    """
     loop = thread.loop
     since_s, silent_since_s = loop.trouble_since_s, loop.silent_since_s
     return ThreadHealth(
@@ -97,6 +107,7 @@ def thread_health(
 
 
 def _restoring(store: StoreProgress) -> Restoring:
+    """Convert a store's restore progress to its part of the report."""
     left_s = store.seconds_left
     return Restoring(
         store.task,
@@ -116,7 +127,7 @@ def judge(
     stuck_after_s: float,
     now_s: float,
 ) -> Health:
-    """The worker's health: the rule at the head of this module."""
+    """Return the worker's health by the rule at the head of this module."""
     why = [] if state in GOING else [f"state {state}" + (f": {error}" if error else "")]
     for thread in threads:
         why += _wrong(thread, doing.get(thread.name), stuck_after_s, now_s)
@@ -128,6 +139,7 @@ def judge(
 def _wrong(
     thread: ThreadHealth, doing: Doing | None, stuck_after_s: float, now_s: float
 ) -> Iterator[str]:
+    """Yield a line for each reason why a thread is not healthy."""
     if doing is not None and (doing.stuck or doing.where is Where.REPLACEMENT):
         yield f"{thread.name} {explain(doing, now_s)}"
     if thread.trouble and thread.trouble_s >= stuck_after_s:

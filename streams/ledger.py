@@ -1,11 +1,12 @@
-"""The ledger: for each committed transaction of an application what it read and what it wrote.
+"""The ledger: record for each committed transaction of an application what it read and wrote.
 
 With `ledger=True` each transaction writes one record of its own to `<application.id>-ledger` (one
-partition), so that record is committed and aborted with all the others. A committed record of any
-output, repartition or changelog topic is in exactly one entry that a reader of committed records
-sees; and it belongs to a cut of the application iff the entry does: iff what the entry's tasks had
-read, and the commits by which they said so, are not beyond the cut's. So it can be decided for any
-record whether it is in the cut, those on their way through repartition topics included.
+partition), which is committed and aborted with all the others. A committed record of any output,
+repartition or changelog topic is in exactly one `LedgerTransaction` that a reader of committed
+records sees. A record belongs to a consistent cut of the application if and only if its transaction
+does: if what the transaction's tasks had read, and the numbers of their commits, are not beyond the
+cut's. So it can be decided for any record whether it is in the cut, including those in transit
+through repartition topics.
 
 The value is JSON; the key is the transactional id:
 
@@ -14,9 +15,9 @@ The value is JSON; the key is the transactional id:
      "written": {topic: {partition: [[first, last], ...]}},
      "commits": {task: number of the commit}}
 
-`commits` is what the metadata of the offsets say (`streams.runtime.offsets`); an earlier release
-writes none. `written` are runs of offsets in which nothing of another producer lies, first and last
-included: several threads may write to one partition at a time.
+`commits` are the numbers in the metadata of the committed offsets (`streams.runtime.offsets`); an
+earlier release writes none. `written` are runs of offsets in which no record of another producer
+lies, first and last included: several threads may write to one partition at a time.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ _FORMAT = 1
 
 
 def ledger_topic(application_id: str) -> str:
-    """Where the ledger of an application is."""
+    """Return the name of an application's ledger topic."""
     return f"{application_id}-ledger"
 
 
 class Run(NamedTuple):
-    """Offsets of one transaction in one partition, without a gap; both ends belong to it."""
+    """Represents a gapless range of offsets that one transaction wrote to one partition.
+
+    Both ends belong to it.
+    """
 
     first: int
     last: int
@@ -46,8 +50,11 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One transaction. `inputs`: for each task the offsets that it committed, which are the next
-    ones to read. `producer_id` and `producer_epoch` are what the batches carry."""
+    """Represents one committed transaction in the ledger.
+
+    `inputs`: for each task the offsets that it committed, which are the next ones to read.
+    `producer_id` and `producer_epoch` are those of the record batches.
+    """
 
     producer_id: int
     producer_epoch: int
@@ -57,15 +64,16 @@ class Entry:
     """For each task the number of its commit."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
-        """Whether the record there was written by this transaction."""
+        """Whether this transaction wrote the record at `offset` of `partition`."""
         return any(first <= offset <= last for first, last in self.written.get(partition, ()))
 
     def is_in(
         self, cut: Mapping[Partition, int], commits: Mapping[Partition, int] | None = None
     ) -> bool:
-        """Whether the transaction is in a cut: what its tasks had read is not beyond its offsets.
-        `cut`: the application's committed offsets at one moment; `commits`: the numbers of the
-        commits that their metadata name.
+        """Whether the transaction is in a cut: its tasks had read nothing beyond the cut's offsets.
+
+        `cut`: the application's committed offsets at one moment; `commits`: the commit numbers that
+        the metadata of these offsets name.
 
         A transaction that has only punctuated commits the same offsets as the one before it. The
         two are told apart by the numbers; where one is missing, both are in the cut.
@@ -74,40 +82,44 @@ class Entry:
         for task, offsets in self.inputs.items():
             number = self.commits.get(task, -1)
             for partition, offset in offsets.items():
-                held = cut.get(partition, -1)
-                if offset > held:
+                cut_offset = cut.get(partition, -1)
+                if offset > cut_offset:
                     return False
-                if offset == held and number > numbers.get(partition, number):
+                if offset == cut_offset and number > numbers.get(partition, number):
                     return False
         return True
 
 
 def encode(entry: Entry) -> bytes:
-    """The value of a ledger record."""
-    said = {
+    """Encode a transaction as the value of a ledger record."""
+    fields = {
         "v": _FORMAT,
         "producer": [entry.producer_id, entry.producer_epoch],
         "inputs": {task: _by_topic(offsets) for task, offsets in entry.inputs.items()},
         "written": _by_topic({p: [[*run] for run in runs] for p, runs in entry.written.items()}),
     }
-    return orjson.dumps(said | {"commits": dict(entry.commits)} if entry.commits else said)
+    return orjson.dumps(fields | {"commits": dict(entry.commits)} if entry.commits else fields)
 
 
 def decode(value: bytes) -> Entry:
-    """What a ledger record says. Raises ValueError for what is none, or of a later version."""
-    found: Any = orjson.loads(value)
-    if not isinstance(found, dict) or found.get("v") != _FORMAT:
+    """Decode the value of a ledger record.
+
+    Raises ValueError for another kind of record, or one of a later version.
+    """
+    fields: Any = orjson.loads(value)
+    if not isinstance(fields, dict) or fields.get("v") != _FORMAT:
         raise ValueError(f"not a ledger record of version {_FORMAT}: {value!r:.100}")
-    producer_id, epoch = found["producer"]
-    inputs = {task: dict(_partitions(offsets)) for task, offsets in found["inputs"].items()}
+    producer_id, epoch = fields["producer"]
+    inputs = {task: dict(_partitions(offsets)) for task, offsets in fields["inputs"].items()}
     written = {
         partition: tuple(Run(first, last) for first, last in runs)
-        for partition, runs in _partitions(found["written"])
+        for partition, runs in _partitions(fields["written"])
     }
-    return Entry(producer_id, epoch, inputs, written, found.get("commits") or {})
+    return Entry(producer_id, epoch, inputs, written, fields.get("commits") or {})
 
 
 def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
+    """Nest a mapping by partition into one by topic and partition number."""
     topics: dict[str, dict[str, Any]] = {}
     for (topic, number), value in values.items():
         topics.setdefault(topic, {})[str(number)] = value
@@ -115,6 +127,7 @@ def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _partitions(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Partition, Any]]:
+    """Return a mapping by topic and partition number as pairs by partition."""
     return [
         (Partition(topic, int(number)), value)
         for topic, numbers in topics.items()

@@ -1,4 +1,4 @@
-"""A worker's figures for Prometheus: read from plain counters when somebody asks, and only then.
+"""Export a worker's metrics to Prometheus; plain counters are read only at a scrape.
 
 millrace_worker_state              1 for the state that it is in, by state
 millrace_worker_healthy            1 or 0, see streams/health.py
@@ -8,7 +8,7 @@ millrace_thread_..._total          loop: commits, rebalances, recoveries, ...
 millrace_thread_stuck              1 or 0, by where it is
 millrace_thread_tasks              by state
 millrace_thread_commit_age_seconds since its last commit
-    millrace_restore_records_left      at most, of each store that catches up, by task and store
+millrace_restore_records_left      at most, of each store that is restored, by task and store
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class WorkerCollector:
-    """What prometheus_client asks for metrics. `counters` are by thread and name."""
+    """Collects a worker's metrics for a registry of prometheus_client.
+
+    `counters` returns values by thread and name.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class WorkerCollector:
         self._now_ms = now_ms
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metric families of this moment, for prometheus_client's registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         health = self._health()
@@ -66,6 +70,7 @@ class WorkerCollector:
 
 
 def _restoring(health: Health) -> Metric:
+    """Return the gauge of the records that each restoring store has left."""
     from prometheus_client.core import GaugeMetricFamily
 
     family = GaugeMetricFamily(
@@ -78,7 +83,7 @@ def _restoring(health: Health) -> Metric:
 
 
 def exposition(collector: WorkerCollector) -> bytes:
-    """All figures in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)

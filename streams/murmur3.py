@@ -1,7 +1,7 @@
-"""Murmur3, of 128 bits for machines of 64 bits: by it a foreign-key join tells whether a row is
-still the one that an answer is about.
+"""Murmur3 of 128 bits (x64), by which a foreign-key join tells whether a row is still current.
 
-The seed and the order of the bytes are Kafka Streams' (`Murmur3.hash128`), since the hash goes
+A subscription carries the hash of its row; a response counts only if the row's hash is still the
+same. The seed and the byte order are Kafka Streams' (`Murmur3.hash128`), since the hash goes
 through topics. Rules: Austin Appleby's MurmurHash3_x64_128, which is in the public domain.
 """
 
@@ -19,12 +19,16 @@ _pack = struct.Struct(">QQ").pack
 
 
 def hash128(data: bytes) -> bytes:
-    """The 16 bytes of the hash. What was hashed last, and is not long, is remembered: a row is
-    hashed when it asks, and again at each answer."""
+    """Return the 16-byte hash of `data`.
+
+    Recent hashes of short data are cached: a row is hashed when it subscribes, and again at each
+    response.
+    """
     return _remembered(data) if len(data) <= _CACHED_BYTES_MAX else _hash128(data)
 
 
 def _hash128(data: bytes) -> bytes:
+    """Compute the 16-byte hash of `data`."""
     h1 = h2 = _SEED
     size = len(data)
     whole = size - size % _BLOCK_BYTES
@@ -53,6 +57,7 @@ def _hash128(data: bytes) -> bytes:
 
 
 def _mixed(h: int) -> int:
+    """Mix the bits of 64-bit `h` so that each one affects all (fmix64)."""
     h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
     h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return h ^ h >> 33

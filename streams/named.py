@@ -1,4 +1,4 @@
-"""What a command is given as text: an App by its place, and settings by their names."""
+"""Parse the text arguments of commands: an App by module and variable, settings by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from streams.errors import ConfigError
 
 
 def find_app(reference: str) -> App:
-    """The App that `module:variable` names. Raises ConfigError saying which part is wrong."""
+    """Import the App that `module:variable` names.
+
+    Raises ConfigError saying which part is wrong.
+    """
     module_name, _, variable = reference.partition(":")
     if not module_name or not variable:
         raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
@@ -30,23 +33,23 @@ def find_app(reference: str) -> App:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
-    """What `--set` says, the last of a name winning. Raises ConfigError.
+    """Parse the NAME=VALUE pairs of `--set`; the last pair of a name wins.
 
-    Librdkafka's are below `consumer` and `producer`: `consumer.fetch.min.bytes=1`, or all at once
-    as JSON, `consumer={"fetch.min.bytes": 1}`.
+    Librdkafka's settings are below `consumer` and `producer`: `consumer.fetch.min.bytes=1`, or all
+    at once as JSON, `consumer={"fetch.min.bytes": 1}`. Raises ConfigError.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
         client, dot, below = name.partition(".")
         if client not in CLIENTS:
-            found[name] = value
+            settings[name] = value
         elif not dot:
-            found[name] = found.get(name, {}) | parse_client_settings(f"--set {name}", value)
+            settings[name] = settings.get(name, {}) | parse_client_settings(f"--set {name}", value)
         elif below:
-            found.setdefault(client, {})[below] = value
+            settings.setdefault(client, {})[below] = value
         else:
             raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
-    return found
+    return settings

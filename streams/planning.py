@@ -1,6 +1,7 @@
-"""`millrace plan`: what a new version of an application means for the state that the old one left.
+"""Implement `millrace plan`: load, compare and print two versions of an application.
 
-The old version is a file that `--save` has written; the comparison itself is `topology/plan`.
+It shows what a new version means for the state that the old one left. The old version is a file
+that `--save` has written; the comparison itself is `streams.topology.plan`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _STYLES = {Fate.NEW: "green", Fate.KEPT: "dim", Fate.RESTORED: "yellow", Fate.LO
 
 
 def saved(path: Path, application_id: str) -> TopologyDescription:
-    """The description in a file. Raises ConfigError saying what is wrong with it."""
+    """Load a topology description that `--save` has written.
+
+    Raises ConfigError saying what is wrong with the file.
+    """
     name = repr(str(path))
     try:
         text = path.read_bytes()
@@ -43,7 +47,10 @@ def saved(path: Path, application_id: str) -> TopologyDescription:
 
 
 def save(path: Path, description: TopologyDescription, partitions: Mapping[str, int]) -> None:
-    """Write a description, with what is known of its inputs. Raises ConfigError."""
+    """Write a topology description with the known partition counts of its inputs to a file.
+
+    Raises ConfigError.
+    """
     inputs = {t: partitions[t] for t in description.input_topics if t in partitions}
     try:
         path.write_text(to_json(replace(description, partitions=inputs)) + "\n")
@@ -52,7 +59,10 @@ def save(path: Path, description: TopologyDescription, partitions: Mapping[str, 
 
 
 def parse_partitions(pairs: Iterable[str], inputs: Iterable[str]) -> dict[str, int]:
-    """What `--partitions` says, of these topics. Raises ConfigError."""
+    """Parse the TOPIC=NUMBER pairs of `--partitions`, which name topics of `inputs`.
+
+    Raises ConfigError.
+    """
     known = sorted(set(inputs))
     found: dict[str, int] = {}
     for pair in pairs:
@@ -70,7 +80,7 @@ def parse_partitions(pairs: Iterable[str], inputs: Iterable[str]) -> dict[str, i
 
 
 def show(plan: Plan, console: Console) -> None:
-    """A table in a terminal; elsewhere lines, for files and programs."""
+    """Print a plan: a table in a terminal; elsewhere lines, for files and programs."""
     if console.is_terminal and plan.changes:
         console.print(_table(plan.changes))
     for line in () if console.is_terminal else _lines(plan.changes):
@@ -80,6 +90,7 @@ def show(plan: Plan, console: Console) -> None:
 
 
 def _table(changes: Iterable[Change]) -> Table:
+    """Return the changes as a table for a terminal."""
     table = Table("state", "of", "what changes", "what becomes of it", show_lines=True)
     for change in changes:
         table.add_row(
@@ -92,13 +103,15 @@ def _table(changes: Iterable[Change]) -> Table:
 
 
 def _told(effect: Effect) -> Text:
-    told = Text(effect.why)
+    """Return the explanation of an effect, with its remedy in italics."""
+    text = Text(effect.why)
     if effect.remedy:
-        told.append("\n" if effect.why else "").append(effect.remedy, "italic")
-    return told
+        text.append("\n" if effect.why else "").append(effect.remedy, "italic")
+    return text
 
 
 def _lines(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield the changes as indented lines."""
     for change in changes:
         yield f"{change.fate}: {change.kind} {change.name}"
         for effect in change.effects:
@@ -110,6 +123,7 @@ def _lines(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _summary(plan: Plan) -> Iterator[str]:
+    """Yield the summary: how many stores and topics have each fate, and what is unknown."""
     if plan.changes:
         fates = Counter(change.fate for change in plan.changes)
         yield ", ".join(f"{fates[fate]} {fate}" for fate in reversed(Fate) if fate in fates) + (
@@ -126,6 +140,7 @@ def _summary(plan: Plan) -> Iterator[str]:
 
 
 def _side_by_side(plan: Plan) -> Iterator[str]:
+    """Yield the lines that say whether both versions may run side by side."""
     if plan.conflicts:
         yield "side by side: no; a worker of the new version is refused while the old one runs"
         yield from (f"  {conflict}" for conflict in plan.conflicts)

@@ -1,4 +1,4 @@
-"""Partitions and offsets, as every part of the runtime names them."""
+"""Name partitions and committed offsets for every part of the runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Partition(NamedTuple):
-    """A partition of a topic."""
+    """Names a partition of a topic (Kafka's TopicPartition)."""
 
     topic: str
     number: int
@@ -16,14 +16,17 @@ class Partition(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed offset with its metadata."""
+    """Represents a committed offset with its metadata (Kafka's OffsetAndMetadata)."""
 
     offset: int
     metadata: str
 
 
 class CommittedOffsets(NamedTuple):
-    """Committed offsets, and the partitions for which a transaction is still open."""
+    """Represents the answer to an OffsetFetch that asks for stable offsets.
+
+    `pending` are the partitions whose offsets a transaction that is still open may change.
+    """
 
     offsets: dict[Partition, Committed]
     pending: list[Partition]

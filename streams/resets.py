@@ -1,4 +1,4 @@
-"""What `auto_offset_reset` and `offset_out_of_range` may say, and what it means.
+"""Parse the offset reset policies of `auto_offset_reset` and `offset_out_of_range`.
 
     value                      where reading goes on
     none, fail                 nowhere: the thread stops, and says what is missing
@@ -29,7 +29,10 @@ NOWHERE = {"auto_offset_reset": "none", "offset_out_of_range": "fail"}
 
 
 class Where(Enum):
-    """Where reading goes on."""
+    """Names the positions at which reading can go on after a reset.
+
+    Kafka's AutoOffsetResetStrategy.StrategyType.
+    """
 
     NOWHERE = "none"
     EARLIEST = "earliest"
@@ -38,15 +41,17 @@ class Where(Enum):
 
 
 class Reset(NamedTuple):
-    """A policy; `duration_ms` is for BY_DURATION."""
+    """Represents an offset reset policy; `duration_ms` is for BY_DURATION."""
 
     where: Where
     duration_ms: int = 0
 
 
 def reset(text: str, *, nowhere: str) -> Reset:
-    """The policy that a setting names. `nowhere` is its own word for stopping. Raises ValueError
-    that says what it may be."""
+    """Parse an offset reset policy; `nowhere` is the setting's own word for stopping.
+
+    Raises ValueError that lists the allowed values.
+    """
     kind, _, duration = text.partition(":")
     if kind == Where.BY_DURATION.value and duration:
         return Reset(Where.BY_DURATION, _duration_ms(duration))
@@ -64,10 +69,11 @@ def reset(text: str, *, nowhere: str) -> Reset:
 
 
 def _duration_ms(text: str) -> int:
+    """Convert a duration, in ISO-8601 or as a number of ms, to ms. Raises ValueError."""
     if text.isdecimal():
         return int(text)
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    parts = _DURATION.fullmatch(text)
+    if parts is None:
         raise ValueError(f"{text!r} is no duration: as in PT24H, P7D, PT1H30M, or a number of ms")
-    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (float(each or 0) for each in parts.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,4 +1,4 @@
-"""An application while it runs: its threads, its state as a whole, how it is, and its end."""
+"""Run an application in the background: its threads, its state, its health and its shutdown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class State(StrEnum):
-    """Kafka Streams' states of an application, and the transitions between them.
+    """Names Kafka Streams' states of an application, with these transitions between them.
 
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                     |             |
@@ -62,9 +62,10 @@ class State(StrEnum):
 
 
 class RunningApp:
-    """The threads of one worker. Made by `App.start`; a context manager that closes at its end.
+    """Runs the threads of one worker; a context manager that closes at its end.
 
-    `number` tells workers apart that one command has started: ports are counted up by it.
+    Made by `App.start`. `number` tells workers apart that one command has started: ports are
+    counted up by it.
     """
 
     def __init__(
@@ -149,12 +150,18 @@ class RunningApp:
 
     @property
     def state(self) -> str:
-        """CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR or ERROR."""
+        """Return CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING or an error state.
+
+        The error states are PENDING_ERROR and ERROR.
+        """
         return self._state.value
 
     def wait_for(self, state: str, timeout: float = 30) -> None:
-        """Wait until the state is `state`. Raises the error that ended the application first, or
-        StreamsError after `timeout` seconds."""
+        """Wait until the application's state is `state`.
+
+        Raises the error that ends the application before that, or StreamsError after `timeout`
+        seconds.
+        """
         wanted = State(state)
         with self._changed:
             self._changed.wait_for(
@@ -166,8 +173,11 @@ class RunningApp:
                 raise StreamsError(f"still {self.state} and not {state} after {timeout:g} s")
 
     def metrics(self) -> dict[str, int]:
-        """Sums over the threads: records, commits, rebalances, restored_records, recoveries (all,
-        and by kind), replaced_threads; and how many tasks there are now."""
+        """Return the counters summed over all threads, and the number of tasks now.
+
+        The counters are records, commits, rebalances, restored_records, recoveries (all, and by
+        kind) and replaced_threads.
+        """
         totals: dict[str, int] = {"tasks": 0}
         for thread in self._threads:
             totals["tasks"] += len(thread.tasks())
@@ -176,8 +186,11 @@ class RunningApp:
         return totals
 
     def store(self, name: str) -> LocalStore | ReadOnly:
-        """A view of a store, to read what this worker's tasks have committed: see
-        `streams.queries.local`. Raises ConfigError for a store that the topology doesn't have."""
+        """Return a read-only view of a store with what this worker's tasks have committed.
+
+        See `streams.queries.local`; Kafka Streams' interactive queries. Raises ConfigError for a
+        store that the topology doesn't have.
+        """
         if self._globals is not None and (copy := self._globals.read(name)) is not None:
             return copy
         specs = {spec.name: spec for sub in self._topology.subtopologies for spec in sub.stores}
@@ -188,7 +201,7 @@ class RunningApp:
         )
 
     def health(self) -> Health:
-        """How the worker is, as of now: see `streams.health`."""
+        """Return the worker's health as of now; see `streams.health`."""
         now_s, doing = self._host.monotonic_s(), dict(self._watchdog.doing)
         threads = [
             thread_health(
@@ -206,14 +219,14 @@ class RunningApp:
         )
 
     def ask_to_stop(self) -> None:
-        """Begin to close; safe in a signal handler."""
+        """Begin the shutdown without waiting for it; safe in a signal handler."""
         self._stop.set()
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit, leave the group and end; a second time does nothing.
+        """Commit, leave the group and end; a second call does nothing.
 
         Raises the error that ended a thread before; or NotClosed after `timeout` seconds (default:
-        shutdown_timeout_ms), which names what each thread that goes on is doing.
+        shutdown_timeout_ms), which says what each thread that goes on is doing.
         """
         if timeout is None:
             timeout = self._config.shutdown_timeout_ms / 1000
@@ -250,6 +263,7 @@ class RunningApp:
         self.close()
 
     def _what_goes_on(self) -> str:
+        """Return what each thread is doing, for the message of NotClosed."""
         self._watchdog.look()
         now_s = self._host.monotonic_s()
         return "; ".join(
@@ -257,6 +271,7 @@ class RunningApp:
         )
 
     def _thread(self, worker: Worker, number: int, reached: Callable[[Step], None]) -> StreamThread:
+        """Create stream thread `number`, which reports to this object."""
         return StreamThread(
             worker,
             number,
@@ -275,7 +290,7 @@ class RunningApp:
         memory: MemoryBudget,
         exits: ExitStack,
     ) -> GlobalTables | None:
-        """Open the copies of the global tables, in this worker's own part of the directory."""
+        """Open the replicas of the global tables in this worker's own part of the directory."""
         tables = self._topology.global_tables
         if not tables:
             return None
@@ -293,6 +308,7 @@ class RunningApp:
         )
 
     def _copy_globals(self) -> None:
+        """Replicate the global tables until the stop; an error ends the application."""
         try:
             if self._globals is not None:
                 self._globals.run(self._stop)
@@ -303,26 +319,29 @@ class RunningApp:
             self._failed(StreamsError(f"the global tables ended: {error!r}"))
 
     def _endpoints(self, number: int) -> Iterator[Endpoint]:
-        """What listens, by the settings. Raises ConfigError where a port can't be had."""
+        """Yield the HTTP endpoints that the settings ask for, listening.
+
+        Raises ConfigError if a port is not available.
+        """
         collector = WorkerCollector(
             self.health,
             lambda: {thread.name: thread.counters() for thread in self._threads},
             self._host.now_ms,
         )
 
-        def health() -> Answer:
-            found = self.health()
-            return Answer(200 if found.healthy else 503, _JSON, found.as_json())
+        def answer_health() -> Answer:
+            report = self.health()
+            return Answer(200 if report.healthy else 503, _JSON, report.as_json())
 
-        def live() -> Answer:
-            found = self.health()
-            return Answer(200 if found.live else 503, _JSON, found.as_json())
+        def answer_live() -> Answer:
+            report = self.health()
+            return Answer(200 if report.live else 503, _JSON, report.as_json())
 
-        def metrics() -> Answer:
+        def answer_metrics() -> Answer:
             return Answer(200, _PROMETHEUS, exposition(collector))
 
-        answers = {"/health": health, "/live": live, "/metrics": metrics}
-        wanted = {"health_port": answers, "metrics_port": {"/metrics": metrics}}
+        answers = {"/health": answer_health, "/live": answer_live, "/metrics": answer_metrics}
+        wanted = {"health_port": answers, "metrics_port": {"/metrics": answer_metrics}}
         for setting, paths in wanted.items():
             port = getattr(self._config, setting)
             same = setting == "metrics_port" and port == self._config.health_port
@@ -334,7 +353,7 @@ class RunningApp:
             yield endpoint
 
     def _failed(self, error: UserError) -> None:
-        """The first error ends the application; the other threads commit and leave."""
+        """Keep the first thread's error and stop the others, which commit and leave."""
         with self._changed:
             if self._error is None:
                 self._error = error
@@ -342,6 +361,7 @@ class RunningApp:
         self._stop.set()
 
     def _thread_ended(self, number: int) -> None:
+        """Note that a thread has ended; the last one with an error sets the state ERROR."""
         with self._changed:
             self._thread_states[number] = _ENDED
             self._threads_left -= 1
@@ -351,6 +371,7 @@ class RunningApp:
                     self._become(State.ERROR)
 
     def _thread_changed(self, number: int, state: str) -> None:
+        """Note a thread's state and derive the application's: RUNNING if all threads run."""
         with self._changed:
             self._thread_states[number] = state
             if self._state in (State.CREATED, State.REBALANCING, State.RUNNING):
@@ -359,6 +380,7 @@ class RunningApp:
                 self._become(State.RUNNING if all_run else State.REBALANCING)
 
     def _become(self, state: State) -> None:
+        """Change the state and wake those who wait for it; the caller holds the lock."""
         if self._state is not state:
             log.info("state %s -> %s", self._state.value, state.value)
             self._state = state

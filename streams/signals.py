@@ -1,4 +1,4 @@
-"""Signals that end a worker: the first in order and within a bounded time, the second at once.
+"""Handle the signals that end a worker: the first in order and in bounded time, the second at once.
 
     SIGTERM, SIGINT   the first: `stop`. The worker commits, leaves its group and ends with status
                       0; or, when `timeout_s` has passed, with status 1 and a message that says
@@ -26,14 +26,14 @@ _GRACE_S = 5.0
 
 
 def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False) -> None:
-    """Call `stop` at the first signal, and see to it that the process ends.
+    """Install handlers for SIGTERM and SIGINT that call `stop`, and bound the time it may take.
 
     A `watched` worker leaves the second signal to its watcher: a terminal, or an init system, sends
     the first to the whole process group, so that it would come twice.
     """
     stopping = False
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
         if stopping and not watched:
             os.write(2, b"millrace: stopped at once, without a commit\n")
@@ -44,16 +44,16 @@ def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False
             stop()
 
     for number in STOP:
-        signal.signal(number, handle)
+        signal.signal(number, handle_signal)
 
 
 def ended_in_time() -> None:
-    """All is closed: what is left of the program may take its time."""
+    """Cancel the time limit of the shutdown: what is left of the program may take its time."""
     faulthandler.cancel_dump_traceback_later()
 
 
 def end(status: int) -> NoReturn:
-    """End the process now, whatever its threads are doing."""
+    """Flush the standard streams and end the process now, whatever its threads are doing."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, RuntimeError, ValueError):  # it was being written to, or is closed
             stream.flush()

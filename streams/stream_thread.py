@@ -1,7 +1,7 @@
-"""StreamThread: one of a worker's threads, and what becomes of the worker when an error ends it.
+"""StreamThread: run a stream loop on one of a worker's threads, and handle the error that ends it.
 
-It runs a loop. Where the handler of uncaught errors says so, another loop takes the place of one
-that failed: on this thread, after a wait, with the same place in the group and so the same tasks.
+If the uncaught exception handler says so, another loop replaces one that failed: on this thread,
+after a wait, with the same place in the group and so the same tasks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class StreamThread:
-    """Thread `number` of a worker. `changed` is told REBALANCING and RUNNING, `failed` the error
-    that ends the worker, `ended` that the thread does nothing more."""
+    """Runs stream loops on thread `number` of a worker, one after the other.
+
+    `on_state_change` is called with REBALANCING and RUNNING, `on_failure` with the error that ends
+    the worker, `on_end` when the thread does nothing more, `on_step` at each step of a commit.
+    """
 
     def __init__(
         self,
@@ -59,32 +62,37 @@ class StreamThread:
         self._spawned: Spawned | None = None
 
     def start(self) -> None:
+        """Start the thread."""
         self._spawned = self._worker.host.spawn(f"stream-{self._number}", self._run)
 
     def is_alive(self) -> bool:
+        """Whether the thread was started and has not ended."""
         return self._spawned is not None and self._spawned.is_alive()
 
     def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended, at most `timeout_s`."""
         if self._spawned is not None:
             self._spawned.join(timeout_s)
 
     def turns(self) -> int:
+        """Return how many iterations its loops have done, those that were replaced included."""
         return self.loop.turns + self._turns_before
 
     def record(self) -> str:
-        """Where the record came from that is being processed; empty if none is."""
+        """Return the origin of the record being processed; empty if there is none."""
         return self.loop.record
 
     def tasks(self) -> list[Task]:
-        """Those of its loop, which changes them meanwhile."""
+        """Return a copy of the list of the loop's tasks."""
         return list(self.loop.tasks.values())
 
     def counters(self) -> dict[str, int]:
-        """Sums over its loops: see `streams.runtime.loop.Counters`."""
+        """Return the counters summed over its loops; see `streams.runtime.loop.Counters`."""
         counted = asdict(self.loop.counters) | {"replaced_threads": self.replaced}
         return {name: value + self._before.get(name, 0) for name, value in counted.items()}
 
     def _new_loop(self) -> StreamLoop:
+        """Create a loop that calls `_decide_on_error` when it fails."""
         return stream_loop(
             self._worker,
             self._number,
@@ -94,6 +102,7 @@ class StreamThread:
         )
 
     def _run(self) -> None:
+        """Run loops until the end, and report the error that ends the thread."""
         try:
             self._run_loops()
         except UserError as error:
@@ -106,7 +115,7 @@ class StreamThread:
             self._ended()
 
     def _run_loops(self) -> None:
-        """Until a stop, or an error that ends the worker."""
+        """Run loops until a stop or an error; replace a failed loop if the handler says so."""
         worker, back_off = self._worker, BackOff()
         if worker.globals is not None and not worker.globals.wait(worker.stop):
             return
@@ -116,7 +125,9 @@ class StreamThread:
             self._answer = Uncaught.SHUTDOWN_CLIENT
             try:
                 self.loop.run()
-                if self.replaced:  # it may have been stopped before it took its place
+                if (
+                    self.replaced
+                ):  # the new loop may have been stopped before it took the place in the group
                     give_up_place(worker, self._number)
                 return
             except Exception as error:
@@ -142,11 +153,15 @@ class StreamThread:
             self.loop = self._new_loop()
 
     def _decide(self, error: Exception) -> bool:
-        """While the loop still holds its place: whether another takes it."""
+        """Whether another loop replaces one that failed, as the handler answers.
+
+        Called while the failed loop still holds its place in the group.
+        """
         self._answer = answer(self._handler, _as_user_error(error))
         return self._answer is Uncaught.REPLACE_THREAD
 
     def _announce(self, error: Exception) -> None:
+        """Tell the group's other workers to shut down because of `error`."""
         log.error("%s asks the whole application to shut down: %s", self.name, error)
         who = f"{self._worker.topology.application_id}-{self._worker.id}-{self._number}"
         try:
@@ -156,6 +171,7 @@ class StreamThread:
 
 
 def _as_user_error(error: BaseException) -> UserError:
+    """Return a UserError as it is, any other error as a StreamsError with its place in the code."""
     if isinstance(error, UserError):
         return error
     frame = traceback.extract_tb(error.__traceback__)[-1]

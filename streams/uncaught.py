@@ -1,9 +1,10 @@
-"""What becomes of a worker when an error ends one of its threads: `uncaught_exception_handler`.
+"""Decide what becomes of a worker when an error ends one of its threads.
 
-    answer                 what happens
-    shutdown_client        the other threads commit and leave, the worker ends with the error
-    shutdown_application   the same in every worker of the application
-    replace_thread         a new thread takes the place in the group, with its tasks and its state
+    uncaught_exception_handler   what happens
+    shutdown_client              the other threads commit and leave, the worker ends with the error
+    shutdown_application         all workers of the application do so
+    replace_thread               a new thread takes the place in the group, with its tasks and its
+                                 state
 
 The default is Kafka Streams' (KIP-671): `shutdown_client`. An error that comes back at once (a
 record that can't be processed) would have threads replaced without end: the wait before each new
@@ -27,7 +28,10 @@ _STEADY_S = 60.0
 
 
 class Uncaught(StrEnum):
-    """The answers; a handler may give their names."""
+    """Names the responses of an uncaught exception handler, which may return them as text.
+
+    Kafka Streams' StreamThreadExceptionResponse.
+    """
 
     REPLACE_THREAD = "replace_thread"
     SHUTDOWN_CLIENT = "shutdown_client"
@@ -39,7 +43,10 @@ Handler = Uncaught | Callable[[Exception], Any]
 
 
 def checked(given: Any) -> Handler:
-    """A handler as a setting may name it. Raises ValueError for anything else."""
+    """Return a setting's value as a handler: a response, or a function of the error.
+
+    Raises ValueError for anything else.
+    """
     if callable(given) and not isinstance(given, type):
         function: Callable[[Exception], Any] = given
         return function
@@ -51,37 +58,44 @@ def checked(given: Any) -> Handler:
 
 
 def answer(handler: Handler, error: Exception) -> Uncaught:
-    """What becomes of the worker; of one whose application ends, or whose topology is refused, no
-    handler is asked. A handler that fails itself, or answers with something else,
-    is logged and ends the worker."""
+    """Return the handler's response to an error.
+
+    SHUTDOWN_CLIENT without asking the handler for ApplicationShutdown and TopologyRefused. A
+    handler that raises, or returns something else, is logged and counts as SHUTDOWN_CLIENT.
+    """
     if isinstance(error, ApplicationShutdown | TopologyRefused):
-        # A thread in its place would be refused too; and what the group runs must not end with it.
+        # A replacing thread would be refused too, and the group's other workers must go on.
         return Uncaught.SHUTDOWN_CLIENT
     if isinstance(handler, Uncaught):
         return handler
     try:
-        given = handler(error)
+        response = handler(error)
     except Exception:
         log.exception("uncaught_exception_handler failed: the worker ends")
         return Uncaught.SHUTDOWN_CLIENT
     try:
-        return Uncaught(given)
+        return Uncaught(response)
     except ValueError:
         names = ", ".join(Uncaught)
         log.error(
-            "uncaught_exception_handler returned %r, not one of %s: the worker ends", given, names
+            "uncaught_exception_handler returned %r, not one of %s: the worker ends",
+            response,
+            names,
         )
         return Uncaught.SHUTDOWN_CLIENT
 
 
 class BackOff:
-    """How long to wait before a thread is replaced, in seconds."""
+    """Computes how long to wait before a thread is replaced, doubling from 0.5 s to 30 s."""
 
     def __init__(self) -> None:
         self._next_s = _FIRST_WAIT_S
 
     def after(self, lived_s: float) -> float:
-        """The wait after a thread that has lived so long."""
+        """Return the wait in s after a thread that has run for `lived_s`, and double the next one.
+
+        A thread that has run for a minute resets the wait.
+        """
         if lived_s >= _STEADY_S:
             self._next_s = _FIRST_WAIT_S
         wait_s, self._next_s = self._next_s, min(self._next_s * 2, _WAIT_MAX_S)

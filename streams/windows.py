@@ -1,4 +1,4 @@
-"""Windows: how the records of a key are cut into stretches of time.
+"""Define windows: how the records of a key are divided into intervals of time.
 
     kind        windows                                             a record is in
     tumbling    of one size, one after the other                    one
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindows:
-    """Windows of one size: tumbling, or hopping where `advance_ms` is less than `size_ms`."""
+    """Defines windows of one size: tumbling, or hopping if `advance_ms` is below `size_ms`."""
 
     size_ms: int
     advance_ms: int
@@ -48,18 +48,18 @@ class TimeWindows:
 
     @property
     def close_after_ms(self) -> int:
-        """How far stream time is past the end of a window when it closes."""
+        """Return how far stream time is past the end of a window when it closes."""
         return self.grace_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long a window has to be kept, at least: as long as a record may come to it."""
+        """Return how long a window must be kept at least: as long as a record may come to it."""
         return self.size_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindows:
-    """Windows between records that are at most `difference_ms` apart."""
+    """Defines windows between records that are at most `difference_ms` apart."""
 
     difference_ms: int
     grace_ms: int
@@ -67,22 +67,26 @@ class SlidingWindows:
 
     @property
     def size_ms(self) -> int:
-        """From the start of a window to its end, both of which are part of it."""
+        """Return the time from the start of a window to its end, both of which belong to it."""
         return self.difference_ms
 
     @property
     def close_after_ms(self) -> int:
+        """Return how far stream time is past the end of a window when it closes."""
         return self.grace_ms
 
     @property
     def retention_ms(self) -> int:
-        """A record looks at the windows that begin up to twice the difference before it."""
+        """Return how long a window must be kept at least.
+
+        A record looks at the windows that begin up to twice the difference before it.
+        """
         return 2 * self.difference_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindows:
-    """Sessions: records with at most `gap_ms` between them."""
+    """Defines sessions: bursts of records with at most `gap_ms` between them."""
 
     gap_ms: int
     grace_ms: int
@@ -90,17 +94,21 @@ class SessionWindows:
 
     @property
     def close_after_ms(self) -> int:
-        """A session that could still be joined by a record is open."""
+        """Return how far stream time is past the last record of a session when it closes.
+
+        A session that a record could still join is open.
+        """
         return self.gap_ms + self.grace_ms
 
     @property
     def retention_ms(self) -> int:
+        """Return how long a session must be kept at least: as long as a record may join it."""
         return self.gap_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlimitedWindows:
-    """One window from `start_ms` on, which never closes. Records before it are passed over."""
+    """Defines one window from `start_ms` on, which never closes; earlier records are dropped."""
 
     start_ms: int
 
@@ -117,9 +125,10 @@ Windows = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
 def tumbling(
     size: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> TimeWindows:
-    """Windows of `size`, one after the other. `idle_close`: see `docs/windows.md`.
+    """Define windows of `size`, one after the other.
 
-    Raises TopologyError, as all of these do, for what can't be a window.
+    `idle_close`: see `docs/windows.md`. Raises TopologyError, as all these functions do, for
+    arguments that define no window.
     """
     size_ms = _positive("tumbling", size, "size")
     return TimeWindows(
@@ -133,7 +142,10 @@ def tumbling(
 def hopping(
     size: Duration, advance: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> TimeWindows:
-    """Windows of `size`, one beginning at each `advance`, which is not longer than `size`."""
+    """Define windows of `size`, one beginning at each `advance`, which is at most `size`.
+
+    Raises TopologyError.
+    """
     size_ms = _positive("hopping", size, "size")
     advance_ms = _positive("hopping", advance, "advance")
     if advance_ms > size_ms:
@@ -152,8 +164,10 @@ def hopping(
 def sliding(
     difference: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> SlidingWindows:
-    """A window for each set of records of a key that are at most `difference` apart: one that ends
-    at each record, and one that begins right after it if records follow."""
+    """Define a window for each set of records of a key that are at most `difference` apart.
+
+    One ends at each record, and one begins right after it if records follow. Raises TopologyError.
+    """
     return SlidingWindows(
         difference_ms=_positive("sliding", difference, "difference"),
         grace_ms=_ms("sliding", grace, "grace"),
@@ -164,7 +178,10 @@ def sliding(
 def session(
     gap: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> SessionWindows:
-    """Sessions: a record joins those that begin or end at most `gap` away from it."""
+    """Define sessions: a record joins those that begin or end at most `gap` away from it.
+
+    Raises TopologyError.
+    """
     return SessionWindows(
         gap_ms=_ms("session", gap, "gap"),
         grace_ms=_ms("session", grace, "grace"),
@@ -173,7 +190,7 @@ def session(
 
 
 def unlimited(start: int = 0) -> UnlimitedWindows:
-    """One window from `start`, in ms since 1970, for ever."""
+    """Define one window without an end from `start`, in ms since 1970. Raises TopologyError."""
     if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < TIME_MAX:
         raise TopologyError(
             f"windows.unlimited: start={start!r} is not a time in ms since 1970, 0 or later"
@@ -182,6 +199,7 @@ def unlimited(start: int = 0) -> UnlimitedWindows:
 
 
 def _ms(kind: str, duration: Duration, what: str) -> int:
+    """Convert a duration of a window to ms. Raises TopologyError if it is invalid or too long."""
     try:
         ms = duration_ms(duration, what)
     except ValueError as error:
@@ -195,6 +213,7 @@ def _ms(kind: str, duration: Duration, what: str) -> int:
 
 
 def _positive(kind: str, duration: Duration, what: str) -> int:
+    """Convert a duration of a window to ms. Raises TopologyError if it is invalid or 0."""
     ms = _ms(kind, duration, what)
     if ms == 0:
         raise TopologyError(f"windows.{kind}: {what}={duration!r} must be at least 1 ms")
@@ -202,4 +221,5 @@ def _positive(kind: str, duration: Duration, what: str) -> int:
 
 
 def _idle(kind: str, duration: Duration | None) -> int | None:
+    """Convert `idle_close` to ms; None stays None. Raises TopologyError if it is invalid or 0."""
     return None if duration is None else _positive(kind, duration, "idle_close")

@@ -1,4 +1,4 @@
-"""Several worker processes of one application, and the process that watches over them.
+"""Run several worker processes of one application under a process that watches over them.
 
     a worker ends with     the watcher
     status 0               goes on with the others
@@ -7,7 +7,8 @@
                            unless it has ended so `_DEATHS_MAX` times in a row within `_QUICKLY_S`
 
 The first SIGTERM or SIGINT is passed on to all; after the second, or when they take longer than
-they may, they are killed. Workers end by themselves when their watcher is gone, however it went.
+they may, they are killed. Workers end by themselves when their watcher is gone, for whatever
+reason.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ _GRACE_S = 10.0
 
 
 class _Child(NamedTuple):
+    """Represents a worker process: its number and when it was started."""
+
     number: int
     began_s: float
 
 
 def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> int:
-    """Run `count` processes that each call `run` with its number, from 0, until all have ended.
-    `timeout_s` is how long they may take to end in order. Returns the exit status."""
+    """Run `count` processes that each call `run` with its number; return the exit status.
+
+    Numbers begin at 0. Returns when all processes have ended; `timeout_s` is how long they may take
+    to end in order.
+    """
     watcher = _Watcher(run, timeout_s)
     for number in STOP:
         signal.signal(number, watcher.stop)
@@ -49,6 +55,8 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
 
 
 class _Watcher:
+    """Starts the worker processes, restarts them after a signal, and ends them."""
+
     def __init__(self, run: Callable[[int], None], timeout_s: float) -> None:
         self.status = 0
         self._run = run
@@ -58,17 +66,21 @@ class _Watcher:
         self._quick_deaths = 0
 
     def start(self, number: int) -> None:
+        """Start worker `number` in a process of its own."""
         began_s = time.monotonic()
         self._children[_fork(lambda: self._run(number))] = _Child(number, began_s)
 
     def wait(self) -> None:
-        """Until all have ended, started again where a signal has ended them."""
+        """Wait until all workers have ended, and restart each that a signal has ended."""
         while self._children:
             pid, ended = os.wait()
             self._ended(pid, self._children.pop(pid), os.waitstatus_to_exitcode(ended))
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """A signal, or a mistake: end all in order. Again: at once."""
+        """Send SIGTERM to all workers; a second call kills them.
+
+        A signal handler, called too when a worker ends with an error.
+        """
         if self._stopping:
             self.kill(number, frame)
             return
@@ -78,13 +90,14 @@ class _Watcher:
             os.kill(pid, signal.SIGTERM)
 
     def kill(self, number: int, frame: FrameType | None) -> None:
-        """End all at once: the second signal, or SIGALRM when they took too long."""
+        """Kill all workers at once: at the second signal, or at SIGALRM when they took too long."""
         os.write(2, b"millrace: the workers are killed, without a commit\n")
         self.status = self.status or (1 if number == signal.SIGALRM else 128 + number)
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
 
     def _ended(self, pid: int, child: _Child, code: int) -> None:
+        """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
             self.status = self.status or max(code, 0)
             return
@@ -102,11 +115,12 @@ class _Watcher:
 
 
 def watcher_is_gone(watcher: int) -> bool:
-    """Whether the process that started this one has ended: then another has adopted this one."""
+    """Whether the process that started this one has ended, so that another has adopted this one."""
     return os.getppid() != watcher
 
 
 def _fork(run: Callable[[], None]) -> int:
+    """Fork a process that calls `run` and exits; return its process id."""
     child = os.fork()
     if child:
         return child
