@@ -1,4 +1,4 @@
-"""What the steps of the DSL share: the graph they add to, and the rules of serdes."""
+"""Build the graph of an application: add steps, declare stores and require serdes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _MEANT: dict[type, str] = {
 
 @dataclass(slots=True)
 class Builder:
-    """The graph of one application while it is described."""
+    """Collects the steps and stores of one application while it is described.
+
+    Kafka Streams' InternalStreamsBuilder.
+    """
 
     application_id: str
     graph: Graph = field(default_factory=Graph)
@@ -54,7 +57,7 @@ class Builder:
         grace_ms: int | None = None,
         rule: Rule | None = None,
     ) -> ProcessorNode:
-        """A step added behind `parents`; see ProcessorNode."""
+        """Add a processor step behind `parents` and return it; see ProcessorNode."""
         node = ProcessorNode(
             name=self.graph.name(kind, name),
             parents=(parents,) if isinstance(parents, Node) else parents,
@@ -75,7 +78,7 @@ class Builder:
     def merged(
         self, kind: str, parents: Iterable[Node], operator: Operator, *, name: str | None
     ) -> ProcessorNode:
-        """A step behind several that make one table, which passes their updates on."""
+        """Add and return a step that forwards the updates of several steps as one table's."""
         node = ProcessorNode(
             name=self.graph.name(kind, name),
             parents=tuple(parents),
@@ -97,8 +100,11 @@ class Builder:
         *,
         keeps_null_keys: bool = False,
     ) -> RepartitionNode:
-        """`parent`'s records through `<application.id>-<base>-repartition`, because of `step`. Who
-        asks for the same twice gets the same."""
+        """Return a step that sends a parent's records through a repartition topic.
+
+        The topic is `<application.id>-<base>-repartition`. A second call with equal arguments
+        returns the same step. `step` is the step that needs it, for messages. Raises TopologyError.
+        """
         if not isinstance(base, str):
             raise TopologyError(f"step {step!r}: its group's name=... is {base!r}: it is text")
         node = RepartitionNode(
@@ -109,12 +115,12 @@ class Builder:
             value=known(value, "value", step),
             keeps_null_keys=keeps_null_keys,
         )
-        for there in self.graph.nodes:
-            if isinstance(there, RepartitionNode) and (
-                (there.base, there.parents, there.key, there.value)
+        for existing in self.graph.nodes:
+            if isinstance(existing, RepartitionNode) and (
+                (existing.base, existing.parents, existing.key, existing.value)
                 == (node.base, node.parents, node.key, node.value)
             ):
-                return there
+                return existing
         self.graph.add(node)
         return node
 
@@ -127,7 +133,10 @@ class Builder:
         *,
         kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
     ) -> StoreSpec:
-        """The store that `step` keeps its results in, declared: its alone to write."""
+        """Declare a store that only `step` writes, to keep its results in, and return its spec.
+
+        Raises TopologyError.
+        """
         spec = self.store_for(store, step, key, value, kinds=kinds)
         self.graph.declare(spec, owner=object())
         return spec
@@ -142,21 +151,24 @@ class Builder:
         kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
         windowed: bool = False,
     ) -> StoreSpec:
-        """The store of one of `kinds` that `step` would keep its results in; nobody declares it.
-        `windowed`: `retention=` has a meaning to the step."""
-        kept = Store.persistent(store) if isinstance(store, str) else store
-        if not isinstance(kept, Store):
+        """Return the spec of the store in which `step` would keep its results, undeclared.
+
+        It must be of one of `kinds`. With `windowed` the step keeps windows, and `retention=` has a
+        meaning. Raises TopologyError.
+        """
+        declared = Store.persistent(store) if isinstance(store, str) else store
+        if not isinstance(declared, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
-        return kept.spec(key, value, kinds=kinds, step=step, windowed=windowed)
+        return declared.spec(key, value, kinds=kinds, step=step, windowed=windowed)
 
     def shared_store(self, store: Store, step: str) -> str:
-        """The name of a store that processors bring, declared once however many of them do."""
+        """Declare a store that processors bring and return its name; several may bring the same."""
         self.graph.declare(store.spec(None, None, step=step), owner=store)
         return store.name
 
 
 def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
-    """`serde`, or a TopologyError that names the step which needs it."""
+    """Return `serde`, or raise TopologyError that names the step which needs it."""
     if serde is None:
         raise TopologyError(
             f"step {step!r} needs a {what} serde and none is known here: "
@@ -169,6 +181,7 @@ def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
 
 
 def _meant(serde: object, what: str) -> str:
+    """Return a hint for a message: what was probably meant by a value that is no serde."""
     if isinstance(serde, type) and serde in _MEANT:
         return f": did you mean {what}=serdes.{_MEANT[serde]}?"
     if getattr(serde, "__module__", "").startswith("streams.serdes"):

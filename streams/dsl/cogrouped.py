@@ -1,7 +1,8 @@
-"""Cogrouped: several groups folded into one table, each by a function of its own.
+"""Cogrouped: fold several groups into one table, each by a function of its own.
 
 Each group's step writes the store that they share, and a last step brings their updates together.
-All groups have the same keys, and what they are read from as many partitions (KIP-150).
+All groups have the same keys, and the topics that they are read from have as many partitions
+(KIP-150).
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ Aggregator = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cogrouped(Instead, Generic[K, A]):
-    """Groups, each with the function that takes its records into the aggregate."""
+    """Represents groups that share a key, each with the function that adds its records.
+
+    Kafka Streams' CogroupedKStream.
+    """
 
     _builder: Builder
     _groups: tuple[tuple[Grouped[Any, Any], Aggregator], ...]
@@ -50,7 +54,7 @@ class Cogrouped(Instead, Generic[K, A]):
         return self._groups[0][0]._node
 
     def cogroup(self, other: Grouped[K, V], aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
-        """Another group, and `aggregator(key, value, aggregate)` for its records."""
+        """Add another group, with `aggregator(key, value, aggregate)` for its records."""
         return Cogrouped(self._builder, (*self._groups, cogrouping(self, other, aggregator)))
 
     def aggregate(
@@ -61,22 +65,22 @@ class Cogrouped(Instead, Generic[K, A]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, A]:
-        """The records of all groups folded by key: see `Grouped.aggregate`."""
+        """Fold the records of all groups by key into a table; see `Grouped.aggregate`."""
         builder = self._builder
         step = builder.graph.name(_MERGE, name)
         callable_for(step, initializer, ())
         _check_value(step, value, store)
         key = self.key(step)
-        kept = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(kept, step, key, value, kinds=KINDS)
+        store_or_name = store or f"{step}-STATE-STORE"
+        spec = builder.own_store(store_or_name, step, key, value, kinds=KINDS)
 
-        def operator(view: View, aggregator: Aggregator) -> Operator:
+        def create_operator(view: View, aggregator: Aggregator) -> Operator:
             return aggregate(view, aggregating(initializer, aggregator))
 
-        return self.table(spec, key, operator, name)
+        return self.table(spec, key, create_operator, name)
 
     def windowed_by(self, windows: Windows) -> WindowedCogroup[K, A]:
-        """Cut each key's records into windows of time: one of `streams.windows`."""
+        """Divide each key's records into windows of time: one of `streams.windows`."""
         if not isinstance(windows, Windows):
             raise TopologyError(
                 f"windowed_by({windows!r}): take windows.tumbling, hopping, sliding, session or "
@@ -85,9 +89,12 @@ class Cogrouped(Instead, Generic[K, A]):
         return WindowedCogroup(self, windows)
 
     def key(self, step: str) -> Serde[Any]:
-        """The serde of the keys: of the first group that knows it."""
-        found = (group._key for group, _ in self._groups if group._key is not None)
-        return known(next(found, None), "key", step)
+        """Return the key serde of the first group that knows it.
+
+        Raises TopologyError if none does.
+        """
+        serdes = (group._key for group, _ in self._groups if group._key is not None)
+        return known(next(serdes, None), "key", step)
 
     def table(
         self,
@@ -98,7 +105,10 @@ class Cogrouped(Instead, Generic[K, A]):
         *,
         grace_ms: int | None = None,
     ) -> Table[Any, Any]:
-        """The table of a store that each group's `operator` writes. `grace_ms`: of windows."""
+        """Add a step for each group that writes the store `spec`; return the table of the store.
+
+        `grace_ms` is the grace of the windows, None without windows.
+        """
         builder, view = self._builder, StoredView(spec)
         parents = self._parents(spec, name)
         if len(parents) > 1:
@@ -124,7 +134,7 @@ class Cogrouped(Instead, Generic[K, A]):
         return Table(builder, merged, key, spec.value, view)
 
     def _parents(self, spec: StoreSpec, name: str | None) -> list[Node]:
-        """What each group's records come from: a repartition topic where they were re-keyed."""
+        """Return the step that each group's records come from: re-keyed ones are repartitioned."""
         parents: list[Node] = []
         rekeyed = 0
         for group, _ in self._groups:
@@ -141,7 +151,10 @@ class Cogrouped(Instead, Generic[K, A]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WindowedCogroup(Instead, Generic[K, A]):
-    """Several groups by key and window."""
+    """Represents several groups by key and window.
+
+    Kafka Streams' TimeWindowedCogroupedKStream and its siblings for other windows.
+    """
 
     _cogrouped: Cogrouped[K, A]
     _windows: Windows
@@ -160,8 +173,11 @@ class WindowedCogroup(Instead, Generic[K, A]):
         on_late: Callable[[LateRecord[K, Any]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], A]:
-        """The records of all groups folded by key and window: see `WindowedGroup.aggregate`. Each
-        group has a stream time of its own: what is late in one need not be in another."""
+        """Fold the records of all groups by key and window into a table.
+
+        The arguments are those of `WindowedGroup.aggregate`. Each group has a stream time of its
+        own: what is late in one need not be late in another.
+        """
         windows, cogrouped = self._windows, self._cogrouped
         builder = cogrouped._builder
         step = builder.graph.name(_MERGE, name)
@@ -178,14 +194,14 @@ class WindowedCogroup(Instead, Generic[K, A]):
         key = cogrouped.key(step)
         spec = window_store(builder, windows, store, step, key, value)
 
-        def operator(view: View, aggregator: Aggregator) -> Operator:
+        def create_operator(view: View, aggregator: Aggregator) -> Operator:
             folding = Folding(initializer, aggregator, merger)
             return windowed_operator(view, windows, folding, on_late=on_late)
 
         return cogrouped.table(
             spec,
             windowed_key(spec.key, windows),
-            operator,
+            create_operator,
             name,
             grace_ms=windows.close_after_ms,
         )
@@ -194,7 +210,10 @@ class WindowedCogroup(Instead, Generic[K, A]):
 def cogrouping(
     there: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
-    """A group and its function, checked beside those that are `there` already."""
+    """Return a group and its function after checking that they can join those of `there`.
+
+    Raises TopologyError.
+    """
     from streams.dsl.grouped import Grouped
 
     if not isinstance(group, Grouped):
@@ -212,9 +231,11 @@ def cogrouping(
 
 
 def _check_value(step: str, value: Serde[Any] | None, store: str | Store | None) -> None:
+    """Raise TopologyError if neither the step nor its store has a serde for the aggregate."""
     if value is None and not (isinstance(store, Store) and store.value):
         raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
 
 
 def _pass_on(at: Binding) -> Update:
+    """Bind a step that forwards each update as it is."""
     return at.downstream

@@ -1,4 +1,4 @@
-"""Foreign-key joins: what is described of them, two internal topics among it (KIP-213)."""
+"""Describe foreign-key joins of tables, with their two internal topics (KIP-213)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def join_by_foreign_key(
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
-    """The rows of `left_table`, each with the value that `right_table` has of its foreign key.
-    `other_partitioner` finds the partition of a key of the right table; its value is None.
+    """Join each row of `left_table` with the row of `right_table` that its foreign key names.
 
-    Names, of steps and of topics, are those of Kafka Streams (KTableImpl.doJoinOnForeignKey).
+    `other_partitioner` finds the partition of a key of the right table; it is handed the value
+    None. Names, of steps and of topics, are those of Kafka Streams (KTableImpl.doJoinOnForeignKey).
     Raises TopologyError naming the step.
     """
     step = left_table._builder.graph.name(f"{_KIND}-OUTPUT", name)
@@ -63,20 +63,20 @@ def join_by_foreign_key(
     callable_for(step, joiner, ("value", "other_value"))
     for table in (left_table, right_table):
         refuse_expiring_rows(step, table, "joined rows")
-    find = None
+    partitioner = None
     if other_partitioner is not None:
         callable_for(step, other_partitioner, ("key", "value", "partitions"))
-        find = _by_key_alone(other_partitioner)
+        partitioner = _by_key_alone(other_partitioner)
     join = _Join(left_table, right_table, step, name)
     resolver = join.resolver(joiner, foreign_key, left=left)
-    join.ask(foreign_key, resolver, find, left=left)
+    join.ask(foreign_key, resolver, partitioner, left=left)
     result = None if name is None else f"{name}-result"
     key = left_table._key
     return table_of(join.builder, f"{_KIND}-OUTPUT", resolver, key, value, store, result)
 
 
 class _Join:
-    """The steps of one join, from the left table to the right one and back."""
+    """Adds the steps of one join, from the left table to the right one and back."""
 
     def __init__(
         self, left: Table[Any, Any], right: Table[Any, Any], step: str, name: str | None
@@ -88,7 +88,8 @@ class _Join:
         row = known(left._value, "value", step)
         self._other_key = known(right._key, "key", f"{step} (the other table)")
         self._other_value = known(right._value, "value", f"{step} (the other table)")
-        # What is hashed and what stands inside of other bytes have topics that only serdes know.
+        # Keys inside a subscription and hashed values are in no topic of their own: their serdes
+        # get Kafka Streams' pseudo-topics, whose names end in -pk, -fk and -vh.
         within = f"{self.builder.application_id}-{self._asking}-topic"
         self.serdes = Serdes(
             key.for_topic(f"{within}-pk", "key"),
@@ -110,14 +111,14 @@ class _Join:
         *,
         left: bool,
     ) -> ProcessorNode:
-        """The end of the way: answers become rows of the result."""
-        answered = self._read(self._answering, "response", self._row_key, self._answers)
-        self.builder.graph.copartitioned.append((self._left._node, answered))
+        """Add the last step, which turns subscription responses into rows of the result."""
+        responses = self._read(self._answering, "response", self._row_key, self._answers)
+        self.builder.graph.copartitioned.append((self._left._node, responses))
         view, asking = self._left._view, None if left else self._sink
         return self.step(
             "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR",
             "subscription-response-resolver",
-            answered,
+            responses,
             resolve(
                 view,
                 joiner,
@@ -138,8 +139,8 @@ class _Join:
         *,
         left: bool,
     ) -> None:
-        """The way to the other table and back to the topic of answers."""
-        asks = subscription(self.serdes.key)
+        """Add the steps from subscriptions of the left table to responses of the right one."""
+        subscription_serde = subscription(self.serdes.key)
         sender = self.step(
             "SUBSCRIPTION-REGISTRATION",
             "subscription-registration-processor",
@@ -152,22 +153,22 @@ class _Join:
             (sender,) if left else (sender, resolver),
             topic,
             self._other_key,
-            asks,
+            subscription_serde,
             find,
         )
-        asked = self._read(topic, "registration", self._other_key, asks)
-        self.builder.graph.copartitioned.append((self._right._node, asked))
+        subscriptions = self._read(topic, "registration", self._other_key, subscription_serde)
+        self.builder.graph.copartitioned.append((self._right._node, subscriptions))
         spec = StoreSpec(
             name=self._base("SUBSCRIPTION-STATE-STORE", "subscription-store"),
             key=serdes.bytes,
-            value=asks,
+            value=subscription_serde,
             caching=False,
         )
         self.builder.graph.declare(spec, owner=self)
         receiver = self.step(
             "SUBSCRIPTION-PROCESSOR",
             "subscription-receive",
-            asked,
+            subscriptions,
             register(spec.name, self.serdes),
             stores=[spec.name],
         )
@@ -178,7 +179,7 @@ class _Join:
             look_up(self._right._view),
             stores=self._right._view.read_from(),
         )
-        teller = self.step(
+        responder = self.step(
             "SUBSCRIPTION-PROCESSOR",
             "foreign-join-subscription",
             self._right._node,
@@ -188,7 +189,7 @@ class _Join:
         sink = self._name and f"{self._name}-subscription-response-sink"
         self._write(
             self.builder.graph.name("KTABLE-SINK", sink),
-            (finder, teller),
+            (finder, responder),
             self._answering,
             self._row_key,
             self._answers,
@@ -203,12 +204,14 @@ class _Join:
         operator: Operator,
         stores: list[str] | None = None,
     ) -> ProcessorNode:
+        """Add a processor step with the name that Kafka Streams would give it."""
         name = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.step(
             f"{_KIND}-{kind}", parent, operator, name=name, stores=stores or []
         )
 
     def _base(self, kind: str, suffix: str) -> str:
+        """Return the name of a step: from the join's own name, or generated."""
         given = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.graph.name(f"{_KIND}-{kind}", given)
 
@@ -221,6 +224,7 @@ class _Join:
         value: Serde[Any],
         partitioner: Partitioner | None = None,
     ) -> None:
+        """Add a sink that writes an internal topic."""
         self.builder.graph.add(
             SinkNode(
                 name=name,
@@ -234,6 +238,7 @@ class _Join:
         )
 
     def _read(self, topic: str, what: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+        """Add a source that reads an internal topic."""
         graph = self.builder.graph
         given = None if self._name is None else f"{self._name}-subscription-{what}-source"
         name = graph.name("KTABLE-SOURCE", given)
@@ -243,21 +248,27 @@ class _Join:
 
 
 def _by_key_alone(partitioner: Partitioner) -> Partitioner:
-    """A subscription lies where its key does; one without a key is only answered, anywhere."""
+    """Return a partitioner of subscriptions that hands `partitioner` the key alone.
 
-    def find(key: Any, value: Any, count: int) -> int | None:
+    A subscription without a key is only answered, so any partition will do: None.
+    """
+
+    def partition_by_key(key: Any, value: Any, count: int) -> int | None:
         return None if key is None else partitioner(key, None, count)
 
-    return find
+    return partition_by_key
 
 
 def _sources(node: Node) -> set[Node]:
-    """What is read for `node`, without going through a topic."""
+    """Return the nodes that feed `node` without a topic between and have no parents."""
     if not node.parents:
         return {node}
     return set[Node]().union(*map(_sources, node.parents))
 
 
 def _row_partition(key: Any, value: Answer, count: int) -> int | None:
-    """Where the row is that asked; None, by its key, where a subscription of old didn't say."""
+    """Return the partition of the row that subscribed, to which the response must go.
+
+    None, for a partition by key, where a subscription of an earlier version did not name it.
+    """
     return value.partition

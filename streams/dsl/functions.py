@@ -1,7 +1,6 @@
-"""What can be known of a user's function before it is called: that it can be, with what the step
-hands it, and that it gives something back.
+"""Check a user's function before it is called: its arguments, and that it returns something.
 
-What can't be known passes: some built-in functions tell nobody what they take.
+A function that can't be checked passes: some built-in functions have no signature.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ def callable_for(
     returns: bool = True,
     may_yield: bool = False,
 ) -> None:
-    """Raises TopologyError, naming the step, if `function` can't be called with `takes`.
+    """Raise TopologyError, naming the step, if `function` can't take `argument_names`.
 
-    `returns`: the step needs its result. `may_yield`: it goes through the result, so a generator
-    serves. None for `takes`: anything goes.
+    `needs_result`: the step uses the result. `may_yield`: the step iterates over the result, so a
+    generator is allowed. None for `argument_names`: any arguments.
     """
     if not callable(function):
         raise TopologyError(f"step {step!r} needs a function, got {function!r}{_meant(takes)}")
@@ -63,12 +62,14 @@ def callable_for(
 
 
 def _meant(takes: Sequence[str] | None) -> str:
+    """Return a hint for a message: the function written as a lambda."""
     return (
         "" if takes is None else f": write it as lambda {', '.join(takes)}: ...".replace(" :", ":")
     )
 
 
 def _instead(takes: Sequence[str], signature: inspect.Signature) -> str:
+    """Return a hint for a function whose arguments don't fit."""
     wanted = f"did you mean {_lambda(takes)}?"
     if tuple(takes) == VALUE and len(signature.parameters) == len(KEY_VALUE):
         return wanted + " Where the key matters too use map, flat_map or process"
@@ -76,11 +77,12 @@ def _instead(takes: Sequence[str], signature: inspect.Signature) -> str:
 
 
 def _lambda(takes: Sequence[str]) -> str:
+    """Return the text of a lambda with these arguments."""
     return f"lambda {', '.join(takes)}: ..." if takes else "lambda: ..."
 
 
 def _named(function: Any) -> str:
-    """The function as a person finds it."""
+    """Return a function's name with its file and line, for a message."""
     name = getattr(function, "__qualname__", repr(function)).removeprefix("<locals>.")
     code = getattr(function, "__code__", None)
     if code is None:

@@ -1,7 +1,7 @@
-"""GlobalTable: a topic that every worker has the whole of, for look-ups by any key.
+"""GlobalTable: a topic that every worker replicates as a whole, for look-ups by any key.
 
-Streams join with it without being partitioned like it; processors read its store. Nothing else is
-made of it: what all workers would do, all would do again.
+Streams join with it without being partitioned like it; processors read its store. It has no other
+operations: every worker would do the work of all again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GlobalTable(Instead, Generic[K, V]):
-    """See `App.global_table`."""
+    """Represents a table that every worker replicates; see `App.global_table`.
+
+    Kafka Streams' GlobalKTable.
+    """
 
     _builder: Builder
     _view: GlobalView
 
     @property
     def store(self) -> StoreSpec:
-        """Where it is kept; a processor reads it with `context.store(name)`."""
+        """Return the spec of its store, which a processor reads with `context.store(name)`."""
         return self._view.table.store
 
 
@@ -41,7 +44,7 @@ def global_table_of(
     store: str | Store | None,
     name: str | None,
 ) -> GlobalTable[Any, Any]:
-    """Declares it. Raises TopologyError for serdes or a store that can't be."""
+    """Declare a global table and return it. Raises TopologyError for invalid serdes or store."""
     step = builder.graph.name("KSTREAM-GLOBALTABLE", name)
     kept = builder.store_for(store or f"{step}-STATE-STORE", step, key, value)
     table = GlobalTableSpec(name=step, topic=topic, store=kept)

@@ -1,4 +1,4 @@
-"""Grouped: records by key, ready to be aggregated.
+"""Grouped: aggregate records by key.
 
 If the key was changed since the records were read, they first go through a repartition topic, so
 that all records of a key are in one partition, and so in one task.
@@ -36,7 +36,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grouped(Instead, Generic[K, V]):
-    """Records grouped by key."""
+    """Represents records grouped by key (Kafka Streams' KGroupedStream)."""
 
     _builder: Builder
     _node: Node
@@ -47,7 +47,7 @@ class Grouped(Instead, Generic[K, V]):
     """Names the repartition topic, one for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
-        """How many records each key has, as a table.
+        """Count the records of each key into a table.
 
         `store` names the store and, through it, its changelog and the repartition topic: names
         that stay when the code changes keep the state.
@@ -63,8 +63,9 @@ class Grouped(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The values of each key combined: `reducer(old, new)`. A key's first value is taken as it
-        is; None deletes the key.
+        """Combine the values of each key by `reducer(old, new)` into a table.
+
+        A key's first value is taken as it is; None deletes the key.
 
         `commutative` says that the values of a key may be combined in any order, with the same
         result and no None on the way: then Spark can check it (docs/spark.md).
@@ -85,12 +86,13 @@ class Grouped(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, A]:
-        """The values of each key folded: `aggregator(key, value, aggregate)` returns the next
-        aggregate, and may change the one it is handed; the first is `initializer()`.
+        """Fold the values of each key by `aggregator(key, value, aggregate)` into a table.
 
-        `value` is the serde of the aggregate, unless the store has one. None deletes the key: its
-        next record begins anew. `commutative` says that a key's values may be folded in any order,
-        with the same result and no None on the way: then Spark can check it (docs/spark.md).
+        The function returns the next aggregate, and may change the one it is handed; the first is
+        `initializer()`. `value` is the serde of the aggregate, unless the store has one. None
+        deletes the key: its next record begins anew. `commutative` says that a key's values may be
+        folded in any order, with the same result and no None on the way: then Spark can check it
+        (docs/spark.md).
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
         callable_for(step, initializer, ())
@@ -102,7 +104,7 @@ class Grouped(Instead, Generic[K, V]):
         return self._folded("KSTREAM-AGGREGATE", fold, value, store, name, rule)
 
     def windowed_by(self, windows: Windows) -> WindowedGroup[K, V]:
-        """Cut each key's records into windows of time: one of `streams.windows`."""
+        """Divide each key's records into windows of time: one of `streams.windows`."""
         if not isinstance(windows, Windows):
             raise TopologyError(
                 f"windowed_by({windows!r}): take windows.tumbling, hopping, sliding, session or "
@@ -119,9 +121,11 @@ class Grouped(Instead, Generic[K, V]):
         )
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
-        """Fold this group's records and those of others into one table:
-        `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`. Each function takes
-        `(key, value, aggregate)` of its own group."""
+        """Begin to fold this group's records and those of others into one table.
+
+        `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`: each function takes `(key,
+        value, aggregate)` of its own group.
+        """
         return Cogrouped(self._builder, (cogrouping(self, self, aggregator),))
 
     def _folded(
@@ -133,6 +137,7 @@ class Grouped(Instead, Generic[K, V]):
         name: str | None,
         rule: Aggregated,
     ) -> Table[Any, Any]:
+        """Add an aggregation by `fold` and return its table."""
         return self._table(kind, lambda view: aggregate(view, fold), value, store, name, rule)
 
     def _table(
@@ -144,11 +149,12 @@ class Grouped(Instead, Generic[K, V]):
         name: str | None,
         rule: Aggregated,
     ) -> Table[Any, Any]:
+        """Add an aggregation by `operator`, repartitioned if re-keyed, and return its table."""
         builder = self._builder
         step = builder.graph.name(kind, name)
         key = known(self._key, "key", step)
-        kept = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(kept, step, key, value, kinds=KINDS)
+        store_or_name = store or f"{step}-STATE-STORE"
+        spec = builder.own_store(store_or_name, step, key, value, kinds=KINDS)
         parent = self._node
         if self._rekeyed:
             parent = builder.repartitioned(parent, self._name or spec.name, step, key, self._value)

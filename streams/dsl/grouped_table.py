@@ -1,4 +1,4 @@
-"""Grouped table: a table's rows by another key, ready to be aggregated.
+"""GroupedTable: aggregate a table's rows by another key.
 
 Rows always go through a repartition topic: one that leaves a group is subtracted from it, and one
 that comes is added, each where the group is. The topic's records carry the old and the new value.
@@ -38,7 +38,10 @@ _FOLDED = ("key", "value", "aggregate")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupedTable(Instead, Generic[K, V]):
-    """A table's rows grouped by a key of their own choice."""
+    """Represents a table's rows grouped by a key that a selector chose.
+
+    Kafka Streams' KGroupedTable.
+    """
 
     _builder: Builder
     _node: Node
@@ -50,7 +53,7 @@ class GroupedTable(Instead, Generic[K, V]):
     """Names the repartition topic, one for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
-        """How many rows each group has, as a table: 0 for one that had rows and has none now."""
+        """Count the rows of each group into a table; 0 for a group that has lost all its rows."""
         return self._table("KTABLE-AGGREGATE", counting(), serdes.int64, store, name)
 
     def reduce(
@@ -61,9 +64,12 @@ class GroupedTable(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The values of each group's rows combined: `adder(so_far, value)` for a row that comes,
-        `subtractor(so_far, value)` for one that goes; a row that changes does both, in the other
-        order. The first value is taken as it is; None deletes the group."""
+        """Combine the values of each group's rows into a table.
+
+        `adder(so_far, value)` is called for a row that comes, `subtractor(so_far, value)` for one
+        that goes; for a row that changes first the subtractor. The first value is taken as it is;
+        None deletes the group.
+        """
         step = self._builder.graph.name("KTABLE-REDUCE", name)
         for function in (adder, subtractor):
             callable_for(step, function, ("so_far", "value"))
@@ -79,11 +85,12 @@ class GroupedTable(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, A]:
-        """The values of each group's rows folded: `adder(key, value, aggregate)` for a row that
-        comes, `subtractor(key, value, aggregate)` for one that goes. Both return the next
-        aggregate, and may change the one that they are handed; the first is `initializer()`.
+        """Fold the values of each group's rows into a table.
 
-        `value` is the serde of the aggregate, unless the store has one. None deletes the group.
+        `adder(key, value, aggregate)` is called for a row that comes, `subtractor(key, value,
+        aggregate)` for one that goes. Both return the next aggregate, and may change the one that
+        they are handed; the first is `initializer()`. `value` is the serde of the aggregate, unless
+        the store has one. None deletes the group.
         """
         step = self._builder.graph.name("KTABLE-AGGREGATE", name)
         callable_for(step, initializer, ())
@@ -102,10 +109,11 @@ class GroupedTable(Instead, Generic[K, V]):
         store: str | Store | None,
         name: str | None,
     ) -> Table[Any, Any]:
+        """Add an aggregation behind a repartition topic and return its table."""
         builder = self._builder
         step = builder.graph.name(kind, name)
-        kept = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(kept, step, self._key, value, kinds=KINDS)
+        store_or_name = store or f"{step}-STATE-STORE"
+        spec = builder.own_store(store_or_name, step, self._key, value, kinds=KINDS)
         if spec.ttl_ms is not None:
             raise TopologyError(
                 f"step {step!r} aggregates the rows of a table, and store {spec.name!r} has ttl=: "
@@ -139,7 +147,10 @@ def grouped(
     value: Serde[Any] | None,
     name: str | None,
 ) -> GroupedTable[Any, Any]:
-    """The rows of `table` by another key. Raises TopologyError naming the step."""
+    """Group the rows of `table` by the key and value that `selector` returns.
+
+    Raises TopologyError naming the step.
+    """
     builder = table._builder
     step = builder.graph.name("KTABLE-SELECT", name)
     callable_for(step, selector, KEY_VALUE)

@@ -1,7 +1,7 @@
-"""What streams, tables and groups have in common: what is asked of one that it hasn't is answered
-with what to write instead, and what was given to it for a serde is one.
+"""Help users of the DSL who call a method that a stream, a table or a group does not have.
 
-A table is not a stream and a group is neither: most of what is missed on one is there on the next.
+The error says what to write instead; names of Kafka Streams in Java's spelling are understood. A
+table is not a stream and a group is neither: most methods that one lacks are on the next.
 """
 
 from __future__ import annotations
@@ -75,34 +75,43 @@ INSTEAD: dict[str, dict[str, str]] = {
 
 
 class Instead:
-    """Base of what the DSL hands out. Kafka Streams' own spelling (`mapValues`) is understood."""
+    """Base of streams, tables and groups: checks their serdes and explains missing methods.
+
+    Kafka Streams' own spelling (`mapValues`) is understood.
+    """
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """What was given for a serde is looked at where it was given, not where it is needed."""
+        """Check the serdes where they are given, not where they are needed first.
+
+        Raises TopologyError.
+        """
         for what in ("key", "value"):
             if (serde := getattr(self, f"_{what}", None)) is not None:
                 known(serde, what, _step(self))
 
     def __repr__(self) -> str:
-        """Short, for messages: what it is, and the step that it comes from."""
+        """Return the class and the step that it comes from, for messages."""
         return f"{type(self).__name__} of {_step(self)!r}"
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
             if name.startswith("_"):
                 raise AttributeError(name)
             raise AttributeError(f"{self!r} has no {name!r}{_hint(type(self), name)}")
 
 
 def _step(of: Any) -> str:
+    """Return the name of the step that a stream, a table or a group comes from."""
     node = getattr(of, "_node", None)
     return str(node.name if node is not None else of._view.table.name)
 
 
 def _hint(kind: type, name: str) -> str:
+    """Return what to call instead of the missing method `name`; empty if nothing is like it."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     for each in (name, snake, {"foreach": "for_each"}.get(name, "")):
         if told := INSTEAD.get(kind.__name__, {}).get(each):

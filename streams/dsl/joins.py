@@ -1,7 +1,7 @@
-"""Joins of a stream: with another within a window of time, with a table, with a global table.
+"""Join a stream with another one within a window of time.
 
-A stream whose keys have changed goes through a repartition topic first, so that what is equal meets
-in one task; and what is read upstream of the two has equal numbers of partitions.
+A stream whose keys have changed goes through a repartition topic first, so that records of equal
+keys meet in one task; the topics that the two are read from must have equal numbers of partitions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ JOINED = ("value", "other_value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamJoin:
-    """How two streams are joined, as the user has said it."""
+    """Holds the options of a join of two streams as the user gave them.
+
+    Kafka Streams' JoinWindows and StreamJoined.
+    """
 
     kind: JoinKind
     with_key: bool
@@ -65,7 +68,7 @@ def join_streams(
     joiner: Callable[..., Any],
     asked: StreamJoin,
 ) -> Stream[Any, Any]:
-    """The join. Raises TopologyError naming the step."""
+    """Add the join of two streams and return its result. Raises TopologyError naming the step."""
     builder, graph = stream._builder, stream._builder.graph
     names = join_names(graph, asked.name, asked.kind)
     step = asked.name or names.this_join
@@ -116,7 +119,10 @@ def join_streams(
 
 
 def known_value(serde: Serde[Any] | None, argument: str, step: str) -> Serde[Any]:
-    """The serde of what a side keeps. Raises TopologyError that names the argument to pass."""
+    """Return the value serde of one side of a join.
+
+    Raises TopologyError that names the argument to pass.
+    """
     if serde is None:
         side = "the stream" if argument == "this_value" else "the other stream"
         raise TopologyError(
@@ -136,17 +142,22 @@ def same_task(
     key: Serde[Any] | None,
     value: Serde[Any] | None,
 ) -> Node:
-    """Where the records of a key of `stream` are all in one task."""
+    """Return the step of `stream`, or a repartition behind it if its keys were changed.
+
+    Behind it all records of a key are in one task.
+    """
     if not stream._rekeyed:
         return stream._node
     return builder.repartitioned(stream._node, base or stream._node.name, step, key, value)
 
 
 def without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
+    """Return a joiner of key, value and other value that ignores the key."""
     return lambda _, value, other: joiner(value, other)
 
 
 def join_names(graph: Graph, name: str | None, kind: JoinKind) -> JoinNames:
+    """Return the names of a join's steps as Kafka Streams gives them."""
     this = "outer-this" if kind is JoinKind.OUTER else "this"
     other = "other" if kind is JoinKind.INNER else "outer-other"
     if name is not None:
@@ -167,7 +178,7 @@ def join_names(graph: Graph, name: str | None, kind: JoinKind) -> JoinNames:
 
 
 class StoreNames(NamedTuple):
-    """Of the stores of a join that bring no name of their own."""
+    """Holds the names of a join's stores that bring no name of their own."""
 
     this: str
     other: str
@@ -175,8 +186,11 @@ class StoreNames(NamedTuple):
 
 
 def store_names(asked: StreamJoin, names: JoinNames) -> StoreNames:
-    """After the join, or else after its steps; the shared one after the left side's, where that has
-    a name of its own (StreamJoinedStoreFactory, OuterStreamJoinStoreFactory)."""
+    """Return the names of a join's stores as Kafka Streams gives them.
+
+    They are named after the join, or else after its steps; the shared one after the left side's
+    store, where that has a name of its own (StreamJoinedStoreFactory, OuterStreamJoinStoreFactory).
+    """
     shared = "outer-shared-join" if asked.kind is JoinKind.OUTER else "left-shared-join"
     number = names.merge.rpartition("-")[2]
     waiting = f"KSTREAM-OUTERSHARED-{number}-store"
@@ -187,7 +201,10 @@ def store_names(asked: StreamJoin, names: JoinNames) -> StoreNames:
 
 
 def waiting_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
-    """Where records wait for others, of both sides: kept as the left side's are."""
+    """Return the spec of the store of those records, of both sides, that wait for a match.
+
+    Its settings are those of the left side's store. Kafka Streams' outer join shared store.
+    """
     settings = {k: v for k, v in this.topic_settings.items() if k not in _NOT_COMPACTED}
     return StoreSpec(
         name=name,
@@ -201,7 +218,7 @@ def waiting_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
 
 
 def join_window(asked: StreamJoin, step: str) -> JoinWindow:
-    """Raises TopologyError for a window that can't be (JoinWindows)."""
+    """Return the window of a join. Raises TopologyError for an impossible one (JoinWindows)."""
     before = asked.within if asked.before is None else asked.before
     after = asked.within if asked.after is None else asked.after
     if before is None or after is None:
@@ -225,6 +242,7 @@ def join_window(asked: StreamJoin, step: str) -> JoinWindow:
 
 
 def _not_negative(given: Duration, what: str, step: str) -> int:
+    """Convert a duration to ms. Raises TopologyError if it is invalid or negative."""
     try:
         return duration_ms(given, what)
     except ValueError as error:
@@ -232,7 +250,7 @@ def _not_negative(given: Duration, what: str, step: str) -> int:
 
 
 def _ms(given: Duration, what: str, step: str) -> int:
-    """In ms; unlike other durations it may be negative."""
+    """Convert a duration, which may be negative, to ms. Raises TopologyError if it is invalid."""
     if isinstance(given, timedelta):
         return given // timedelta(milliseconds=1)
     if not isinstance(given, int) or isinstance(given, bool):
@@ -250,17 +268,19 @@ def _window_store(
     value: Serde[Any],
     step: str,
 ) -> StoreSpec:
-    """Where one of the streams is kept, for as long as a record of the other may come.
+    """Return the spec of the store that keeps one of the streams.
 
-    Raises TopologyError for a store that doesn't keep what the join needs."""
+    It keeps a record for as long as a record of the other stream may come. Raises TopologyError for
+    a store that doesn't keep what the join needs.
+    """
     size_ms, retention_ms = window.size_ms, window.size_ms + window.grace_ms
-    kept: Mapping[str, Any] = {}
+    spec: Mapping[str, Any] = {}
     if isinstance(given, str):
         given = Store.persistent(given)
     if isinstance(given, Store):
-        name, kept = given.name, given.kept
+        name, spec = given.name, given.kept
         key, value = given.key or key, given.value or value
-        if given.kind is StoreKind.WINDOW and not kept["retain_duplicates"]:
+        if given.kind is StoreKind.WINDOW and not spec["retain_duplicates"]:
             raise TopologyError(
                 f"store {name!r} of step {step!r} keeps one value a window, and a join needs all: "
                 "Store.window(..., retain_duplicates=True)"
@@ -269,31 +289,31 @@ def _window_store(
             raise TopologyError(
                 f"step {step!r} needs a window store, and {name!r} is a {given.kind} store"
             )
-        if kept["window_size_ms"] not in (None, size_ms):
+        if spec["window_size_ms"] not in (None, size_ms):
             raise TopologyError(
-                f"store {name!r} of step {step!r} has size={kept['window_size_ms']} ms, and the "
+                f"store {name!r} of step {step!r} has size={spec['window_size_ms']} ms, and the "
                 f"window of the join is {size_ms} ms (before and after)"
             )
-        if kept["ttl_ms"] is not None:
+        if spec["ttl_ms"] is not None:
             raise TopologyError(f"store {name!r} of step {step!r} is of windows: no ttl= there")
-        if kept["retention_ms"] not in (None, retention_ms):
+        if spec["retention_ms"] not in (None, retention_ms):
             raise TopologyError(
-                f"store {name!r} of step {step!r} has retention={kept['retention_ms']} ms, and the "
+                f"store {name!r} of step {step!r} has retention={spec['retention_ms']} ms, and the "
                 f"window of the join and its grace are {retention_ms} ms: "
                 + ("leave it out" if given.kind is StoreKind.KEY_VALUE else "give it so many")
             )
-    settings = _NOT_COMPACTED | dict(kept.get("topic_settings", {}))
+    settings = _NOT_COMPACTED | dict(spec.get("topic_settings", {}))
     return StoreSpec(
         name=name,
         key=key,
         value=value,
         kind=StoreKind.WINDOW,
-        persistent=kept.get("persistent", True),
+        persistent=spec.get("persistent", True),
         caching=False,
-        logged=kept.get("logged", True),
+        logged=spec.get("logged", True),
         topic_settings=settings,
         retention_ms=retention_ms,
         window_size_ms=size_ms,
         retain_duplicates=True,
-        rocksdb=kept.get("rocksdb"),
+        rocksdb=spec.get("rocksdb"),
     )

@@ -1,4 +1,7 @@
-"""How a store is kept: `store="name"`, or one of `Store`'s constructors."""
+"""Define how a store is kept: `store="name"`, or one of `Store`'s constructors.
+
+Kafka Streams' Materialized and Stores.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Store:
-    """A store's name and how it is kept.
+    """Describes a state store: its name, kind, serdes and how it is kept.
 
     Made by `persistent`, `in_memory`, `window`, `session` and `versioned`; durations are
-    milliseconds or `timedelta`; all raise TopologyError for what can't be.
+    milliseconds or `timedelta`; all raise TopologyError for invalid arguments.
 
-    What all of them take: `key` and `value`, the serdes, needed where no step of the DSL knows them
+    All of them take: `key` and `value`, the serdes, needed where no step of the DSL knows them
     (stores of processors); `logged`, False for a store without a changelog, which a crash loses, or
     settings of the changelog topic; `rocksdb`, which is handed rocksdict's `Options` to change.
     """
@@ -51,7 +54,7 @@ class Store:
         caching: bool = True,
         rocksdb: Callable[[Any], object] | None = None,
     ) -> Store:
-        """Keys and values on RocksDB.
+        """Describe a store of keys and values on RocksDB.
 
         With `caching` the result of an aggregation goes downstream once a commit. `ttl`: entries
         are gone so long after the timestamp of their last write, and nobody is told: a table of
@@ -73,7 +76,10 @@ class Store:
         logged: Logged = True,
         caching: bool = True,
     ) -> Store:
-        """As `persistent`, in memory: rebuilt from its changelog at each start."""
+        """Describe a store of keys and values in memory, restored from its changelog at each start.
+
+        The arguments are those of `persistent`.
+        """
         return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
                       persistent=False)  # fmt: skip
 
@@ -89,7 +95,10 @@ class Store:
         logged: Logged = True,
         rocksdb: Callable[[Any], object] | None = None,
     ) -> Store:
-        """The values that a key had, as of any time up to `history` behind stream time."""
+        """Describe a store of each key's values over time, up to `history` behind stream time.
+
+        A value can be looked up as of any time in the history (KIP-889).
+        """
         return _store(name, key, value, logged, kind=StoreKind.VERSIONED, caching=False,
                       history=history, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
 
@@ -108,8 +117,11 @@ class Store:
         caching: bool = True,
         rocksdb: Callable[[Any], object] | None = None,
     ) -> Store:
-        """Values by key and window start; `retention` behind stream time they go, and it is at
-        least `size`. With `retain_duplicates` a window holds every value that was put."""
+        """Describe a store of values by key and window start.
+
+        A value expires `retention` behind stream time, which is at least `size`. With
+        `retain_duplicates` a window holds every value that was put.
+        """
         return _store(name, key, value, logged, kind=StoreKind.WINDOW, caching=caching, size=size,
                       retention=retention, retain_duplicates=retain_duplicates,
                       persistent=persistent, rocksdb=rocksdb)  # fmt: skip
@@ -127,7 +139,10 @@ class Store:
         caching: bool = True,
         rocksdb: Callable[[Any], object] | None = None,
     ) -> Store:
-        """Values by key and session, a session being from a first to a last timestamp."""
+        """Describe a store of values by key and session, from a first to a last timestamp.
+
+        A value expires `retention` behind stream time.
+        """
         return _store(name, key, value, logged, kind=StoreKind.SESSION, caching=caching,
                       retention=retention, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
 
@@ -140,8 +155,11 @@ class Store:
         step: str,
         windowed: bool = False,
     ) -> StoreSpec:
-        """The store as `step` uses it: its own serdes, or else those given; one of `kinds`. A
-        `windowed` step keeps windows in what is declared as a store of keys and values."""
+        """Return the store's spec as `step` uses it, with its own serdes or else those given.
+
+        The store must be of one of `kinds`. A `windowed` step keeps windows in what is declared as
+        a store of keys and values. Raises TopologyError.
+        """
         if self.kind not in kinds:
             wanted = " or ".join(kinds)
             raise TopologyError(
@@ -192,34 +210,35 @@ def _store(
     retain_duplicates: bool = False,
     rocksdb: Callable[[Any], object] | None = None,
 ) -> Store:
+    """Check the arguments of a constructor and return the Store. Raises TopologyError."""
     if not isinstance(name, str) or not _LEGAL_NAME.fullmatch(name):
         raise TopologyError(
             f"store {name!r}: its changelog is named after it, so its name may have letters, "
             "digits, '.', '_' and '-' only"
         )
 
-    def refuse(why: str) -> TopologyError:
+    def store_error(why: str) -> TopologyError:
         return TopologyError(f"store {name!r}: {why}")
 
     for what, serde in (("key", key), ("value", value)):
         if serde is not None and not isinstance(serde, Serde):
-            raise refuse(f"{what}={serde!r} is not a serde")
+            raise store_error(f"{what}={serde!r} is not a serde")
     if not isinstance(logged, bool | Mapping):
-        raise refuse(f"logged={logged!r} is neither True nor False nor settings of a topic")
+        raise store_error(f"logged={logged!r} is neither True nor False nor settings of a topic")
     if rocksdb is not None and not callable(rocksdb):
-        raise refuse(f"rocksdb={rocksdb!r} is not a function of RocksDB's options")
+        raise store_error(f"rocksdb={rocksdb!r} is not a function of RocksDB's options")
     if rocksdb is not None and not persistent:
-        raise refuse("rocksdb= is for persistent stores")
+        raise store_error("rocksdb= is for persistent stores")
     given = {"size": size, "retention": retention, "history": history, "ttl": ttl}
     try:
         ms = {what: None if d is None else duration_ms(d, what) for what, d in given.items()}
     except ValueError as error:
-        raise refuse(str(error)) from None
+        raise store_error(str(error)) from None
     for what in ("size", "ttl"):
         if ms[what] == 0:
-            raise refuse(f"{what} must be at least 1 ms")
+            raise store_error(f"{what} must be at least 1 ms")
     if kind is StoreKind.WINDOW and (ms["retention"] or 0) < (ms["size"] or 0):
-        raise refuse(f"retention ({ms['retention']} ms) is less than size ({ms['size']} ms)")
+        raise store_error(f"retention ({ms['retention']} ms) is less than size ({ms['size']} ms)")
     settings = logged if isinstance(logged, Mapping) else {}
     kept = {
         "persistent": persistent,
@@ -236,5 +255,5 @@ def _store(
 
 
 def _text(setting: object) -> str:
-    """As Kafka writes it."""
+    """Return a topic setting as Kafka writes it."""
     return str(setting).lower() if isinstance(setting, bool) else str(setting)

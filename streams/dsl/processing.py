@@ -1,4 +1,4 @@
-"""What can be known of a processor before it runs: that it is one, and the stores that it uses."""
+"""Check a processor supplier before the application runs, and declare the stores that it uses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def processor_stores(
     *,
     kind: type[Any] = Processor,
 ) -> tuple[str, ...]:
-    """The names of the stores of `step`, each once; those that come as a Store are declared. `kind`
-    is what `factory` is to make.
+    """Check the processor supplier of a step and return the names of its stores, each once.
 
-    Makes two processors to look at: each task needs one of its own (Kafka Streams checks the same).
-    Raises TopologyError naming the step.
+    Stores that come as a Store are declared. `kind` is the class of what `factory` must make. Calls
+    `factory` twice: each task needs a processor of its own (Kafka Streams checks that too). Raises
+    TopologyError naming the step.
     """
     wanted = kind.__name__
     if isinstance(factory, kind):
@@ -55,6 +55,7 @@ def processor_stores(
 
 
 def _listed(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:
+    """Return `stores`, or raise TopologyError if it is a single store and no list."""
     if isinstance(stores, str | Store):
         raise TopologyError(f"step {step!r}: stores is a list, as [{stores!r}]")
     return stores

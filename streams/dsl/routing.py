@@ -1,4 +1,4 @@
-"""Routing in the DSL: merging and splitting streams, repartitioning, writing to topics."""
+"""Route streams in the DSL: merge, split, repartition, and write to topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTITIONER = (*KEY_VALUE, "partitions")
 
 
 def check_topic(step: str, topic: object) -> None:
-    """Raises TopologyError, naming the step, for what is no topic's name."""
+    """Raise TopologyError, naming the step, if `topic` is no legal name of a topic."""
     if not isinstance(topic, str) or not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
         raise TopologyError(
             f"step {step!r}: {topic!r} is not a topic's name: letters, digits, '.', '_' and '-', "
@@ -36,6 +36,7 @@ def merged(
     value: Serde[Any] | None,
     name: str | None,
 ) -> Stream[Any, Any]:
+    """Return one stream of the records of all `streams`. Raises TopologyError."""
     from streams.dsl.stream import Stream
 
     first = streams[0]
@@ -61,12 +62,12 @@ def merged(
 
 
 def _common(serdes: list[Serde[Any] | None]) -> Serde[Any] | None:
-    """The one serde that all streams have."""
+    """Return the serde that all streams have; None if they differ."""
     return serdes[0] if all(serde == serdes[0] for serde in serdes) else None
 
 
 def same_application(step: str, one: Any, other: Any) -> None:
-    """Raises TopologyError for streams or tables of two applications."""
+    """Raise TopologyError if two streams or tables belong to two applications."""
     if one._builder is not other._builder:
         raise TopologyError(
             f"step {step!r} puts streams of two applications together, "
@@ -81,6 +82,10 @@ def split(
     default: str | None,
     name: str | None,
 ) -> dict[str, Stream[Any, Any]]:
+    """Return a stream for each branch, by name; a record goes to the first that fits.
+
+    Raises TopologyError.
+    """
     from streams.dsl.stream import Stream
 
     builder = stream._builder
@@ -115,6 +120,7 @@ def repartitioned(
     partitioner: Partitioner | None,
     name: str | None,
 ) -> Stream[Any, Any]:
+    """Return the stream behind a repartition topic of its own. Raises TopologyError."""
     from streams.dsl.stream import Stream
 
     graph = stream._builder.graph
@@ -145,6 +151,7 @@ def written(
     partitioner: Partitioner | None,
     name: str | None,
 ) -> None:
+    """Add a sink that writes the stream to a topic. Raises TopologyError."""
     graph = stream._builder.graph
     step = graph.name("KSTREAM-SINK", name)
     if callable(topic):

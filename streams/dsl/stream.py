@@ -1,8 +1,8 @@
-"""Stream: an unbounded sequence of records, and the steps that make another of it.
+"""Stream: an unbounded sequence of records, and the steps that make other streams or tables of it.
 
-Functions take `(key, value)` where the key may change or matters, the value alone in `*_values`.
-Serdes flow: a step that keeps the key keeps its serde, `map` and `flat_map` keep neither, and
-`key=`, `value=` on any step override.
+Functions take `(key, value)` where the key may change or matters, the value alone in `*_values`. A
+step that keeps the key keeps its serde, `map` and `flat_map` keep neither serde, and `key=`,
+`value=` on any step override.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ V2 = TypeVar("V2")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream(Instead, StreamJoins[K, V]):
-    """A step's output. `rekeyed` says that keys may not match partitions any more."""
+    """Represents a step's output records (Kafka Streams' KStream).
+
+    `rekeyed` says that keys may not match partitions any more.
+    """
 
     _builder: Builder
     _node: Node
@@ -83,7 +86,7 @@ class Stream(Instead, StreamJoins[K, V]):
         )
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
-        """Call `action(key, value)` for each record: the end of this branch."""
+        """Call `action(key, value)` for each record, and end this branch."""
         self._keeping_both("KSTREAM-FOREACH", action, look(action), name, returns=False)
 
     def map(
@@ -94,7 +97,7 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V2]:
-        """One record from each: `mapper(key, value)` returns the new key and value."""
+        """Replace each record by one with the key and value that `mapper(key, value)` returns."""
         node = self._step("KSTREAM-MAP", mapper, map_pairs(mapper), name)
         return Stream(self._builder, node, key, value, True)
 
@@ -106,7 +109,7 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V2]:
-        """Any number of records from each: `mapper(key, value)` returns pairs."""
+        """Replace each record by any number of them: `mapper(key, value)` returns pairs."""
         node = self._step("KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, may_yield=True)
         return Stream(self._builder, node, key, value, True)
 
@@ -118,7 +121,10 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
-        """A new value for each record; the value's serde stays unless `value` is given."""
+        """Replace each record's value by `mapper(value)`.
+
+        The value's serde stays unless `value` is given.
+        """
         node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE)
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
@@ -130,7 +136,10 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
-        """Any number of values from each, all with its key."""
+        """Replace each record by one for each value that `mapper(value)` returns, with its key.
+
+        The value's serde stays unless `value` is given.
+        """
         node = self._step(
             "KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name, VALUE, may_yield=True
         )
@@ -144,7 +153,7 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V]:
-        """A new key for each record."""
+        """Replace each record's key by `selector(key, value)`."""
         node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Stream(self._builder, node, key, value or self._value, True)
 
@@ -157,10 +166,11 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V2]:
-        """Each task has a processor of its own: `processor` is its class, or a function making one.
+        """Process records by a Processor; each task has one of its own.
 
-        `stores` names more stores than the class does, or brings them.
-        What it forwards has the serdes given here, and may have another key.
+        `processor` is its class, or a function making one. `stores` names more stores than the
+        class does, or brings them. What it forwards has the serdes given here, and may have another
+        key.
         """
         node = self._processor(processor, process_records, stores, name)
         return Stream(self._builder, node, key, value, True)
@@ -174,8 +184,11 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K, V2]:
-        """As `process`, for a processor that leaves the key as it is: no repartition follows, and
-        the serdes stay unless others are given. A forward with another key is refused."""
+        """Process records by a Processor that leaves their keys as they are.
+
+        No repartition follows, and the serdes stay unless others are given. A forward with another
+        key is refused. The arguments are those of `process`.
+        """
         node = self._processor(processor, process_values, stores, name)
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
@@ -187,8 +200,10 @@ class Stream(Instead, StreamJoins[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The latest value of each key: a record without a value deletes its key, one without a key
-        is dropped."""
+        """Return a table of the latest value of each key.
+
+        A record without a value deletes its key; one without a key is dropped.
+        """
         builder = self._builder
         key_serde, value_serde = key or self._key, value or self._value
         parent = self._node
@@ -205,10 +220,10 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Grouped[K2, V]:
-        """Group by a new key: what follows sees all records of a key in one task.
+        """Group records by the key that `selector(key, value)` returns.
 
-        `name` names the repartition topic, one for all that is made of the group; else each
-        aggregation's store does.
+        All records of a key then come to one task, through a repartition topic. `name` names that
+        topic, one for all aggregations of the group; else each aggregation's store does.
         """
         node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Grouped(self._builder, node, key, value or self._value, True, name)
@@ -220,7 +235,10 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Grouped[K, V]:
-        """Group by the key that the records have. `name` is as in `group_by`."""
+        """Group records by the key that they have.
+
+        `name` names the repartition topic, as in `group_by`, if the keys were changed before.
+        """
         key, value = key or self._key, value or self._value
         return Grouped(self._builder, self._node, key, value, self._rekeyed, name)
 
@@ -231,7 +249,10 @@ class Stream(Instead, StreamJoins[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """The records of all of them; those of each stay in order. A serde that all have stays."""
+        """Merge this stream with others; the records of each stay in order.
+
+        A serde that all have stays.
+        """
         return merged((self, *others), key, value, name)
 
     def split(
@@ -241,8 +262,11 @@ class Stream(Instead, StreamJoins[K, V]):
         default: str | None = None,
         name: str | None = None,
     ) -> dict[str, Stream[K, V]]:
-        """A stream for each branch, by its name. A record goes to the first whose predicate is true
-        of `(key, value)`, else to the one named `default`, else nowhere."""
+        """Split the records into one stream for each branch, returned by name.
+
+        A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
+        named `default`, else nowhere.
+        """
         return split(self, branches, default, name)
 
     def repartition(
@@ -254,8 +278,11 @@ class Stream(Instead, StreamJoins[K, V]):
         partitioner: Callable[[K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """The same records through a topic of the application's own with so many `partitions`,
-        by default as many as what is read upstream. `partitioner` is as in `to`."""
+        """Send the records through a repartition topic of the application's own.
+
+        It has `partitions` partitions, by default as many as the topics that are read upstream.
+        `partitioner` is as in `to`.
+        """
         return repartitioned(self, partitions, key, value, partitioner, name)
 
     def print(
@@ -265,13 +292,13 @@ class Stream(Instead, StreamJoins[K, V]):
         to: Callable[[str], object] | None = None,
         name: str | None = None,
     ) -> None:
-        """Each record as a line `[label]: key, value` on standard output, or handed to `to`."""
-        begin = "" if label is None else f"[{label}]: "
+        """Write each record as a line `[label]: key, value` to standard output or to `to(line)`."""
+        prefix = "" if label is None else f"[{label}]: "
         write = builtins.print if to is None else to
         self._keeping_both(
             "KSTREAM-PRINTER",
             write,
-            look(lambda key, value: write(f"{begin}{key}, {value}")),
+            look(lambda key, value: write(f"{prefix}{key}, {value}")),
             name,
             takes=("line",),
             returns=False,
@@ -286,9 +313,9 @@ class Stream(Instead, StreamJoins[K, V]):
         partitioner: Callable[[K, V, int], int | None] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write to a topic, or to the one that a function of the record names; it must exist.
+        """Write the records to a topic, or to the one that a function of the record names.
 
-        The partition is chosen by the key, as Kafka's own producers do, or by
+        The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
         `partitioner(key, value, partitions)`, where None leaves it to the key.
         """
         written(self, topic, key, value, partitioner, name)
@@ -305,6 +332,7 @@ class Stream(Instead, StreamJoins[K, V]):
         takes: Sequence[str] = KEY_VALUE,
         returns: bool = True,
     ) -> Stream[K, V]:
+        """Add a step that keeps key and value, and so both serdes, and return its stream."""
         node = self._step(
             kind, function, operator, name, takes, returns=returns, keeps_records=True
         )
@@ -317,6 +345,7 @@ class Stream(Instead, StreamJoins[K, V]):
         stores: Sequence[str | Store],
         name: str | None,
     ) -> Node:
+        """Add a step that runs a user's processor, with its stores."""
         step = self._builder.graph.name("KSTREAM-PROCESSOR", name)
         used = processor_stores(self._builder, step, factory, stores)
         return self._builder.step(
@@ -335,6 +364,7 @@ class Stream(Instead, StreamJoins[K, V]):
         may_yield: bool = False,
         keeps_records: bool = False,
     ) -> Node:
+        """Check the user's function and add a step that applies it."""
         step = self._builder.graph.name(kind, name)
         callable_for(step, function, takes, returns=returns, may_yield=may_yield)
         return self._builder.step(

@@ -1,4 +1,4 @@
-"""What a stream can be joined with: the methods of Stream, with their types."""
+"""Declare the joins of Stream, with a type for each kind of other side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 class StreamJoins(Generic[K, V]):
-    """The joins of a `Stream[K, V]`."""
+    """Adds `join`, `left_join` and `outer_join` to a `Stream[K, V]`."""
 
     __slots__ = ()
 
@@ -128,12 +128,14 @@ class StreamJoins(Generic[K, V]):
         name: str | None = None,
         **how: Any,
     ) -> Stream[Any, Any]:
-        """Each record with what `other` has of its key. `joiner` is handed `(value, other_value)`;
-        `with_key=True`: `(key, value, other_value)`. Records without a key or a value are dropped.
+        """Join each record with the records or the row of the same key in `other`.
 
-        With a stream: each of its records whose time is near. A record of the other stream may be
-        `before` older, and `after` newer; `within` says both. `grace` is how much longer records
-        that come late find each other. The joined record has the later of the two times.
+        `joiner` is handed `(value, other_value)`; with `with_key=True` it is handed
+        `(key, value, other_value)`. Records without a key or a value are dropped.
+
+        With a stream: a record joins each record of the other one that is at most `before` older
+        or `after` newer; `within` sets both. `grace` is how much longer records that come late
+        find each other. The joined record has the later of the two times.
 
         With a table: its row as it is when the record comes; of a versioned table, as it was at the
         record's time, for which the record may wait `grace` long. With a global table the row's
@@ -244,11 +246,12 @@ class StreamJoins(Generic[K, V]):
         name: str | None = None,
         **how: Any,
     ) -> Stream[Any, Any]:
-        """`join`, and each record of this stream that meets none of the other joined with None.
+        """Join as `join` does, and each record without a match with None.
 
-        Of two streams it is so joined when none can come any more: when its window and the `grace`
-        have closed, which is looked for as records come, at most once in `emit_interval` of the
-        wall clock; it has its own time. A record without a key is joined with None at once.
+        In a join of two streams a record is joined with None when no match can come any more: when
+        its window and the `grace` have closed. That is checked as records come, at most once in
+        `emit_interval` of the wall clock; the result has the record's own time. A record without a
+        key is joined with None at once.
         """
         return _joined(self, other, joiner, JoinKind.LEFT, with_key, name, how)
 
@@ -303,7 +306,7 @@ class StreamJoins(Generic[K, V]):
         name: str | None = None,
         **how: Any,
     ) -> Stream[Any, Any]:
-        """`left_join`, and the same for the records of the other stream, which is no table."""
+        """Join two streams, and each record of either stream without a match with None."""
         return _joined(self, other, joiner, JoinKind.OUTER, with_key, name, how)
 
 
@@ -316,11 +319,14 @@ def _joined(
     name: str | None,
     how: dict[str, Any],
 ) -> Stream[Any, Any]:
-    """The join of `stream` with what `other` is."""
+    """Return the join of `stream` with another stream, a table or a global table.
+
+    Raises TopologyError for anything else, and for options that such a join does not take.
+    """
     if isinstance(other, StreamJoins):
         _only(_OF_STREAMS[kind], how, "a stream", kind, name)
-        asked = StreamJoin(kind=kind, with_key=with_key, name=name, **how)
-        return join_streams(stream, other, joiner, asked)  # type: ignore[arg-type]
+        options = StreamJoin(kind=kind, with_key=with_key, name=name, **how)
+        return join_streams(stream, other, joiner, options)  # type: ignore[arg-type]
     if kind is JoinKind.OUTER:
         raise TopologyError(
             f"{_step(kind, name)}: the outer join of a stream is with another stream, not with "
@@ -359,7 +365,7 @@ _OF_TABLES = {"key", "this_value", "value", "grace"}
 def _only(
     allowed: set[str], how: dict[str, Any], what: str, kind: JoinKind, name: str | None
 ) -> None:
-    """Raises TopologyError for what a join with `what` doesn't take."""
+    """Raise TopologyError if the user gave options that this kind of join does not take."""
     if unknown := sorted(how.keys() - allowed):
         raise TopologyError(
             f"{_step(kind, name)} is with {what}, and takes no {', '.join(unknown)}: it takes "
@@ -368,4 +374,5 @@ def _only(
 
 
 def _step(kind: JoinKind, name: str | None) -> str:
+    """Return what messages call a join: its step's name if it has one, else its kind."""
     return f"the {kind.name.lower()} join" if name is None else f"step {name!r}"

@@ -1,4 +1,4 @@
-"""Joins of a stream with a table, and with a global table: what is described of them."""
+"""Join a stream with a table or with a global table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def join_with_table(
     with_key: bool,
     name: str | None,
 ) -> Stream[Any, Any]:
-    """Raises TopologyError naming the step."""
+    """Add the join of a stream with a table and return its result.
+
+    With `grace` a record waits in a buffer for the table's version of its time (KIP-923). Raises
+    TopologyError naming the step.
+    """
     builder, graph, view = stream._builder, stream._builder.graph, table._view
     kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
     step = graph.name(kind, name)
@@ -71,13 +75,13 @@ def join_with_table(
         )
         try:
             bound = on_changelog(builder.application_id, buffer)
-            waits = Grace(duration_ms(grace, "grace"), bound)
+            grace_buffer = Grace(duration_ms(grace, "grace"), bound)
         except ValueError as error:
             raise TopologyError(f"step {step!r}: {error}") from None
-        _remembered_for(waits.ms, [graph.stores[name] for name in stores], step)
+        _remembered_for(grace_buffer.ms, [graph.stores[name] for name in stores], step)
         graph.declare(buffer, owner=object())
         stores.append(buffer.name)
-        operator = join_table_later(view, join, waits, left=left)
+        operator = join_table_later(view, join, grace_buffer, left=left)
     node = builder.step(
         kind,
         parent,
@@ -91,7 +95,10 @@ def join_with_table(
 
 
 def _remembered_for(grace_ms: int, stores: Iterable[StoreSpec], step: str) -> None:
-    """Rows must be known as they were for as long as records may be late."""
+    """Raise TopologyError if a store's history is shorter than the grace of the join.
+
+    The table's rows must be known as they were for as long as records may be late.
+    """
     for store in stores:
         if store.history_ms is not None and store.history_ms < grace_ms:
             raise TopologyError(
@@ -111,7 +118,10 @@ def join_with_global_table(
     with_key: bool,
     name: str | None,
 ) -> Stream[Any, Any]:
-    """Raises TopologyError naming the step."""
+    """Add the join of a stream with a global table and return its result.
+
+    Raises TopologyError naming the step.
+    """
     builder = stream._builder
     kind = "KSTREAM-LEFTJOIN"  # also of an inner join, as in Kafka Streams
     step = builder.graph.name(kind, name)

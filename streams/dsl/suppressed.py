@@ -1,4 +1,4 @@
-"""Suppressed: how long a table's updates are held back, `table.suppress(until_...)`."""
+"""Suppressed: describe how long `table.suppress(until_...)` holds a table's updates back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ WhenFull = Literal["emit_early", "shut_down"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """Made by `until_window_closes` and `until_time_limit`."""
+    """Describes when a suppressed table's updates are emitted and what its buffer may hold.
+
+    Made by `until_window_closes` and `until_time_limit`.
+    """
 
     wait_ms: int | None
     """None: the grace of the windows."""
@@ -42,11 +45,13 @@ def until_window_closes(
     logged: Logged = True,
     idle_close: Duration | None = None,
 ) -> Suppressed:
-    """Only the final result of each window goes on, when stream time has passed its end and its
-    grace: nothing that comes later can change it. Windows that end up deleted are passed over.
+    """Describe a suppression that emits only the final result of each window.
+
+    It is emitted when stream time has passed the window's end and its grace: nothing that comes
+    later can change it. Windows that end up deleted are not emitted.
 
     The buffer has no limits unless they are given, in records or in bytes; a result that isn't
-    final can't be let go, so a full one ends the application. `logged` is as for stores. Where no
+    final can't be emitted, so a full one ends the application. `logged` is as for stores. If no
     updates come for `idle_close`, time goes on by the wall clock (docs/suppress.md). Source:
     Suppressed.untilWindowCloses. Raises TopologyError.
     """
@@ -55,13 +60,15 @@ def until_window_closes(
             f"until_window_closes(when_full={when_full!r}): only final results go on, so a full "
             'buffer can only "shut_down"; until_time_limit can emit early'
         )
-    held = _suppressed("until_window_closes", None, max_records, max_bytes, when_full, logged)
+    suppression = _suppressed(
+        "until_window_closes", None, max_records, max_bytes, when_full, logged
+    )
     if idle_close is None:
-        return held
+        return suppression
     idle_close_ms = _ms("until_window_closes", idle_close, "idle_close")
     if idle_close_ms == 0:
         raise TopologyError("until_window_closes: idle_close must be at least 1 ms")
-    return replace(held, idle_close_ms=idle_close_ms)
+    return replace(suppression, idle_close_ms=idle_close_ms)
 
 
 def until_time_limit(
@@ -72,16 +79,18 @@ def until_time_limit(
     when_full: WhenFull = "emit_early",
     logged: Logged = True,
 ) -> Suppressed:
-    """Of each key at most one update in `duration` of stream time goes on, the last one.
+    """Describe a suppression that emits the last update of a key in each `duration`.
 
-    A full buffer lets the oldest go before their time, or ends the application ("shut_down").
-    `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises TopologyError.
+    The duration is of stream time. A full buffer emits the oldest update early, or ends the
+    application ("shut_down"). `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises
+    TopologyError.
     """
     wait_ms = _ms("until_time_limit", duration, "duration")
     return _suppressed("until_time_limit", wait_ms, max_records, max_bytes, when_full, logged)
 
 
 def _ms(function: str, duration: Duration, what: str) -> int:
+    """Convert a duration to ms. Raises TopologyError, naming the function, if it is invalid."""
     try:
         return duration_ms(duration, what)
     except ValueError as error:
@@ -96,6 +105,10 @@ def _suppressed(
     when_full: str,
     logged: Logged,
 ) -> Suppressed:
+    """Check the limits of a suppression's buffer and return the description.
+
+    Raises TopologyError.
+    """
     for what, limit in (("max_records", max_records), ("max_bytes", max_bytes)):
         if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise TopologyError(f"{function}: {what}={limit!r} is no number of 0 or more")
@@ -117,7 +130,10 @@ def _suppressed(
 
 
 def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Table[Any, Any]:
-    """`table` with its updates held back. The buffer is the store `<name>-store`."""
+    """Return `table` behind a step that holds its updates back.
+
+    The buffer is the store `<name>-store`. Raises TopologyError naming the step.
+    """
     builder: Builder = table._builder
     step = builder.graph.name("KTABLE-SUPPRESS", name)
     if not isinstance(how, Suppressed):
@@ -125,7 +141,9 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
             f"step {step!r}: suppress takes until_window_closes(...) or until_time_limit(...), "
             f"not {how!r}"
         )
-    from streams.dsl.table import refuse_expiring_rows  # what is suppressed is a table again
+    from streams.dsl.table import (
+        refuse_expiring_rows,
+    )  # it imports this
 
     refuse_expiring_rows(step, table, "suppressed updates")
     parent = table._view
@@ -146,7 +164,7 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
     spec = on_changelog(builder.application_id, spec)
     builder.graph.declare(spec, owner=object())
     bound = on_changelog(builder.application_id, spec)
-    parent.send_old()  # those behind the buffer see the value from before, until it has left
+    parent.send_old()  # steps behind the buffer see the old value until the new one is emitted
     waiting = Waiting(
         wait_ms=wait_ms,
         until_window_ends=how.wait_ms is None,
@@ -169,7 +187,10 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
 
 
 def _grace_above(node: Node, step: str) -> int:
-    """The longest grace of the windows that `node`'s results are of (GraphGraceSearchUtil)."""
+    """Return the longest grace, in ms, of the windows upstream of `node`.
+
+    Raises TopologyError if there are none (GraphGraceSearchUtil).
+    """
     if isinstance(node, ProcessorNode) and node.grace_ms is not None:
         return node.grace_ms
     if not node.parents:

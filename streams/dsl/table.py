@@ -1,7 +1,8 @@
 """Table: the latest value of each key, and the steps that make another table or a stream of it.
 
-A step without `store=` keeps nothing: what it passes on is computed on the way. Where a later step
-needs a table's values, or the old value beside the new one, the source at its root gets a store.
+A step without `store=` materializes nothing: what it forwards is computed on the way. Where a later
+step needs a table's values, or the old value beside the new one, the source at its root gets a
+store.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table(Instead, Generic[K, V]):
-    """A step's result by key."""
+    """Represents the latest value of each key (Kafka Streams' KTable)."""
 
     _builder: Builder
     _node: Node
@@ -56,7 +57,7 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The rows for which `predicate(key, value)` is true; a row that stops being so goes."""
+        """Keep the rows for which `predicate(key, value)` is true; delete what becomes false."""
         return self._filtered(predicate, kept_if(predicate), store, name)
 
     def filter_not(
@@ -66,7 +67,7 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """The rows for which `predicate(key, value)` is false."""
+        """Keep the rows for which `predicate(key, value)` is false; delete what becomes true."""
         return self._filtered(predicate, dropped_if(predicate), store, name)
 
     def map_values(
@@ -77,7 +78,10 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V2]:
-        """A new value for each row; the value's serde stays unless `value` is given."""
+        """Replace each row's value by `mapper(value)`.
+
+        The value's serde stays unless `value` is given.
+        """
         return self._derived(
             "KTABLE-MAPVALUES", mapper, mapped(mapper), value or self._value, store, name
         )
@@ -116,15 +120,16 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
-        """A row for each key that both tables have: `joiner(own value, other value)`.
+        """Join the rows of two tables by key, or by a foreign key of this one.
 
-        It changes when either of them does, and has the later of their timestamps. Both topics need
+        The result has a row `joiner(own value, other value)` for each key that both tables have. It
+        changes when either of them does, and has the later of their timestamps. Both topics need
         the same number of partitions. `value` is the serde of the result, where one is needed.
 
-        With `foreign_key(key, value)` a row for each of this table whose foreign key the other one
-        has; the topics may have any number of partitions. A row whose foreign key is None is
-        dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key, if
-        it was not written with the clients' own partitioner.
+        With `foreign_key(key, value)` it has a row for each of this table whose foreign key the
+        other one has; the topics may have any number of partitions. A row whose foreign key is None
+        is dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key,
+        if it was not written with the clients' own partitioner.
         """
         return self._joined(
             JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
@@ -164,8 +169,11 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
-        """A row for each key of this table: the other's value is None where it has none, or where
-        `foreign_key` gives None (see `join`)."""
+        """Join each row of this table with the other's row, or with None where there is none.
+
+        The other value is None too where `foreign_key` returns None. The arguments are those of
+        `join`.
+        """
         return self._joined(
             JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
         )
@@ -180,13 +188,16 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
-        """A row for each key that one of both has: at most one of the values is None."""
+        """Join the rows of two tables for each key that either has; at most one value is None."""
         return self._joined(JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
 
     def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:
-        """Hold updates back: of a window until it closes (`until_window_closes`), or for a time
-        (`until_time_limit`), so that only the last of a key goes on. What waits is kept in the
-        store `<name>-store`, which the step's `name` names."""
+        """Hold updates back, so that only the last one of a key is emitted.
+
+        Those of a window until it closes (`until_window_closes`), or for a time
+        (`until_time_limit`). Updates wait in the store `<name>-store`, which the step's `name`
+        names.
+        """
         return suppressed(self, until, name)
 
     def transform_values(
@@ -198,12 +209,13 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V2]:
-        """A new value for each row from a ValueTransformer, which may use stores: `transformer` is
-        its class, or a function making one. The value's serde stays unless `value` is given.
+        """Replace each row's value by what a ValueTransformer, which may use stores, returns.
 
-        `stores` names more stores than the class does, or brings them; `store` keeps the result.
+        `transformer` is its class, or a function making one. The value's serde stays unless `value`
+        is given. `stores` names more stores than the class does, or brings them; `store` keeps the
+        result.
         """
-        from streams.dsl.transformed import transformed  # what is transformed is a table again
+        from streams.dsl.transformed import transformed  # imported here: it imports this module
 
         return transformed(self, transformer, stores, value, store, name)
 
@@ -215,18 +227,19 @@ class Table(Instead, Generic[K, V]):
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> GroupedTable[K2, V2]:
-        """The rows by another key: `selector(key, value)` returns the key of a row's group and its
-        value there, or None for a row that is in no group.
+        """Group the rows by another key, to aggregate them.
 
-        Rows go through a repartition topic; `name` names it, else each aggregation's store does.
+        `selector(key, value)` returns the key of a row's group and its value there, or None for a
+        row that is in no group. Rows go through a repartition topic; `name` names it, else each
+        aggregation's store does.
         """
-        from streams.dsl.grouped_table import grouped  # what is aggregated is a table again
+        from streams.dsl.grouped_table import grouped  # imported here: it imports this module
 
         return grouped(self, selector, key, value, name)
 
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
-        """The table's updates as a stream; a deletion has the value None."""
-        from streams.dsl.stream import Stream  # a stream groups into a table, and a table streams
+        """Return the table's updates as a stream; a deletion has the value None."""
+        from streams.dsl.stream import Stream  # imported here: it imports this module
 
         node = self._builder.step(
             "KTABLE-TOSTREAM", self._node, to_stream, name=name, only_passes_on=True
@@ -244,7 +257,8 @@ class Table(Instead, Generic[K, V]):
         name: str | None,
         other_partitioner: Partitioner | None = None,
     ) -> Table[K, Any]:
-        from streams.dsl.foreign_key import join_by_foreign_key  # what is joined is a table again
+        """Join with another table by key, or by foreign key if one is given."""
+        from streams.dsl.foreign_key import join_by_foreign_key  # it imports this module
         from streams.dsl.table_joins import joined
 
         if foreign_key is not None:
@@ -273,6 +287,7 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None,
         name: str | None,
     ) -> Table[K, V]:
+        """Add a filter step and return its table."""
         return self._derived(
             "KTABLE-FILTER", predicate, computed, self._value, store, name, filters=True
         )
@@ -288,6 +303,7 @@ class Table(Instead, Generic[K, V]):
         *,
         filters: bool = False,
     ) -> Table[K, Any]:
+        """Add a step that computes each row from this table's row, and return its table."""
         builder = self._builder
         step = builder.graph.name(kind, name)
         callable_for(step, function, KEY_VALUE if filters else VALUE)
@@ -295,8 +311,8 @@ class Table(Instead, Generic[K, V]):
         if store is not None:
             spec = builder.own_store(store, step, self._key, value, kinds=KINDS)
         view = DerivedView(self._view, computed, spec)
-        # To leave out deletions of what was never there, if that costs nothing. Where rows expire
-        # nobody knows what was there.
+        # With old values deletions of rows that never were need not be forwarded. They are asked
+        # for only if that makes no store; rows that expire have no old values.
         if filters:
             view.sends_old = self._view.send_old(force=False)
         node = builder.step(
@@ -311,9 +327,11 @@ class Table(Instead, Generic[K, V]):
 
 
 def refuse_expiring_rows(step: str, table: Table[Any, Any], result: str) -> None:
-    """Raise TopologyError where rows of `table` expire with no update that says so: `result`, which
-    `step` makes of them, would keep what was made of a row that has gone, and count it again when
-    its key returns (docs/decisions/0027)."""
+    """Raise TopologyError if rows of `table` expire (`ttl=`) without an update that says so.
+
+    `result`, which `step` makes of them, would keep what was made of a row that has expired, and
+    count it again when its key returns (docs/decisions/0027).
+    """
     store = table._view.expires_in
     if store is not None:
         raise TopologyError(
@@ -333,22 +351,24 @@ def table_of(
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
-    """The table whose changes are `parent`'s records: kept if `store` names where, or as soon as
-    somebody asks for its values."""
-    step = builder.graph.name(kind, name)
-    kept = store or f"{step}-STATE-STORE"
+    """Return the table whose changes are the records of `parent`.
 
-    def spec() -> StoreSpec:
-        return builder.store_for(kept, step, key, value, kinds=KINDS)
+    It is materialized if `store` is given, or as soon as a step needs its values.
+    """
+    step = builder.graph.name(kind, name)
+    store_or_name = store or f"{step}-STATE-STORE"
+
+    def create_spec() -> StoreSpec:
+        return builder.store_for(store_or_name, step, key, value, kinds=KINDS)
 
     # The node needs its operator, which needs the view, which needs the node.
     bound: list[SourceView] = []
 
-    def operator(at: Binding) -> Any:
+    def bind_operator(at: Binding) -> Any:
         return table_source(bound[0])(at)
 
-    node = builder.step(kind, parent, operator, name=step, updates=True)
-    view = SourceView(builder.graph, node, spec)
+    node = builder.step(kind, parent, bind_operator, name=step, updates=True)
+    view = SourceView(builder.graph, node, create_spec)
     bound.append(view)
     if store is not None:
         view.keep()

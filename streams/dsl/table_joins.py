@@ -1,4 +1,4 @@
-"""Joins of two tables by key: what is described of them."""
+"""Join two tables by key."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def joined(
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
-    """The join of `left` and `right`: a step for the updates of each, and one behind both.
+    """Return the join of `left` and `right`: a step for the updates of each, and one that merges.
 
-    Both are kept, since each is asked for its values. Raises TopologyError naming the step.
+    Both tables are materialized, since each is asked for its values. Raises TopologyError naming
+    the step.
     """
     builder, graph = left._builder, left._builder.graph
     step = graph.name("KTABLE-MERGE", name)
@@ -38,13 +39,13 @@ def joined(
     spec = None
     if store is not None:
         spec = builder.own_store(store, step, left._key, value, kinds=KINDS)
-    if not kind.needs_right:  # both may be without a value: only the old one tells them apart
+    if not kind.needs_right:  # old values tell whether there is a result to delete
         left._view.send_old()
     if not kind.needs_left:
         right._view.send_old()
     view = JoinedView(kind, left._view, right._view, joiner, spec)
 
-    def side(own: Table[Any, Any], other: Table[Any, Any], which: str, bound: Operator) -> Node:
+    def add_side(own: Table[Any, Any], other: Table[Any, Any], which: str, bound: Operator) -> Node:
         given = None if name is None else f"{name}-join-{which}"
         return builder.step(
             f"KTABLE-JOIN{which.upper()}",
@@ -60,7 +61,7 @@ def joined(
                            needs_own=needs_left, needs_other=needs_right)  # fmt: skip
     of_right = join_updates(view, right._view, left._view, swapped(joiner),
                             needs_own=needs_right, needs_other=needs_left)  # fmt: skip
-    sides = (side(left, right, "this", of_left), side(right, left, "other", of_right))
+    sides = (add_side(left, right, "this", of_left), add_side(right, left, "other", of_right))
     merged = builder.step(
         "KTABLE-MERGE",
         sides,
@@ -74,6 +75,7 @@ def joined(
 
 
 def _joinable(step: str, left: Table[Any, Any], right: object) -> None:
+    """Raise TopologyError if `right` is no table of the application of `left`."""
     if not isinstance(right, Table):
         raise TopologyError(f"step {step!r} joins a table with another one, not with {right!r}")
     same_application(step, left, right)

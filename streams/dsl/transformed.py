@@ -1,4 +1,4 @@
-"""A table whose values a user's transformer makes: what is described of it."""
+"""Transform a table's values by a user's ValueTransformer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def transformed(
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
-    """Raises TopologyError naming the step."""
+    """Return a table whose values the transformers made by `factory` compute.
+
+    Raises TopologyError naming the step.
+    """
     builder = table._builder
     step = builder.graph.name("KTABLE-TRANSFORMVALUES", name)
     used = processor_stores(builder, step, factory, stores, kind=ValueTransformer)

@@ -1,8 +1,8 @@
-"""Windowed groups: records by key and window, ready to be aggregated.
+"""WindowedGroup: aggregate records by key and window.
 
-The result is a table whose keys are `Windowed`. With `emit="on_update"` each record passes on the
-new value of its windows (with caching the latest of each at the commit), with `emit="on_close"`
-each window is passed on once, when it closes.
+The result is a table whose keys are `Windowed`. With `emit="on_update"` each record emits the new
+value of its windows (with caching the latest of each at the commit), with `emit="on_close"` each
+window is emitted once, when it closes (KIP-825).
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ EmitWhen = Literal["on_update", "on_close"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WindowedGroup(Instead, Generic[K, V]):
-    """Records grouped by key and window."""
+    """Represents records grouped by key and window.
+
+    Kafka Streams' TimeWindowedKStream and SessionWindowedKStream.
+    """
 
     _builder: Builder
     _node: Node
@@ -58,7 +61,7 @@ class WindowedGroup(Instead, Generic[K, V]):
         on_late: Callable[[LateRecord[K, V]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], int]:
-        """How many records each key has in each window.
+        """Count the records of each key in each window into a table.
 
         `store`, `name` and what follows are as in `Grouped.count`; the store keeps windows for
         their size and grace, or longer (`retention=`). `on_late` is called with each record that is
@@ -78,9 +81,11 @@ class WindowedGroup(Instead, Generic[K, V]):
         on_late: Callable[[LateRecord[K, V]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], V]:
-        """The values of each key and window combined: `reducer(old, new)`. The first is taken as it
-        is; None deletes the window. Sessions that join are combined by it too. `commutative` is as
-        in `Grouped.reduce`."""
+        """Combine the values of each key and window by `reducer(old, new)` into a table.
+
+        The first value is taken as it is; None deletes the window. Sessions that join are combined
+        by it too. `commutative` is as in `Grouped.reduce`.
+        """
         step = self._builder.graph.name("KSTREAM-REDUCE", name)
         callable_for(step, reducer, ("old", "new"))
         value = known(self._value, "value", step)
@@ -102,12 +107,12 @@ class WindowedGroup(Instead, Generic[K, V]):
         on_late: Callable[[LateRecord[K, V]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], A]:
-        """The values of each key and window folded: `aggregator(key, value, aggregate)` returns the
-        next aggregate, and may change the one it is handed; the first is `initializer()`.
+        """Fold the values of each key and window into a table.
 
-        Sessions need `merger(key, one, other)`, which makes one aggregate of two sessions that
-        join; no other windows take one. `value` is the serde of the aggregate, unless the store has
-        one. `commutative` is as in `Grouped.aggregate`.
+        `aggregator(key, value, aggregate)` returns the next aggregate, and may change the one it is
+        handed; the first is `initializer()`. Sessions need `merger(key, one, other)`, which makes
+        one aggregate of two sessions that join; no other windows take one. `value` is the serde of
+        the aggregate, unless the store has one. `commutative` is as in `Grouped.aggregate`.
         """
         step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
         callable_for(step, initializer, ())
@@ -131,6 +136,7 @@ class WindowedGroup(Instead, Generic[K, V]):
         on_late: Callable[[LateRecord[K, V]], object] | None,
         name: str | None,
     ) -> Table[Windowed[Any], Any]:
+        """Add an aggregation by window, repartitioned if re-keyed, and return its table."""
         builder, windows = self._builder, self._windows
         step = builder.graph.name(kind, name)
         on_close = _closes(step, emit, windows)
@@ -161,7 +167,7 @@ class WindowedGroup(Instead, Generic[K, V]):
 
 
 def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None) -> None:
-    """Sessions have one, and no other windows."""
+    """Raise TopologyError if sessions have no merger, or other windows have one."""
     sessions = isinstance(windows, SessionWindows)
     if sessions and merger is None:
         raise TopologyError(
@@ -184,7 +190,7 @@ def windowed_operator(
     on_close: bool = False,
     on_late: Callable[[LateRecord[Any, Any]], object] | None = None,
 ) -> Operator:
-    """The step that aggregates by `windows`."""
+    """Return the operator that aggregates by `windows`."""
     match windows:
         case TimeWindows() | UnlimitedWindows():
             return window_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
@@ -204,16 +210,19 @@ def window_store(
     *,
     on_close: bool = False,
 ) -> StoreSpec:
-    """The store that `step` keeps its windows in, declared."""
+    """Declare the store in which `step` keeps its windows and return its spec.
+
+    Raises TopologyError for a store that is not fit for these windows.
+    """
     sessions = isinstance(windows, SessionWindows)
     kind = StoreKind.SESSION if sessions else StoreKind.WINDOW
-    kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") says only where it is
+    kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") chooses only the medium
     spec = builder.store_for(
         store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, windowed=True
     )
     retention_ms = spec.retention_ms
     if retention_ms is None:
-        # A session that is just open has expired to the millisecond in Kafka Streams: it is lost.
+        # One ms more than in Kafka Streams, where a session that is still just open has expired.
         retention_ms = windows.retention_ms + (1 if sessions else 0)
     if retention_ms < windows.retention_ms:
         raise TopologyError(
@@ -238,7 +247,7 @@ def window_store(
         retention_ms=retention_ms,
         window_size_ms=None if isinstance(windows, SessionWindows) else windows.size_ms,
         caching=spec.caching and not on_close,
-        # What closes together lies together, in the order in which it is passed on.
+        # Windows that close together are stored together, in the order in which they are emitted.
         segment_ms=windows.advance_ms if on_close and isinstance(windows, TimeWindows) else None,
         by_time=on_close and not isinstance(windows, TimeWindows),
     )
@@ -247,7 +256,7 @@ def window_store(
 
 
 def windowed_key(key: Serde[Any], windows: Windows) -> Serde[Any]:
-    """The serde of a windowed table's keys."""
+    """Return the serde of a windowed table's keys."""
     match windows:
         case SessionWindows():
             return serdes.session_windowed(key)
@@ -257,6 +266,7 @@ def windowed_key(key: Serde[Any], windows: Windows) -> Serde[Any]:
 
 
 def _closes(step: str, emit: str, windows: Windows) -> bool:
+    """Whether the step emits on close. Raises TopologyError for windows that can't."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")
     on_close = emit == "on_close"
