@@ -1,4 +1,4 @@
-"""From a graph of steps to a finished topology: checked as a whole, cut into sub-topologies.
+"""Build a finished topology from a graph of steps: check it as a whole, divide it.
 
 A sub-topology is what is connected without going through a topic. Each runs as tasks, one a
 partition; records go from one to another through repartition topics only.
@@ -26,13 +26,16 @@ from streams.topology.partitions import Flow, partition_counts
 
 
 def expiry_of(store: str) -> str:
-    """Return what stands for a store with a `ttl` where steps have their stream times."""
+    """Return the name under which the stream time of a store with a `ttl` is committed.
+
+    It stands among the names of steps that have a stream time.
+    """
     return f"expiry of {store}"
 
 
 @dataclass(frozen=True, slots=True)
 class Subtopology:
-    """Steps that run in one task, in the order they were added (parents first)."""
+    """Represents steps that run in one task, in the order they were added (parents first)."""
 
     number: int
     nodes: tuple[Node, ...]
@@ -40,29 +43,32 @@ class Subtopology:
 
     @property
     def sources(self) -> dict[str, SourceNode]:
-        """The sources by topic."""
+        """Return the sources by topic."""
         return {node.topic: node for node in self.nodes if isinstance(node, SourceNode)}
 
     @property
     def timed_steps(self) -> tuple[str, ...]:
-        """The steps that have a stream time of their own; and what stands for each store that has,
-        since its values expire (`expiry_of`)."""
+        """Return the names of all that has a stream time of its own, which is committed.
+
+        These are steps, and stores whose values expire (`expiry_time_name`).
+        """
         steps = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
         return *steps, *(expiry_of(spec.name) for spec in self.stores if spec.ttl_ms is not None)
 
     def first_user(self, store: str) -> str:
-        """Return the first step that uses `store`."""
+        """Return the name of the first step that uses `store`."""
         users = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and store in n.stores)
         return next(users)
 
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
+        """Return the sinks, in the order they were added."""
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A finished, immutable topology."""
+    """Represents a finished, immutable topology."""
 
     application_id: str
     subtopologies: tuple[Subtopology, ...]
@@ -72,31 +78,34 @@ class Topology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """All topics that are read, repartition topics included, sorted."""
+        """Return all topics that are read, repartition topics included, sorted."""
         return tuple(sorted(topic for sub in self.subtopologies for topic in sub.sources))
 
     @property
     def input_topics(self) -> tuple[str, ...]:
-        """The topics that must exist before the application starts, sorted."""
+        """Return the topics that must exist before the application starts, sorted."""
         internal = self.repartition_topics
         return tuple(topic for topic in self.source_topics if topic not in internal)
 
     @property
     def repartition_topics(self) -> frozenset[str]:
+        """Return the internal topics that sinks write."""
         sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
         return frozenset(s.topic for s in sinks if s.internal and isinstance(s.topic, str))
 
     def changelog(self, store: str) -> str:
-        """The topic that a store is restored from: its changelog, or the table's own topic."""
+        """Return the topic that a store is restored from: a changelog, or the table's own topic."""
         for spec in (each for sub in self.subtopologies for each in sub.stores):
             if spec.name == store and spec.source_topic is not None:
                 return spec.source_topic
         return changelog(self.application_id, store)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """How many partitions each source topic has: `inputs` as they are, repartition topics as
-        follows from them (see `topology/partitions`). Raises TopologyError for joined topics whose
-        counts differ."""
+        """Return how many partitions each source topic has, given those of the inputs.
+
+        Repartition topics' counts follow from them (see `streams.topology.partitions`). Raises
+        TopologyError for joined topics whose counts differ.
+        """
         sinks = [sink for sub in self.subtopologies for sink in sub.sinks if sink.internal]
         counts = partition_counts(
             [
@@ -116,7 +125,7 @@ class Topology:
 
 
 def build(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Topology:
-    """Check the graph and cut it. Raises TopologyError naming the step."""
+    """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
     graph = finished(application_id, graph, optimizations)
@@ -134,23 +143,26 @@ def build(application_id: str, graph: Graph, optimizations: Collection[str] = ()
 
 
 def _read_upstream(steps: Iterable[Node]) -> Iterator[str]:
-    """The topics that the records of these steps come from."""
-    found = list(steps)
-    for node in found:  # grows on the way
+    """Yield the topics that the records of these steps come from."""
+    upstream = list(steps)
+    for node in upstream:  # the list grows while it is walked
         if isinstance(node, SourceNode):
             yield node.topic
-        found += [parent for parent in node.parents if parent not in found]
+        upstream += [parent for parent in node.parents if parent not in upstream]
 
 
 def _store_names(nodes: Iterable[Node]) -> list[str]:
-    """Each once, in the order of the first step that uses it."""
+    """Return the names of the nodes' stores, each once, in the order of their first use."""
     names = (name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores)
     return list(dict.fromkeys(names))
 
 
 def _connected(nodes: list[Node]) -> list[tuple[Node, ...]]:
-    """The connected components, in the order of their first step. A store connects the steps that
-    use it: they must see the same partition's records, so they run in the same task."""
+    """Return the connected components of the graph, in the order of their first step.
+
+    A store connects the steps that use it: they must see the records of one partition, so they run
+    in the same task.
+    """
     group_of: dict[Node, list[Node]] = {}
     first_user: dict[str, Node] = {}
     for node in nodes:

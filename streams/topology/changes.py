@@ -1,6 +1,6 @@
-"""A change of a table's row: what a table hands to the next, and what a repartition topic carries.
+"""Define the change of a table's row: what one table step hands to the next.
 
-Kafka Streams' `Change`.
+Repartition topics of grouped tables carry it too. Kafka Streams' `Change`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Change(NamedTuple, Generic[V]):
-    """The new and the old value of a key; None is no value.
+    """Represents the new and the old value of a key; None is no value.
 
     `latest` is whether no later change of the key has been seen: it is True but where a versioned
     table takes a record that is out of order.
@@ -22,4 +22,5 @@ class Change(NamedTuple, Generic[V]):
     latest: bool = True
 
     def __str__(self) -> str:
+        """Return the change as Kafka Streams prints it."""
         return f"({self.new}<-{self.old})"

@@ -1,8 +1,8 @@
-"""Is a topology possible as a whole? What no single step can know of itself is looked at here.
+"""Check a topology as a whole for what no single step can know of itself.
 
-Every refusal names the step and what to do. Source: Kafka Streams' InternalTopologyBuilder, which
-refuses the same; that records can't go round for ever and that nobody writes into the application's
-own topics it leaves to its users.
+Every error names the step and what to do. Source: Kafka Streams' InternalTopologyBuilder, which
+refuses the same. That records can't go round for ever and that no user step writes into the
+application's own topics it leaves to its users.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _ONE_FROM_ONE = {
 
 
 def check(graph: Graph, changelog: Callable[[str], str]) -> None:
-    """Raises TopologyError naming the step. `changelog` gives the topic of a store."""
+    """Raise TopologyError, naming the step, if the graph is no valid topology.
+
+    `changelog` returns the changelog topic of a store.
+    """
     _unique(node.name for node in graph.nodes)
     _each_topic_is_read_once(graph)
     _every_store_is_declared_and_used(graph)
@@ -43,11 +46,15 @@ def check(graph: Graph, changelog: Callable[[str], str]) -> None:
 
 
 def _topic(node: Node) -> str:
+    """Return the topic of a sink with a fixed one; empty for any other node."""
     return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
 
 
 def _has_a_legal_topic(sink: SinkNode) -> None:
-    """One of a repartition is named after a step."""
+    """Raise TopologyError if a sink's topic has no legal name.
+
+    The topic of a repartition is named after a step.
+    """
     topic = _topic(sink)
     if len(topic) > _TOPIC_NAME_MAX:
         raise _too_long(f"step {sink.name!r}: its topic", topic)
@@ -59,12 +66,14 @@ def _has_a_legal_topic(sink: SinkNode) -> None:
 
 
 def _too_long(what: str, topic: str) -> TopologyError:
+    """Return the error of a topic whose name is too long."""
     return TopologyError(
         f"{what} would be {topic!r}, and a topic's name has at most {_TOPIC_NAME_MAX} characters"
     )
 
 
 def _unique(names: Iterable[str]) -> None:
+    """Raise TopologyError for a step without a name, or with the name of another."""
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
@@ -75,6 +84,7 @@ def _unique(names: Iterable[str]) -> None:
 
 
 def _each_topic_is_read_once(graph: Graph) -> None:
+    """Raise TopologyError if two steps read one topic."""
     readers: dict[str, str] = {}
     sources = [(node.topic, node.name) for node in graph.nodes if isinstance(node, SourceNode)]
     for topic, name in (*sources, *((t.topic, t.name) for t in graph.global_tables.values())):
@@ -88,6 +98,7 @@ def _each_topic_is_read_once(graph: Graph) -> None:
 
 
 def _every_store_is_declared_and_used(graph: Graph) -> None:
+    """Raise TopologyError for a store that is used and not declared, or the reverse."""
     used: set[str] = set()
     for node in graph.nodes:
         for name in node.stores if isinstance(node, ProcessorNode) else ():
@@ -107,6 +118,7 @@ def _every_store_is_declared_and_used(graph: Graph) -> None:
 
 
 def _writes_no_topic_of_ours(sink: SinkNode, graph: Graph, changelog: Callable[[str], str]) -> None:
+    """Raise TopologyError if a user's sink writes a repartition or changelog topic."""
     if sink.internal or not (topic := _topic(sink)):
         return
     for node in graph.nodes:
@@ -124,7 +136,10 @@ def _writes_no_topic_of_ours(sink: SinkNode, graph: Graph, changelog: Callable[[
 
 
 def _is_no_endless_loop(sink: SinkNode) -> None:
-    """A topic may lead back to itself, as where what failed is tried again; but not each record."""
+    """Raise TopologyError if a sink writes every record back to the topic it was read from.
+
+    A topic may lead back to itself, as where a failed record is retried; but not each record.
+    """
     for node in _passed_by_all(sink.parents):
         if isinstance(node, SourceNode) and node.topic == _topic(sink):
             raise TopologyError(
@@ -134,9 +149,12 @@ def _is_no_endless_loop(sink: SinkNode) -> None:
 
 
 def _passed_by_all(nodes: Iterable[Node]) -> list[Node]:
-    """What is upstream without a step between that could end a record's way."""
-    found = list(dict.fromkeys(nodes))
-    for node in found:  # grows on the way
+    """Return all nodes upstream whose every record reaches `nodes`.
+
+    No step between them and `nodes` drops a record.
+    """
+    upstream = list(dict.fromkeys(nodes))
+    for node in upstream:  # the list grows while it is walked
         if isinstance(node, ProcessorNode) and node.kind in _ONE_FROM_ONE:
-            found += [parent for parent in node.parents if parent not in found]
-    return found
+            upstream += [parent for parent in node.parents if parent not in upstream]
+    return upstream

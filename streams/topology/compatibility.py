@@ -32,9 +32,11 @@ from streams.topology.lineage import is_generated
 def find_conflicts(
     one: DeclaredTopology, other: DeclaredTopology, names: tuple[str, str]
 ) -> list[str]:
-    """Return why the two may not run side by side, a clause each; nothing if they may. `names` are
-    what the message calls them."""
-    found = [
+    """Return why two topologies may not run side by side, a clause each; empty if they may.
+
+    `names` are what the message calls them.
+    """
+    conflicts = [
         conflict
         for a in one.subtopologies.values()
         for b in other.subtopologies.values()
@@ -47,28 +49,29 @@ def find_conflicts(
     for topic in sorted(one.repartition_topics.keys() & other.repartition_topics.keys()):
         counts = one.repartition_topics[topic], other.repartition_topics[topic]
         if None not in counts and counts[0] != counts[1]:
-            found.append(
+            conflicts.append(
                 f"repartition topic {topic!r} has {counts[0]} partitions in {names[0]} and "
                 f"{counts[1]} in {names[1]}"
             )
         fed = one.inputs_above(topic), other.inputs_above(topic)
         if is_generated(topic) and fed[0] != fed[1]:
-            found.append(
+            conflicts.append(
                 f"repartition topic {topic!r} is fed from {list_names(fed[0])} in {names[0]}, and "
                 f"from {list_names(fed[1])} in {names[1]}: name the step that makes it"
             )
     for (mine, theirs), name in (((one, other), names[1]), ((other, one), names[0])):
-        if untold := mine.sources & theirs.unknown_sources:
-            found.append(
-                f"{name} reads {list_names(untold)} in a way that it does not declare: it is of an "
+        if hidden := mine.sources & theirs.unknown_sources:
+            conflicts.append(
+                f"{name} reads {list_names(hidden)} in a way that it does not declare: it is of an "
                 "earlier release of Millrace"
             )
-    return found
+    return conflicts
 
 
 def _conflicts_of(
     a: DeclaredSubtopology, b: DeclaredSubtopology, names: tuple[str, str]
 ) -> Iterator[str]:
+    """Yield the conflicts between a sub-topology of each version."""
     shared = a.sources & b.sources
     if shared and a.sources != b.sources:
         how = (

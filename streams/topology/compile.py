@@ -1,4 +1,4 @@
-"""Compile a sub-topology into closures over one task: nothing is looked up by name for a record."""
+"""Compile a sub-topology into closures of one task; no name is looked up while records flow."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Receive = Callable[[Any], None]
 
 
 def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str, Receive]:
-    """For each source topic the function that processes one of its messages in this task.
+    """Return for each source topic the function that processes one of its messages.
 
-    The task's stores must be caught up: processors are started here, upstream first. Whoever gives
-    the functions up calls `context.closers`.
+    The task's stores must be restored: processors are started here, upstream first. The caller
+    calls `context.close_callbacks` when it discards the functions.
     """
     children: dict[Node, list[Node]] = {node: [] for node in subtopology.nodes}
     for node in subtopology.nodes:
         for parent in node.parents:
             children[parent].append(node)
     emits: dict[Node, Callable[..., None]] = {}
-    # Children were added after their parents: going backwards, what comes after a step is bound.
+    # Children were added after their parents: in reverse order a step's children are bound first.
     for node in reversed(subtopology.nodes):
         after = [emits[child] for child in children[node]]
         updates = isinstance(node, ProcessorNode) and node.updates
@@ -67,13 +67,16 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
 
 
 def _failed_at(step: str, context: Context) -> Failed:
-    def failed(error: Exception, key: Any, value: Any) -> None:
+    """Return the function that a step calls when user code has raised."""
+
+    def handle_failure(error: Exception, key: Any, value: Any) -> None:
         context.failed(Stage.PROCESSING, step, error, key=key, value=value)
 
-    return failed
+    return handle_failure
 
 
 def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> bool:
+    """Whether only sinks come after a node, apart from steps that only forward."""
     return all(
         isinstance(child, SinkNode)
         or (
@@ -86,6 +89,7 @@ def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> b
 
 
 def _fan_out(emits: Sequence[Emit]) -> Emit:
+    """Return one function that hands a record to each of `emits`."""
     match emits:
         case []:
             return _nowhere
@@ -102,6 +106,7 @@ def _fan_out(emits: Sequence[Emit]) -> Emit:
 
 
 def _fan_out_updates(emits: Sequence[Update]) -> Update:
+    """Return one function that hands a table's update to each of `emits`."""
     match emits:
         case []:
             return _no_one_told
@@ -118,8 +123,8 @@ def _fan_out_updates(emits: Sequence[Update]) -> Update:
 
 
 def _no_one_told(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-    """The end of a table that nothing follows."""
+    """Discard an update: nothing follows the table."""
 
 
 def _nowhere(key: Any, value: Any, timestamp_ms: int) -> None:
-    """The end of a branch that nothing follows."""
+    """Discard a record: nothing follows the branch."""

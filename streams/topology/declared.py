@@ -1,4 +1,4 @@
-"""Declare a topology to the leader of a group: what its sub-topologies are, whatever their order.
+"""Declare a topology to the leader of a group: each sub-topology, whatever their order.
 
 A task's number is that of its sub-topology, and numbers follow the order of the steps: two versions
 of an application may number the same sub-topologies differently. So members declare each by what it
@@ -29,8 +29,11 @@ _FINGERPRINT_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSubtopology:
-    """A sub-topology by what it is. `sinks` are the repartition topics that it writes. `formats`
-    say of each store and each repartition topic that it reads how its records are written."""
+    """Identifies a sub-topology by its source topics and stores.
+
+    `sinks` are the repartition topics that it writes. `formats` say of each store and each
+    repartition topic that it reads how its records are written.
+    """
 
     sources: frozenset[str]
     stores: frozenset[str] = frozenset()
@@ -38,15 +41,18 @@ class DeclaredSubtopology:
     formats: Mapping[str, str] = field(default_factory=dict)
 
     def is_same_as(self, other: DeclaredSubtopology) -> bool:
-        """Return whether both have the same tasks: they read the same topics into the same stores,
-        and can read what the other has written. What else they do may differ."""
+        """Whether both sub-topologies have the same tasks.
+
+        They have if they read the same topics into the same stores, and can read what the other has
+        written. What else they do may differ.
+        """
         mine, theirs = ((s.sources, s.stores, s.formats) for s in (self, other))
         return mine == theirs
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopology:
-    """The sub-topologies that make tasks, by their numbers.
+    """Holds the sub-topologies that make tasks, by their numbers.
 
     `fingerprint` is equal for equal topologies: steps, stores, their names and their order, and how
     the bytes of stores and repartition topics are written; functions are not in it.
@@ -63,38 +69,42 @@ class DeclaredTopology:
 
     @property
     def sources(self) -> frozenset[str]:
-        """All topics that tasks read, repartition topics included."""
+        """Return all topics that tasks read, repartition topics included."""
         return frozenset[str]().union(*(sub.sources for sub in self.subtopologies.values()))
 
     @property
     def input_topics(self) -> tuple[str, ...]:
-        """The topics that others make, sorted."""
+        """Return the topics that the application reads and does not make itself, sorted."""
         return tuple(sorted(self.sources - self.repartition_topics.keys()))
 
     def inputs_above(self, topic: str) -> frozenset[str]:
         """Return the input topics whose records lead to those of a repartition topic."""
-        found = [topic]
-        for each in found:  # grows on the way
+        upstream = [topic]
+        for each in upstream:  # the list grows while it is walked
             writers = [sub for sub in self.subtopologies.values() if each in sub.sinks]
-            found += [t for sub in writers for t in sorted(sub.sources) if t not in found]
-        return frozenset(found) - self.repartition_topics.keys()
+            upstream += [t for sub in writers for t in sorted(sub.sources) if t not in upstream]
+        return frozenset(upstream) - self.repartition_topics.keys()
 
     def find_topics_into_stores(self, sub: DeclaredSubtopology) -> frozenset[str]:
-        """Return the repartition topics to which records of a sub-topology come, directly or over
-        sub-topologies without stores, and that are read into stores."""
-        found = sorted(sub.sinks)
+        """Return the repartition topics behind a sub-topology that are read into stores.
+
+        Its records come to them directly, or over sub-topologies without stores.
+        """
+        downstream = sorted(sub.sinks)
         stored = set[str]()
-        for each in found:  # grows on the way
+        for each in downstream:  # the list grows while it is walked
             for reader in (other for other in self.subtopologies.values() if each in other.sources):
                 if reader.stores:
                     stored.add(each)
                 else:
-                    found += [topic for topic in sorted(reader.sinks) if topic not in found]
+                    downstream += [t for t in sorted(reader.sinks) if t not in downstream]
         return frozenset(stored)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """Return the partitions of each source topic, so far as they follow from those of `inputs`.
-        Raises TopologyError for joined topics whose counts differ."""
+        """Return the partitions of each source topic, so far as they follow from `inputs`.
+
+        Raises TopologyError for joined topics whose counts differ.
+        """
         return partition_counts(
             [Flow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],
             self.repartition_topics,
@@ -104,7 +114,7 @@ class DeclaredTopology:
 
 
 def declare_topology(description: TopologyDescription) -> DeclaredTopology:
-    """Declare a topology that is given as data. Global tables make no tasks and are left out."""
+    """Declare a topology that is given as data; global tables make no tasks and are left out."""
     subs = [sub for sub in description.subtopologies if not sub.is_global]
     return DeclaredTopology(
         fingerprint=_fingerprint(description),
@@ -123,6 +133,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
 
 
 def _formats(sub: DescribedSubtopology) -> dict[str, str]:
+    """Return how the records of each store and each repartition topic that is read are written."""
     stores = {store.name: _format_of(store) for store in sub.stores}
     return stores | {
         step.topic: f"{step.key} and {step.value}"
@@ -132,6 +143,7 @@ def _formats(sub: DescribedSubtopology) -> dict[str, str]:
 
 
 def _format_of(store: DescribedStore) -> str:
+    """Return how a store's records are written, as text to compare."""
     is_join = store.retain_duplicates  # it finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
     windows = "" if size_ms is None else f" in windows of {size_ms} ms"
@@ -142,28 +154,31 @@ def _format_of(store: DescribedStore) -> str:
 
 
 def _fingerprint(description: TopologyDescription) -> str:
-    said: list[Any] = [
+    """Return a hash of all that members of one group must have in common."""
+    fields: list[Any] = [
         [
             [
                 [s.kind, s.name, s.predecessors, s.operator, s.stores, s.topic, s.chosen]
                 for s in sub.steps
             ],
             [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
-            # Whatever makes two sub-topologies differ makes two fingerprints: members of equal
-            # ones are not compared any further.
+            # The formats are part of it because members with equal fingerprints are not compared
+            # any further.
             sorted(_formats(sub).items()),
         ]
         for sub in description.subtopologies
     ]
-    said.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
-    said.append(description.copartitioned)
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()[:_FINGERPRINT_CHARS]
+    fields.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
+    fields.append(description.copartitioned)
+    return hashlib.sha256(orjson.dumps(fields)).hexdigest()[:_FINGERPRINT_CHARS]
 
 
 def encode_topology(declared: DeclaredTopology) -> str:
-    """Write a declared topology as text: JSON, deflated, since every member's is kept in one record
-    of the group (KAFKA-7149), and in base64."""
-    said = {
+    """Encode a declared topology as deflated JSON in base64.
+
+    Deflated, since every member's is kept in one record of the group (KAFKA-7149).
+    """
+    fields = {
         "fingerprint": declared.fingerprint,
         "subtopologies": [
             {
@@ -178,16 +193,18 @@ def encode_topology(declared: DeclaredTopology) -> str:
         "repartition_topics": dict(declared.repartition_topics),
         "copartitioned": [sorted(group) for group in declared.copartitioned],
     }
-    return base64.b64encode(zlib.compress(orjson.dumps(said), 9)).decode()
+    return base64.b64encode(zlib.compress(orjson.dumps(fields), 9)).decode()
 
 
 def decode_topology(text: str) -> DeclaredTopology:
-    """Read what `encode_topology` wrote; fields that a later version has added are skipped. Raises
-    ValueError for anything else."""
+    """Decode what `encode_topology` wrote; fields that a later version has added are skipped.
+
+    Raises ValueError for anything else.
+    """
     try:
-        said: Any = orjson.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        fields: Any = orjson.loads(zlib.decompress(base64.b64decode(text, validate=True)))
         return DeclaredTopology(
-            fingerprint=str(said["fingerprint"]),
+            fingerprint=str(fields["fingerprint"]),
             subtopologies={
                 int(sub["number"]): DeclaredSubtopology(
                     frozenset(sub["sources"]),
@@ -195,10 +212,10 @@ def decode_topology(text: str) -> DeclaredTopology:
                     frozenset(sub["sinks"]),
                     sub["formats"],
                 )
-                for sub in said["subtopologies"]
+                for sub in fields["subtopologies"]
             },
-            repartition_topics=said["repartition_topics"],
-            copartitioned=tuple(frozenset(group) for group in said["copartitioned"]),
+            repartition_topics=fields["repartition_topics"],
+            copartitioned=tuple(frozenset(group) for group in fields["copartitioned"]),
         )
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise ValueError(f"not a declared topology ({error!r}): {text!r:.200}") from error

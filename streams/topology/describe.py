@@ -1,4 +1,4 @@
-"""A topology as text, or as what draws it: Mermaid, Graphviz's dot, JSON.
+"""Render a topology as text, or as the source of a drawing: Mermaid, Graphviz's dot, JSON.
 
 The text has the lines of Kafka Streams' TopologyDescription, so that tools which read those read
 these. Steps come in the order in which records pass them.
@@ -19,6 +19,7 @@ from streams.topology.description import (
 
 
 def as_text(topology: TopologyDescription) -> str:
+    """Render a topology in the lines of Kafka Streams' TopologyDescription."""
     lines = ["Topologies:"]
     for sub in topology.subtopologies:
         makes_no_tasks = " for global store (will not generate tasks)" if sub.is_global else ""
@@ -30,6 +31,7 @@ def as_text(topology: TopologyDescription) -> str:
 
 
 def _lines(step: Step) -> Iterator[str]:
+    """Yield the lines of one step."""
     match step.kind:
         case "source":
             yield f"    Source: {step.name} (topics: [{step.topic}])"
@@ -44,6 +46,7 @@ def _lines(step: Step) -> Iterator[str]:
 
 
 def _topic(step: Step) -> str:
+    """Return a sink's or a source's topic, or the function that chooses it."""
     return step.topic or step.chosen or "none"
 
 
@@ -52,17 +55,18 @@ def _names(steps: Iterable[str]) -> str:
 
 
 class _Names:
-    """Short identifiers, each for one thing, in the order in which they are asked for."""
+    """Gives each thing a short identifier, numbered in the order of the first calls."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
 
     def of(self, kind: str, name: str) -> str:
+        """Return the identifier of a thing of this kind and name."""
         return self._given.setdefault((kind, name), f"{kind}{len(self._given)}")
 
 
 def _edges(topology: TopologyDescription, names: _Names) -> Iterator[tuple[str, str, str]]:
-    """From, to, and what: a record's way (">") or the use of a store ("-")."""
+    """Yield the edges of a drawing: from, to, and ">" for records or "-" for the use of a store."""
     for sub in topology.subtopologies:
         for each in sub.steps:
             step = names.of("step", each.name)
@@ -79,7 +83,10 @@ def _edges(topology: TopologyDescription, names: _Names) -> Iterator[tuple[str, 
 
 
 def _drawn_topics(topology: TopologyDescription) -> list[str]:
-    """Those that are read or written, and who chooses those that are chosen for each record."""
+    """Return all topics that are read or written, sorted.
+
+    For those that a function chooses for each record, the function's name.
+    """
     steps = [step for sub in topology.subtopologies for step in sub.steps]
     return sorted({_topic(step) for step in steps if step.kind != "processor"})
 
@@ -89,6 +96,7 @@ def _title(sub: DescribedSubtopology) -> str:
 
 
 def as_mermaid(topology: TopologyDescription) -> str:
+    """Render a topology as a Mermaid flowchart."""
     names = _Names()
     lines = ["flowchart TD"]
     for topic in _drawn_topics(topology):
@@ -116,6 +124,7 @@ def _mermaid(text: str) -> str:
 
 
 def as_dot(topology: TopologyDescription) -> str:
+    """Render a topology as a graph in Graphviz's dot."""
     names = _Names()
     lines = [f"digraph {_quoted(topology.application_id)} {{", "  node [shape=box];"]
     for topic in _drawn_topics(topology):
@@ -149,7 +158,7 @@ FORMATS: dict[str, Callable[[TopologyDescription], str]] = {
 
 
 def describe(topology: Topology, format: str = "text") -> str:  # noqa: A002  the public name
-    """`topology` in one of FORMATS. Raises ValueError for another."""
+    """Render `topology` in one of FORMATS. Raises ValueError for another format."""
     if format not in FORMATS:
         raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}")
     return FORMATS[format](described(topology))

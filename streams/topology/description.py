@@ -1,8 +1,8 @@
-"""A topology as plain data, without its functions: what `describe` shows and `plan` compares.
+"""Describe a topology as plain data, without its functions, to be rendered and compared.
 
-It has what Kafka Streams' TopologyDescription has, and beside it what decides the fate of state:
-how each store is kept, where it is restored from, and what the repartition topics are. Written as
-JSON it can be read back by a later version, which then knows what the earlier one was.
+It has what Kafka Streams' TopologyDescription has, and beside it what decides what becomes of
+state: how each store is kept, where it is restored from, and what the repartition topics are.
+Written as JSON it can be read back by a later version, which then knows what the earlier one was.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step, with those directly before and behind it. A source or a sink has a topic with its
-    serdes; `chosen` names the function that chooses a sink's topic for each record. `operator` is
-    Kafka Streams' word for what a processor does, whatever its name."""
+    """Describes one step, with those directly before and behind it.
+
+    A source or a sink has a topic with its serdes; `chosen` names the function that chooses a
+    sink's topic for each record. `operator` is Kafka Streams' word for what a processor does,
+    whatever its name.
+    """
 
     kind: Literal["source", "processor", "sink"]
     name: str
@@ -49,8 +52,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedStore:
-    """A store and how it is kept. `changelog` is the topic that it is restored from, if any; it may
-    be the store's source. Times in ms."""
+    """Describes a store and how it is kept; times in ms.
+
+    `changelog` is the topic that it is restored from, if any; it may be the store's source.
+    """
 
     name: str
     kind: str
@@ -72,7 +77,7 @@ class DescribedStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSubtopology:
-    """Steps that run in one task; one that fills a global store makes no tasks."""
+    """Describes steps that run in one task; one that fills a global store makes no tasks."""
 
     number: int
     steps: tuple[Step, ...]
@@ -81,19 +86,22 @@ class DescribedSubtopology:
 
     @property
     def sources(self) -> list[str]:
-        """The topics that are read."""
+        """Return the topics that are read."""
         return [step.topic for step in self.steps if step.kind == "source" and step.topic]
 
     @property
     def internal_sinks(self) -> list[str]:
-        """The repartition topics that are written."""
+        """Return the repartition topics that are written."""
         sinks = [step for step in self.steps if step.kind == "sink" and step.internal]
         return [step.topic for step in sinks if step.topic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionTopic:
-    """`partitions`: as declared; None where they follow from what is upstream."""
+    """Describes a repartition topic.
+
+    `partitions`: as declared; None where they follow from what is upstream.
+    """
 
     name: str
     partitions: int | None = None
@@ -101,8 +109,11 @@ class RepartitionTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyDescription:
-    """The whole. `partitions`: the input topics' counts, so far as they were known when it was
-    saved. `copartitioned`: groups of topics that have equal counts."""
+    """Describes a whole topology.
+
+    `partitions`: the input topics' counts, so far as they were known when it was saved.
+    `copartitioned`: groups of topics that have equal counts.
+    """
 
     format: int = FORMAT
     application_id: str
@@ -114,7 +125,7 @@ class TopologyDescription:
 
     @property
     def topics(self) -> list[str]:
-        """All topics that are read or written, sorted."""
+        """Return all topics that are read or written, sorted."""
         steps = [step for sub in self.subtopologies for step in sub.steps]
         return sorted({step.topic for step in steps if step.topic})
 
@@ -124,6 +135,8 @@ _WHOLE = TypeAdapter(TopologyDescription)
 
 @dataclass(frozen=True, slots=True)
 class _Format:
+    """Reads the format number of a description, and skips the rest."""
+
     format: int
 
 
@@ -131,7 +144,7 @@ _FORMAT = TypeAdapter(_Format)
 
 
 def described(topology: Topology) -> TopologyDescription:
-    """`topology` as data."""
+    """Describe a topology as plain data."""
     sinks = [sink for sub in topology.subtopologies for sink in sub.sinks]
     declared = {sink.topic_name: sink.partitions for sink in sinks if sink.internal}
     return TopologyDescription(
@@ -152,7 +165,7 @@ def described(topology: Topology) -> TopologyDescription:
 
 
 def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> DescribedSubtopology:
-    """As Kafka Streams shows it: a source, and a processor that fills the store."""
+    """Describe a global table as Kafka Streams does: a source, and a processor that fills it."""
     spec, source = table.store, f"{table.name}-source"
     steps = (
         Step(
@@ -174,6 +187,7 @@ def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> De
 
 
 def _subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:
+    """Describe a sub-topology."""
     return DescribedSubtopology(
         number=sub.number,
         steps=tuple(_steps(sub)),
@@ -182,6 +196,7 @@ def _subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:
 
 
 def _steps(sub: Subtopology) -> Iterator[Step]:
+    """Yield the descriptions of a sub-topology's steps."""
     after: dict[Node, list[str]] = {node: [] for node in sub.nodes}
     for node in sub.nodes:
         for parent in node.parents:
@@ -190,14 +205,14 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
         predecessors = tuple(parent.name for parent in node.parents)
         match node:
             case SourceNode() | SinkNode():
-                named = node.topic if isinstance(node.topic, str) else None
+                topic = node.topic if isinstance(node.topic, str) else None
                 yield Step(
                     kind="source" if isinstance(node, SourceNode) else "sink",
                     name=node.name,
                     predecessors=predecessors,
                     successors=tuple(after[node]),
-                    topic=named,
-                    chosen=node.topic_name if isinstance(node, SinkNode) and not named else None,
+                    topic=topic,
+                    chosen=node.topic_name if isinstance(node, SinkNode) and not topic else None,
                     internal=node.internal,
                     key=node.key.name,
                     value=node.value.name,
@@ -216,6 +231,7 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
 
 
 def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
+    """Describe a store."""
     return DescribedStore(
         name=spec.name,
         kind=str(spec.kind),
@@ -237,18 +253,21 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
 
 
 def to_json(description: TopologyDescription) -> str:
-    """For programs, and to compare with later: `from_json` reads it."""
+    """Encode a description as JSON, which `from_json` reads."""
     return _WHOLE.dump_json(description, indent=2, exclude_none=True).decode()
 
 
 def from_json(text: str | bytes, name: str) -> TopologyDescription:
-    """What `to_json` wrote. Raises ConfigError, which calls it `name`, if it is something else or
-    of a format that this version does not know."""
+    """Decode what `to_json` wrote.
+
+    Raises ConfigError, which calls it `name`, if it is something else or of a format that this
+    version does not know.
+    """
     try:
-        given = _FORMAT.validate_json(text).format
-        if given > FORMAT:
+        saved = _FORMAT.validate_json(text).format
+        if saved > FORMAT:
             raise ConfigError(
-                f"{name} has format {given}, and this version of millrace reads {FORMAT}: use the "
+                f"{name} has format {saved}, and this version of millrace reads {FORMAT}: use the "
                 "version that saved it, or a later one"
             )
         return _WHOLE.validate_json(text)

@@ -1,19 +1,19 @@
-"""What becomes of a store whose declaration changes: one rule a difference.
+"""Decide what becomes of a store whose declaration changes: one rule for each difference.
 
     what differs                     what becomes of it
     kind, key serde, value serde     lost: its bytes are of another kind
     window size                      lost, unless it is a join's, which finds entries by time
     retention, history, ttl          kept
-    segments on disk, by retention   cut anew: from the changelog, or lost
-    on disk, in memory               read from its changelog; without one, memory begins empty
+    segments on disk, by retention   rebuilt: from the changelog, or lost
+    on disk, in memory               restored from its changelog; without one, memory begins empty
     its changelog goes               kept on this disk alone
     its changelog comes              lost: a store is what its changelog says, and that is empty
-    its source becomes its changelog read from there
-    its sub-topology is cut          other directories: read from its changelog, or lost
+    its source becomes its changelog restored from there
+    its sub-topology is divided      other directories: restored from its changelog, or lost
       otherwise
     caching, settings of the topic   kept
 
-Each of these is how the runtime behaves (`runtime/changelog`, `state/layout`).
+Each of these is how the runtime behaves (`streams.runtime.changelog`, `state.layout`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from streams.topology.description import DescribedStore
 
 
 class Fate(StrEnum):
-    """What becomes of a state, from best to worst."""
+    """Names what becomes of a store's or a topic's content, from best to worst."""
 
     NEW = "new"
     KEPT = "kept"
@@ -36,7 +36,7 @@ class Fate(StrEnum):
 
 
 class Effect(NamedTuple):
-    """One difference, what becomes of the state by it, why, and what to do about that."""
+    """Represents one difference, what becomes of the state by it, why, and what to do about it."""
 
     difference: str
     fate: Fate
@@ -47,8 +47,10 @@ class Effect(NamedTuple):
 def effects_on(
     old: DescribedStore, new: DescribedStore, was: int | None, now: int | None
 ) -> Iterator[Effect]:
-    """What differs between two stores of one name; `was` and `now` are the numbers of the
-    directories of their tasks, None for a global store's."""
+    """Yield an effect for each difference between two stores of one name.
+
+    The directory numbers are those of their tasks' directories, None for a global store's.
+    """
     if old.source_is_changelog and new.source_is_changelog:
         if old.changelog != new.changelog:
             difference = f"source: {old.changelog} -> {new.changelog}"
@@ -72,6 +74,7 @@ def effects_on(
 
 
 def _bytes(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
+    """Yield the effects of differing kinds, serdes and window sizes: on the stored bytes."""
     for what, a, b in (
         ("kind", old.kind, new.kind),
         ("key serde", old.key, new.key),
@@ -98,6 +101,7 @@ def _bytes(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
 
 
 def _times(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
+    """Yield the effects of a differing retention, history or ttl."""
     if old.kind != new.kind:
         return
     for what, a, b in (
@@ -134,13 +138,14 @@ def _times(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
 
 
 def _segments(store: DescribedStore) -> int | None:
-    """How much time lies together on disk (`state/keys`)."""
+    """Return how much time, in ms, one segment on disk covers (`state.keys`)."""
     if store.segment_ms is not None or store.retention_ms is None:
         return store.segment_ms
     return segment_ms_for(store.retention_ms)
 
 
 def _place(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
+    """Yield the effect of a move between disk and memory."""
     if old.persistent == new.persistent:
         return
     difference = "on disk -> in memory" if old.persistent else "in memory -> on disk"
@@ -153,6 +158,7 @@ def _place(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
 
 
 def _changelog(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
+    """Yield the effect of a changelog that appears, vanishes or becomes another topic."""
     if old.changelog == new.changelog:
         return
     difference = f"changelog: {old.changelog or 'none'} -> {new.changelog or 'none'}"
@@ -178,6 +184,7 @@ def _changelog(old: DescribedStore, new: DescribedStore) -> Iterator[Effect]:
 def _task(
     old: DescribedStore, new: DescribedStore, difference: str, directory: str
 ) -> Iterator[Effect]:
+    """Yield the effect of task directories that have another number."""
     if new.changelog:
         fate = Fate.RESTORED if new.persistent else Fate.KEPT
         why = f"what is in the directories {directory}, ... is read from {new.changelog} again"

@@ -1,4 +1,4 @@
-"""From the graph as it was described to the one that runs: a step to a user may be several.
+"""Expand the graph as it was described to the one that runs: one step may become several.
 
 Every pass makes new nodes and leaves the described ones alone, so that an application can be
 described further, and built again.
@@ -34,9 +34,12 @@ B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
 
 
 def finished(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Graph:
-    """`graph` with each RepartitionNode as a filter, a sink and a source, each StreamJoinNode as
-    the steps of its two sides, and every serde bound to the topic that it reads or writes: a
-    store's to its changelog, if it has one or not, or to the topic that takes its place."""
+    """Return the graph that runs, with the chosen optimizations applied.
+
+    Each RepartitionNode becomes a filter, a sink and a source, each StreamJoinNode the steps of its
+    two sides, and every serde is bound to the topic that it reads or writes: a store's to its
+    changelog, if it has one or not, or to the topic that takes its place.
+    """
     if REUSE_SOURCE_TOPICS in optimizations:
         graph = reuse_source_topics(graph)
     if MERGE_REPARTITION_TOPICS in optimizations:
@@ -57,25 +60,31 @@ def finished(application_id: str, graph: Graph, optimizations: Collection[str] =
 
 
 def changelog(application_id: str, store: str) -> str:
-    """The changelog topic of a store."""
+    """Return the name of a store's changelog topic."""
     return f"{application_id}-{store}-changelog"
 
 
 def on_changelog(application_id: str, spec: StoreSpec) -> StoreSpec:
-    """A store with its serdes bound: for steps that use them beside the store."""
+    """Return a store's spec with its serdes bound to the changelog topic.
+
+    For steps that use the serdes beside the store.
+    """
     return _on(spec.source_topic or changelog(application_id, spec.name), spec)
 
 
 def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
-    """Every node replaced by those that `change` makes of it, which is handed the node with its
-    parents already replaced. The children follow the last of them."""
+    """Return the graph with every node replaced by those that `change` makes of it.
+
+    `change` is handed the node with its parents already replaced. The children follow the last of
+    the new nodes.
+    """
     nodes: list[Node] = []
-    now: dict[Node, Node] = {}
+    replaced: dict[Node, Node] = {}
     for node in graph.nodes:
-        made = list(change(_behind(node, now, graph.global_tables)))
-        nodes += made
-        now[node] = made[-1]
-    groups = [tuple(now[node] for node in group) for group in graph.copartitioned]
+        new_nodes = list(change(_behind(node, replaced, graph.global_tables)))
+        nodes += new_nodes
+        replaced[node] = new_nodes[-1]
+    groups = [tuple(replaced[node] for node in group) for group in graph.copartitioned]
     return Graph(
         nodes=nodes,
         stores=dict(graph.stores),
@@ -85,47 +94,56 @@ def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
 
 
 def _behind(node: Node, now: Mapping[Node, Node], global_tables: Collection[str]) -> Node:
+    """Return a node with its parents replaced, and without the stores of global tables."""
     parents = tuple(now[parent] for parent in node.parents)
     if isinstance(node, ProcessorNode):
-        # The copy of a global table is there for every step, and connects none with another.
+        # Every step can read the replica of a global table: it connects no steps into one task.
         stores = tuple(name for name in node.stores if name not in global_tables)
         return replace(node, parents=parents, stores=stores)
     return replace(node, parents=parents)
 
 
 def _self_joined_once(node: Node) -> list[Node]:
+    """Let a stream joined with itself keep its records in a single store."""
     if isinstance(node, StreamJoinNode) and node.is_self_join:
         return [replace(node, single_store=True)]
     return [node]
 
 
 def _bound(node: Node) -> Node:
-    """Where a function chooses the topic, the sink binds its serdes."""
+    """Bind the serdes of a source or a sink with a fixed topic.
+
+    A sink whose topic a function chooses binds its serdes at each record.
+    """
     if isinstance(node, SourceNode | SinkNode) and isinstance(node.topic, str):
         return _on(node.topic, node)
     return node
 
 
 def _on(topic: str, of: B) -> B:
+    """Return a source, a sink or a store with its serdes bound to `topic`."""
     key, value = of.key.for_topic(topic, "key"), of.value.for_topic(topic, "value")
     return replace(of, key=key, value=value)
 
 
 def _expanded(application_id: str, node: Node, without_key: Collection[str]) -> Iterable[Node]:
-    """`without_key` names the steps whose records are needed though they have no key."""
+    """Return the nodes that run for a described one.
+
+    `without_key` names the repartitions whose records are needed though they have no key.
+    """
     if isinstance(node, StreamJoinNode):
         return join_steps(node)
     if not isinstance(node, RepartitionNode):
         return [node]
     base = f"{node.base}-repartition"
     topic = f"{application_id}-{base}"
-    made: list[Node] = []
+    expanded: list[Node] = []
     parents = node.parents
     if not node.keeps_null_keys and node.name not in without_key:
         with_key = drop(lambda key, _: key is None)
-        made.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=with_key))
-        parents = (made[-1],)
-    made.append(
+        expanded.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=with_key))
+        parents = (expanded[-1],)
+    expanded.append(
         SinkNode(
             name=f"{base}-sink",
             parents=parents,
@@ -137,9 +155,9 @@ def _expanded(application_id: str, node: Node, without_key: Collection[str]) -> 
             partitioner=node.partitioner,
         )
     )
-    made.append(
+    expanded.append(
         SourceNode(
             name=f"{base}-source", topic=topic, key=node.key, value=node.value, internal=True
         )
     )
-    return made
+    return expanded

@@ -1,4 +1,4 @@
-"""The view of a join: a table computed from two others, kept only where a store was named.
+"""Define the view of a join: a table computed from two others, unless a store was named.
 
 Rules: KTableKTableAbstractJoinValueGetterSupplier and the getters of KTableKTableInnerJoin,
 KTableKTableLeftJoin and KTableKTableOuterJoin; KTableKTableJoinMerger. What is joined of two
@@ -20,7 +20,7 @@ Joiner = Callable[[Any, Any], Any]
 
 
 class JoinKind(Enum):
-    """Which of the two values there must be: (the left one, the right one)."""
+    """Names the kinds of joins by which values must exist: (the left one, the right one)."""
 
     INNER = (True, True)
     LEFT = (True, False)
@@ -28,15 +28,17 @@ class JoinKind(Enum):
 
     @property
     def needs_left(self) -> bool:
+        """Whether a result needs a left value."""
         return self.value[0]
 
     @property
     def needs_right(self) -> bool:
+        """Whether a result needs a right value."""
         return self.value[1]
 
 
 class JoinedView(StoredView):
-    """The join of `left` and `right`."""
+    """Looks up rows of the join of `left` and `right`."""
 
     def __init__(
         self, kind: JoinKind, left: View, right: View, joiner: Joiner, spec: StoreSpec | None
@@ -49,7 +51,10 @@ class JoinedView(StoredView):
         self._joiner = joiner
 
     def send_old(self, *, force: bool = True) -> bool:
-        """An old result is joined of an old value: both sides are kept, with or without `force`."""
+        """Have the old value in every update; materializes both sides, with or without `force`.
+
+        An old result is joined of an old value.
+        """
         self._left.send_old()
         self._right.send_old()
         return super().send_old()
@@ -60,16 +65,17 @@ class JoinedView(StoredView):
         return list(dict.fromkeys([*self._left.read_from(), *self._right.read_from()]))
 
     def get(self, at: Binding) -> Get:
+        """Return the function that looks a row up, in the store or joined from both sides."""
         if self.spec is not None:
             return super().get(at)
-        of_left, of_right, joiner = self._left.get(at), self._right.get(at), self._joiner
+        get_left, get_right, joiner = self._left.get(at), self._right.get(at), self._joiner
         needs_left, needs_right = self._kind.value
 
-        def get(key: Any) -> Found:
-            left = of_left(key)
+        def join_row(key: Any) -> Found:
+            left = get_left(key)
             if left is None and needs_left:
                 return None
-            right = of_right(key)
+            right = get_right(key)
             if right is None:
                 if left is None or needs_right:
                     return None
@@ -81,4 +87,4 @@ class JoinedView(StoredView):
                 timestamp_ms = max(left.timestamp_ms, right.timestamp_ms)
             return None if value is None else ValueAndTimestamp(value, timestamp_ms)
 
-        return get
+        return join_row

@@ -1,6 +1,6 @@
-"""What leads to a store or to a repartition topic: the inputs and the steps on the way.
+"""Trace what leads to a store or a repartition topic: the inputs and the steps on the way.
 
-By this a step is known again when its generated name has another number.
+By this a step is recognized when its generated name has another number.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ _NUMBER = re.compile(r"-\d{10}(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`inputs`: topics that others write. `steps`: what is done on the way, and names without their
-    numbers."""
+    """Represents what leads to a store or a repartition topic.
+
+    `inputs`: topics that others write. `steps`: what is done on the way, and names without their
+    numbers.
+    """
 
     inputs: frozenset[str]
     steps: tuple[str, ...]
 
     def __str__(self) -> str:
+        """Return the inputs and the steps as a chain, for messages."""
         return " > ".join([", ".join(sorted(self.inputs)) or "nothing", *self.steps])
 
 
@@ -32,24 +36,26 @@ def is_generated(name: str) -> bool:
 
 
 def without_number(name: str) -> str:
-    """A generated name as it is whatever the number of its step."""
+    """Return a generated name without the number of its step."""
     return _NUMBER.sub("", name)
 
 
 def lineages(description: TopologyDescription) -> dict[str, Lineage]:
-    """What leads to each store and each repartition topic, by its name."""
+    """Return the lineage of each store and each repartition topic, by its name."""
     steps = [step for sub in description.subtopologies for step in sub.steps]
-    found = _Ancestors(steps)
+    ancestors = _Ancestors(steps)
     ends: dict[str, list[Step]] = {}
     for step in steps:
         for store in step.stores:
             ends.setdefault(store, []).append(step)
         if step.kind == "sink" and step.internal and step.topic:
             ends.setdefault(step.topic, []).append(step)
-    return {name: found.of(users) for name, users in ends.items()}
+    return {name: ancestors.of(users) for name, users in ends.items()}
 
 
 class _Ancestors:
+    """Walks upstream through the steps of a topology."""
+
     def __init__(self, steps: list[Step]) -> None:
         self._steps = {step.name: step for step in steps}
         self._writers: dict[str, list[Step]] = {}
@@ -58,7 +64,10 @@ class _Ancestors:
                 self._writers.setdefault(step.topic, []).append(step)
 
     def of(self, ends: list[Step]) -> Lineage:
-        """Goes upstream from `ends`, through repartition topics, each step once."""
+        """Return the lineage of what the steps `ends` use or write.
+
+        Goes upstream, through repartition topics, each step once.
+        """
         inputs: set[str] = set()
         names: list[str] = []
         seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""The nodes of a topology: what a step is, before anything runs.
+"""The nodes of a topology: describe what each step is, before anything runs.
 
 A node knows its name, the nodes before it, the names of its stores, and how to bind itself into a
-task: given its place there, it returns the function that a record goes through.
+task: given its `Binding` there, it returns the function that a record goes through.
 """
 
 from __future__ import annotations
@@ -27,27 +27,35 @@ to read, not to change: other branches see the same."""
 
 @dataclass(slots=True)
 class StepTime:
-    """The stream time of one step: the largest timestamp that it has been given, in ms; -1: none.
-    What stands here at a commit goes with the offsets, and is here again after a restart."""
+    """Holds the stream time of one step: the largest timestamp it has been given, in ms.
+
+    -1 before the first. It is committed with the offsets, and restored after a restart.
+    """
 
     ms: int = -1
 
 
 class Watch(Protocol):
-    """Who runs a task by hand, and looks at what it does: a test driver (`streams.testing`)."""
+    """Observes what a task does: implemented by a test driver (`streams.testing`)."""
 
     def late(self, record: Any) -> None:
-        """A record was dropped because it came too late: a LateRecord."""
+        """Record that a record, a LateRecord, was dropped because its window had closed."""
         ...
 
 
 class Context(Protocol):
-    """What a bound step may use of the task that it runs in."""
+    """Gives a bound step access to the task that it runs in.
+
+    Kafka Streams' InternalProcessorContext.
+    """
 
     @property
     def produce(self) -> Callable[..., None]:
-        """confluent-kafka's `produce` of the task's producer. By position, which is faster: topic,
-        value, key, partition, callback, on_delivery (the same), timestamp, headers."""
+        """Return confluent-kafka's `produce` of the task's producer.
+
+        Arguments by position, which is faster: topic, value, key, partition, callback, on_delivery
+        (the same), timestamp, headers.
+        """
         ...
 
     def make_room(self) -> None:
@@ -55,8 +63,10 @@ class Context(Protocol):
         ...
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has, as far as this task has known since it was bound.
-        Raises StreamsError where there is no such topic."""
+        """Return how many partitions a topic has, as the task knows since it was bound.
+
+        Raises StreamsError if there is no such topic.
+        """
         ...
 
     message: Any
@@ -91,28 +101,36 @@ class Context(Protocol):
 
     @property
     def now_ms(self) -> Callable[[], int]:
-        """The wall clock."""
+        """Return the function that reads the wall clock in ms."""
         ...
 
-    def store(self, name: str) -> Any: ...
+    def store(self, name: str) -> Any:
+        """Return a store of the task by name."""
+        ...
 
     def global_store(self, name: str) -> Any | None:
-        """The copy of a global table, to read; None if there is none of that name."""
+        """Return the read-only replica of a global table by its store's name.
+
+        None if there is no such table.
+        """
         ...
 
     def step_time(self, step: str) -> StepTime:
-        """The stream time of a step that `keeps_time`: the same object for each who asks."""
+        """Return the stream time of a step that has one: the same object for each caller."""
         ...
 
     def schedule(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
-        """Call `callback` with the time in ms each `interval_ms` of `clock`, "stream" or "wall".
-        Returns what ends it."""
+        """Call `callback` with the time in ms after each `interval_ms` of `clock`.
+
+        `clock` is "stream" or "wall". Returns the function that cancels the schedule. Kafka
+        Streams: a Punctuator.
+        """
         ...
 
     def commit(self) -> None:
-        """Ask for a commit as soon as the record being processed is done."""
+        """Request a commit as soon as the record being processed is done."""
         ...
 
     @property
@@ -131,12 +149,14 @@ class Context(Protocol):
         value: Any = None,
         target: str | None = None,
     ) -> None:
-        """A step has raised `error`: returns if the record is to be skipped; otherwise raises
-        `refusal`, or an error that names the step and the record."""
+        """Handle the error that a step has raised: return if the record is to be skipped.
+
+        Otherwise raises `refusal`, or an error that names the step and the record.
+        """
         ...
 
     def origin(self) -> str:
-        """Topic, partition and offset of the record being processed, for messages."""
+        """Return topic, partition and offset of the record being processed, for messages."""
         ...
 
 
@@ -148,7 +168,7 @@ itself: so what one branch skips the others still get."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """A step's place in a task: all that an operator needs to bind itself."""
+    """Holds all that an operator needs to bind its step into a task."""
 
     step: str
     context: Context
@@ -174,7 +194,7 @@ Partitioner = Callable[[Any, Any, int], int | None]
 
 
 class StoreKind(StrEnum):
-    """What a store can be asked."""
+    """Names the kinds of stores, which differ in what they can be asked."""
 
     KEY_VALUE = "key-value"
     WINDOW = "window"
@@ -186,7 +206,10 @@ class StoreKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSpec:
-    """A store as the topology declares it: name, kind, serdes and how it is kept. Times in ms."""
+    """Describes a store as the topology declares it: name, kind, serdes and how it is kept.
+
+    Times are in ms.
+    """
 
     name: str
     key: Serde[Any]
@@ -218,7 +241,10 @@ class StoreSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalTableSpec:
-    """A topic that every worker has the whole of, in `store`. `name` is its step's."""
+    """Describes a topic that every worker replicates as a whole into `store`.
+
+    `name` is that of its step.
+    """
 
     name: str
     topic: str
@@ -227,7 +253,7 @@ class GlobalTableSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
-    """One step. Two nodes are never equal: a step is itself."""
+    """Represents one step; two nodes are never equal, whatever their fields."""
 
     name: str
     parents: tuple[Node, ...] = ()
@@ -271,9 +297,11 @@ class ProcessorNode(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SinkNode(Node):
-    """Writes a topic, or the one that a function of the record names. An `internal` one is the
-    application's own, of as many `partitions` as were asked for, or as follow from what is
-    upstream."""
+    """Writes a topic, or the one that a function of the record names.
+
+    An `internal` one is the application's own, of as many `partitions` as were asked for, or as
+    follow from what is upstream.
+    """
 
     topic: str | TopicOf
     key: Serde[Any]
@@ -284,7 +312,7 @@ class SinkNode(Node):
 
     @property
     def topic_name(self) -> str:
-        """For people: the topic, or the function that chooses it."""
+        """Return the topic, or the name of the function that chooses it, for people."""
         if isinstance(self.topic, str):
             return self.topic
         return f"chosen by {getattr(self.topic, '__qualname__', self.topic)}"
@@ -292,9 +320,12 @@ class SinkNode(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepartitionNode(Node):
-    """Through the topic `<application.id>-<base>-repartition`, so that the records of a key meet in
-    one task. Becomes a filter of null keys, a sink and a source when the topology is built; null
-    keys stay where a step further down joins without a key (`null_keys.py`)."""
+    """Sends records through the topic `<application.id>-<base>-repartition`.
+
+    Behind it the records of a key are in one task. Becomes a filter of null keys, a sink and a
+    source when the topology is built; null keys stay where a step further down joins without a key
+    (`null_keys.py`).
+    """
 
     base: str
     key: Serde[Any]
@@ -308,7 +339,7 @@ class RepartitionNode(Node):
 
 @dataclass(slots=True)
 class Graph:
-    """The steps of an application while it is being built, in the order they were added."""
+    """Collects the steps of an application while it is described, in the order they were added."""
 
     nodes: list[Node] = field(default_factory=list)
     stores: dict[str, StoreSpec] = field(default_factory=dict)
@@ -320,17 +351,20 @@ class Graph:
     _owners: dict[str, object] = field(default_factory=dict)
 
     def attach(self, node: ProcessorNode, spec: StoreSpec) -> None:
-        """Give a step a store that it turned out to need."""
+        """Declare a store that a step turned out to need, and add it to the step."""
         self.declare(spec, owner=node)
         assert isinstance(node.stores, list), f"step {node.name!r} is finished"
         node.stores.append(spec.name)
 
     def add(self, node: Node) -> None:
+        """Append a step behind its parents."""
         self.nodes.append(node)
 
     def declare(self, spec: StoreSpec, owner: object) -> None:
-        """A store. The same `owner` may declare it again: two steps that share one declaration.
-        Raises TopologyError if the name is another's."""
+        """Declare a store; the same `owner` may declare it again.
+
+        Raises TopologyError if another owner has a store of that name.
+        """
         if self._owners.setdefault(spec.name, owner) is not owner or (
             self.stores.setdefault(spec.name, spec) != spec
         ):
@@ -340,7 +374,7 @@ class Graph:
             )
 
     def declare_global(self, table: GlobalTableSpec) -> None:
-        """A global table. Raises TopologyError if the name of its store is taken."""
+        """Declare a global table. Raises TopologyError if the name of its store is taken."""
         if table.store.name in self.stores or table.store.name in self.global_tables:
             raise TopologyError(
                 f"step {table.name!r}: store {table.store.name!r} is used already: give one of "
@@ -350,7 +384,10 @@ class Graph:
         self.global_tables[table.store.name] = table
 
     def name(self, kind: str, given: str | None = None) -> str:
-        """`given`, or one in Kafka Streams' manner: the kind and a running number."""
+        """Return `given`, or a generated name in Kafka Streams' manner.
+
+        A generated name is the kind and a running number.
+        """
         if given is not None:
             return given
         return f"{kind}-{len(self.nodes) + len(self.global_tables):010}"

@@ -1,8 +1,9 @@
-"""Null keys before a repartition topic: dropped, unless somewhere behind it a join needs them.
+"""Find the steps whose records without a key must be kept, because a join behind them needs them.
 
-Left and outer joins of streams make a result of a record without a key (KIP-962), so each topic on
-the way there has it, and with it whatever else reads that topic. Source: InternalStreamsBuilder
-(rewriteRepartitionNodes), NodesWithRelaxedNullKeyJoinDownstream.
+Elsewhere null keys are dropped before a repartition topic. Left and outer joins of streams make a
+result of a record without a key (KIP-962), so each topic on the way there has it, and with it
+whatever else reads that topic. Source: InternalStreamsBuilder (rewriteRepartitionNodes),
+NodesWithRelaxedNullKeyJoinDownstream.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from streams.topology.stream_join import StreamJoinNode
 
 
 def before_joins_without_key(graph: Graph) -> frozenset[str]:
-    """The names of all steps before one that joins without a key."""
-    found: set[Node] = set()
+    """Return the names of all steps upstream of one that joins records without a key."""
+    upstream: set[Node] = set()
     for node in reversed(graph.nodes):  # parents come before their children
-        if node in found or _joins_without_key(node):
-            found.update(node.parents)
-    return frozenset(node.name for node in found)
+        if node in upstream or _joins_without_key(node):
+            upstream.update(node.parents)
+    return frozenset(node.name for node in upstream)
 
 
 def _joins_without_key(node: Node) -> bool:
+    """Whether a step makes results of records without a key."""
     match node:
         case StreamJoinNode():
             return node.outer is not None

@@ -1,10 +1,10 @@
-"""Optimisations of a topology, each for itself: the results are the same, the topics are fewer.
+"""Optimize a topology: each optimization keeps the results and needs fewer topics or stores.
 
     merge.repartition.topics      repartition topics that get the same records become one
     reuse.ktable.source.topics    a table's store is restored from the topic that it is read from
     single.store.self.join        a stream joined with itself keeps its records once
 
-An optimisation changes internal topics, so one that is switched on later leaves state behind:
+An optimization changes internal topics, so one that is switched on later leaves state behind:
 `millrace plan` says what. Source: StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG (KIP-295, KIP-862).
 """
 
@@ -21,9 +21,9 @@ ALL = frozenset({MERGE_REPARTITION_TOPICS, REUSE_SOURCE_TOPICS, SINGLE_STORE_SEL
 
 
 def optimizations(setting: str) -> frozenset[str]:
-    """What `topology_optimization` asks for: none, all, or names with commas between.
+    """Parse the setting `topology_optimization`: none, all, or names with commas between.
 
-    Raises ValueError for a name that there is not.
+    Raises ValueError for an unknown name.
     """
     if setting == "none":
         return frozenset()
@@ -36,11 +36,10 @@ def optimizations(setting: str) -> frozenset[str]:
 
 
 def reuse_source_topics(graph: Graph) -> Graph:
-    """The store of a table that is read from a topic is restored from that topic: it has the same
-    rows, and a changelog would be a copy of it.
+    """Let the store of a table that is read from a topic be restored from that topic.
 
-    A store that forgets rows by itself (`ttl=`) keeps its changelog, which says which. Source:
-    TableSourceNode.
+    The topic has the same rows, and a changelog would be a copy of it. A store that forgets rows by
+    itself (`ttl=`) keeps its changelog, which says which. Source: TableSourceNode.
     """
     stores = dict(graph.stores)
     for node in graph.nodes:
@@ -54,55 +53,59 @@ def reuse_source_topics(graph: Graph) -> Graph:
 
 
 def merge_repartition_topics(graph: Graph) -> Graph:
-    """Where several repartitions get the records of one step, with nothing in between that makes
-    other records of them: one repartition behind that step, by the name of the first.
+    """Merge repartitions that get the records of one step into one behind that step.
 
-    Those with other serdes than the first stay as they are: what is read of the topic would be
-    another thing. (Kafka Streams takes the first one's serdes for all.)
+    Between the step and each of them nothing makes other records. The merged one has the name of
+    the first.
 
-    What lies in between, and what else follows it, then comes after the topic, which drops null
+    Those with other serdes than the first stay as they are, since their records would be read
+    differently. (Kafka Streams takes the first one's serdes for all.)
+
+    The steps in between, and what else follows them, then come after the topic, which drops null
     keys for all of them (InternalStreamsBuilder).
     """
-    ways: dict[Node, list[list[Node]]] = {}
+    paths: dict[Node, list[list[Node]]] = {}
     for node in graph.nodes:
         if isinstance(node, RepartitionNode) and _is_plain(node):
-            origin, way = _way_to(node)
-            ways.setdefault(origin, []).append(way)
-    ways = {
-        origin: [way for way in found if _alike(way, found[0])] for origin, found in ways.items()
+            origin, path = _way_to(node)
+            paths.setdefault(origin, []).append(path)
+    paths = {
+        origin: [path for path in group if _alike(path, group[0])]
+        for origin, group in paths.items()
     }
-    ways = {origin: found for origin, found in ways.items() if len(found) > 1}
-    behind = {(way[0], origin) for origin, found in ways.items() for way in found}
-    ends = {way[-1] for found in ways.values() for way in found}
+    paths = {origin: group for origin, group in paths.items() if len(group) > 1}
+    behind = {(path[0], origin) for origin, group in paths.items() for path in group}
+    ends = {path[-1] for group in paths.values() for path in group}
     nodes: list[Node] = []
-    now: dict[Node, Node] = {}
+    replaced: dict[Node, Node] = {}
     shared: dict[Node, Node] = {}
     for node in graph.nodes:
         parents = tuple(
-            shared[parent] if (node, parent) in behind else now[parent] for parent in node.parents
+            shared[parent] if (node, parent) in behind else replaced[parent]
+            for parent in node.parents
         )
-        made: Node = replace(node, parents=parents)
+        new_node: Node = replace(node, parents=parents)
         if isinstance(node, RepartitionNode) and node in ends:
-            (now[node],) = parents
+            (replaced[node],) = parents
             continue
-        nodes.append(made)
-        now[node] = made
-        if node in ways:
-            first = ways[node][0][-1]
+        nodes.append(new_node)
+        replaced[node] = new_node
+        if node in paths:
+            first = paths[node][0][-1]
             assert isinstance(first, RepartitionNode)
-            shared[node] = replace(first, parents=(made,))
+            shared[node] = replace(first, parents=(new_node,))
             nodes.append(shared[node])
-    groups = [tuple(now[node] for node in group) for group in graph.copartitioned]
+    groups = [tuple(replaced[node] for node in group) for group in graph.copartitioned]
     return replace(graph, nodes=nodes, copartitioned=groups)
 
 
 def _is_plain(node: RepartitionNode) -> bool:
-    """Whether nobody has asked for this very topic."""
+    """Whether no user asked for this repartition, and it drops null keys."""
     return not node.asked_for and not node.keeps_null_keys
 
 
 def _alike(way: list[Node], other: list[Node]) -> bool:
-    """Whether both repartitions write the same bytes."""
+    """Whether the repartitions at the ends of two paths have equal serdes."""
     one, two = way[-1], other[-1]
     assert isinstance(one, RepartitionNode)
     assert isinstance(two, RepartitionNode)
@@ -110,11 +113,11 @@ def _alike(way: list[Node], other: list[Node]) -> bool:
 
 
 def _way_to(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
-    """The step above whose records it gets as they are, and the steps from there to it."""
-    way: list[Node] = [repartition]
+    """Return the step whose records a repartition gets unchanged, and the path from it."""
+    path: list[Node] = [repartition]
     while True:
-        (parent,) = way[0].parents
+        (parent,) = path[0].parents
         passes = isinstance(parent, ProcessorNode) and parent.keeps_records
         if not passes or len(parent.parents) != 1:
-            return parent, way
-        way.insert(0, parent)
+            return parent, path
+        path.insert(0, parent)

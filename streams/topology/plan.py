@@ -1,20 +1,20 @@
-"""Two versions of a topology compared: which stores and internal topics appear, vanish or change,
-and what becomes of what is in them.
+"""Compare two versions of a topology: stores and internal topics that appear, vanish or change.
 
-A store is found again by its name: its changelog is named after it. What decides is `Fate`:
+A store is found again by its name: its changelog is named after it. What becomes of its content is
+its `StateOutcome`:
 
-    fate       what it means
+    outcome    what it means
     new        begins empty
     kept       goes on as it was
     restored   read from a topic once more, which takes time and loses nothing
     lost       not found any more, not readable, or taken for something else
 
-`lost` is also what lies unread in a repartition topic that is given up: it was committed by who
-wrote it, and nobody will read it.
+`lost` is also what lies unread in a repartition topic that is given up: it was committed by the
+step that wrote it, and nothing will read it.
 
-Names that the DSL makes end in the step's number, and numbers shift when a step is added above. So
-a generated name that is gone is looked for under another number, and one that stayed is held
-against the steps that lead to it: another step may have got its number, and with it the state.
+Names that the DSL generates end in the step's number, and numbers shift when a step is added above.
+So a generated name that is gone is looked for under another number, and one that stayed is compared
+by the steps that lead to it: another step may have got its number, and with it the state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from streams.topology.partitions import Flow, partition_counts
 
 
 class Kind(StrEnum):
-    """What can change."""
+    """Names the kinds of things that hold state."""
 
     STORE = "store"
     REPARTITION = "repartition topic"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What differs of one store or one internal topic."""
+    """Represents what differs between two versions of one store or one internal topic."""
 
     kind: Kind
     name: str
@@ -52,15 +52,18 @@ class Change:
 
     @property
     def fate(self) -> Fate:
-        """The worst."""
+        """Return the worst outcome of its effects."""
         return max((effect.fate for effect in self.effects), key=list(Fate).index)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All changes, stores first. `same`: how many stores and internal topics are as they were.
-    `unknown`: inputs whose partition counts would be needed to compare all counts. `conflicts`:
-    why workers of the two versions may not run side by side in one group; none if they may."""
+    """Represents the result of a comparison: all changes, stores first.
+
+    `same`: how many stores and internal topics are as they were. `unknown`: inputs whose partition
+    counts would be needed to compare all counts. `conflicts`: why workers of the two versions may
+    not run side by side in one group; empty if they may.
+    """
 
     changes: tuple[Change, ...]
     same: int = 0
@@ -69,11 +72,12 @@ class Plan:
 
     @property
     def loses_state(self) -> bool:
+        """Whether any state is lost by the new version."""
         return any(change.fate is Fate.LOST for change in self.changes)
 
 
 class _Topic(NamedTuple):
-    """A repartition topic, and the serdes it is read with."""
+    """Holds the serdes with which a repartition topic is read."""
 
     key: str
     value: str
@@ -81,7 +85,7 @@ class _Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """One of the two, with what is looked up in it."""
+    """Indexes one of the two versions by the names that are compared."""
 
     stores: Mapping[str, DescribedStore]
     directories: Mapping[str, int | None]
@@ -92,7 +96,7 @@ class _Version:
 
     @property
     def changelogs(self) -> dict[str, str]:
-        """Those that the application makes, with the store of each."""
+        """Return the changelogs that the application makes, with the store of each."""
         return {
             store.changelog: store.name
             for store in self.stores.values()
@@ -105,7 +109,7 @@ def compare(
     new: TopologyDescription,
     partitions: Mapping[str, int] | None = None,
 ) -> Plan:
-    """What going on as `new` means for what `old` has left behind.
+    """Return what a start as `new` means for the state that `old` has left.
 
     `partitions`: topics' counts as they are now. Where an internal topic is among them, that is
     what `old` has made; of its inputs `old` says itself what it knew.
@@ -114,8 +118,8 @@ def compare(
     numbers = number_directories(_contents(old), _contents(new))
     before = _version(old, {**now, **old.partitions}, {n: n for n in _contents(old)})
     after = _version(new, now, numbers)
-    made = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
-    before.counts.update(made)
+    existing = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
+    before.counts.update(existing)
     changes = (*_stores(before, after), *_topics(before, after), *_changelogs(before, after))
     differing = {(change.kind, change.name) for change in changes}
     everything = [
@@ -131,7 +135,7 @@ def compare(
 
 
 def _contents(description: TopologyDescription) -> dict[int, Contents]:
-    """What each sub-topology's directories are found by (`state/subtopologies`)."""
+    """Return what identifies each sub-topology's directories (`state.subtopologies`)."""
     return {
         sub.number: Contents(frozenset(sub.sources), frozenset(each.name for each in sub.stores))
         for sub in description.subtopologies
@@ -142,6 +146,10 @@ def _contents(description: TopologyDescription) -> dict[int, Contents]:
 def _version(
     description: TopologyDescription, inputs: Mapping[str, int], numbers: Mapping[int, int]
 ) -> _Version:
+    """Index a description by the names that are compared.
+
+    `inputs`: partition counts; `numbers`: the numbers of the sub-topologies' directories.
+    """
     subs = description.subtopologies
     internal = {topic.name for topic in description.repartition_topics}
     return _Version(
@@ -159,7 +167,7 @@ def _version(
 
 
 def _counts(description: TopologyDescription, inputs: Mapping[str, int]) -> dict[str, int]:
-    """The partitions of inputs, repartition topics and changelogs, so far as they follow."""
+    """Return the partitions of inputs, repartition topics and changelogs, so far as they follow."""
     subs = [sub for sub in description.subtopologies if not sub.is_global]
     counts = partition_counts(
         [Flow(frozenset(sub.sources), frozenset(sub.internal_sinks)) for sub in subs],
@@ -176,7 +184,7 @@ def _counts(description: TopologyDescription, inputs: Mapping[str, int]) -> dict
 
 
 def _unknown(before: _Version, after: _Version, new: TopologyDescription) -> tuple[str, ...]:
-    """The inputs that would have to be known, if topics that both have could not be compared."""
+    """Return the inputs whose counts are needed to compare all topics that both versions have."""
     both = (before.topics.keys() & after.topics.keys()) | (
         before.changelogs.keys() & after.changelogs.keys()
     )
@@ -186,11 +194,13 @@ def _unknown(before: _Version, after: _Version, new: TopologyDescription) -> tup
 
 
 def _stores(before: _Version, after: _Version) -> Iterator[Change]:
-    def alike(a: str, b: str) -> bool:
+    """Yield the changes of stores."""
+
+    def have_equal_formats(a: str, b: str) -> bool:
         old, new = before.stores[a], after.stores[b]
         return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
 
-    moved = _moved(list(before.stores), list(after.stores), before, after, alike)
+    moved = _moved(list(before.stores), list(after.stores), before, after, have_equal_formats)
     for name, old in before.stores.items():
         if name not in after.stores:
             yield Change(Kind.STORE, name, (_vanished(old, moved.get(name)),))
@@ -209,6 +219,7 @@ def _stores(before: _Version, after: _Version) -> Iterator[Change]:
 
 
 def _vanished(old: DescribedStore, now: str | None) -> Effect:
+    """Return what becomes of a store that vanishes; it may have a likely new name."""
     if not old.logged and not old.persistent:
         return Effect("vanishes", Fate.KEPT, "it was in memory alone: no restart has kept it")
     if old.source_is_changelog:
@@ -231,6 +242,7 @@ def _vanished(old: DescribedStore, now: str | None) -> Effect:
 
 
 def _keep_store(name: str) -> str:
+    """Return the advice how to keep the name of a store."""
     if not is_generated(name):
         return f"to keep what there is, say store={name!r}"
     if not _OF_A_TABLE.search(name):  # a join's or suppress's own
@@ -244,10 +256,12 @@ _SHIFT = "generated names shift when a step is added above"
 
 
 def _topics(before: _Version, after: _Version) -> Iterator[Change]:
-    def alike(a: str, b: str) -> bool:
+    """Yield the changes of repartition topics."""
+
+    def have_equal_serdes(a: str, b: str) -> bool:
         return before.topics[a] == after.topics[b]
 
-    moved = _moved(list(before.topics), list(after.topics), before, after, alike)
+    moved = _moved(list(before.topics), list(after.topics), before, after, have_equal_serdes)
     for name, old in before.topics.items():
         new, now = after.topics.get(name), moved.get(name)
         if new is None:
@@ -279,6 +293,7 @@ _DRAIN = (
 
 
 def _keep_topic(name: str) -> str:
+    """Return the advice how to keep the name of a repartition topic."""
     if not is_generated(name):
         return _DRAIN
     return (
@@ -288,6 +303,7 @@ def _keep_topic(name: str) -> str:
 
 
 def _changelogs(before: _Version, after: _Version) -> Iterator[Change]:
+    """Yield the changelog topics that are left behind or appear."""
     for name in before.changelogs:
         if name not in after.changelogs:
             left = Effect(
@@ -305,13 +321,17 @@ def _changelogs(before: _Version, after: _Version) -> Iterator[Change]:
 
 
 def _with(count: int | None) -> str:
+    """Return " (n partitions)" for a message; empty if the count is not known."""
     return "" if count is None else f" ({count} partitions)"
 
 
 def _repartitioned(
     was: str | None, now: str | None, before: _Version, after: _Version
 ) -> Iterator[Effect]:
-    """The partitions of a topic that holds state, if it is the same one."""
+    """Yield the effect of another partition count of a topic that holds state.
+
+    Nothing is compared unless both versions have the same topic, with known counts.
+    """
     old, new = before.counts.get(was or ""), after.counts.get(now or "")
     if was == now and old and new and old != new:
         yield Effect(
@@ -326,7 +346,7 @@ def _repartitioned(
 def _taken_over(
     name: str, before: _Version, after: _Version, moved: str | None, remedy: str
 ) -> Iterator[Effect]:
-    """Whether another step stands behind a name that stayed."""
+    """Yield the effect of another step, or other inputs, behind a name that stayed."""
     old, new = before.lineages[name], after.lineages[name]
     if is_generated(name) and (moved or old.inputs != new.inputs):
         now = f"; the one that had it is now {moved!r}" if moved else ""
@@ -351,12 +371,15 @@ def _moved(
     after: _Version,
     alike: Callable[[str, str], bool],
 ) -> dict[str, str]:
-    """Names that are likely to be now what others were. The same steps must lead to both, or the
-    names differ in their number alone; where several are left, the first in the topology."""
+    """Return the likely new names of stores or topics that were renamed, by the old ones.
 
-    def stays(name: str) -> bool:
-        same_steps = before.lineages.get(name) == after.lineages.get(name)
-        return name in old and name in new and (same_steps or not is_generated(name))
+    The same steps must lead to both, or the names differ in their number alone, or the inputs are
+    the same and one of the names was given; where several fit, the first in the topology.
+    """
+
+    def keeps_name(name: str) -> bool:
+        has_same_steps = before.lineages.get(name) == after.lineages.get(name)
+        return name in old and name in new and (has_same_steps or not is_generated(name))
 
     def same_steps(a: str, b: str) -> bool:
         return before.lineages[a] == after.lineages[b]
@@ -365,21 +388,21 @@ def _moved(
         return a not in new and b not in old and without_number(a) == without_number(b)
 
     def same_inputs(a: str, b: str) -> bool:
-        given = not is_generated(a) or not is_generated(b)
+        is_named = not is_generated(a) or not is_generated(b)
         return (
-            given
+            is_named
             and a not in new
             and b not in old
             and before.lineages[a].inputs == after.lineages[b].inputs
         )
 
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for fits in (same_steps, same_name, same_inputs):
         for a in old:
-            taken = found.values()
-            left = [b for b in new if b != a and not stays(b) and b not in taken]
-            if a not in found and not stays(a):
+            taken = renamed.values()
+            left = [b for b in new if b != a and not keeps_name(b) and b not in taken]
+            if a not in renamed and not keeps_name(a):
                 match = next((b for b in left if alike(a, b) and fits(a, b)), None)
                 if match is not None:
-                    found[a] = match
-    return found
+                    renamed[a] = match
+    return renamed

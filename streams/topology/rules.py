@@ -1,7 +1,7 @@
-"""Rules: what a step computes, said as data, for those who compute it another way.
+"""Define rules: what a step computes, as data, for programs that compute it another way.
 
-An operator is a closure: it can be run, and not read. Who recomputes an application from its inputs
-(`streams.spark`) reads these instead. A step without one can only be run.
+An operator is a closure: it can be run, and not read. A program that recomputes an application from
+its inputs (`streams.spark`) reads these instead. A step without a rule can only be run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from streams.windows import Windows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregated:
-    """The records of each key, and of each of `windows` where there are any, folded into one value
-    of the step's store. `commutative`: their order doesn't matter, as the user says (of a count it
-    never does). `on_close`: each window is passed on once, when it has closed."""
+    """Says that a step folds the records of each key into one value of its store.
+
+    With `windows` it is one value for each key and window. `commutative`: their order doesn't
+    matter, as the user says (of a count it never does). `on_close`: each window is emitted once,
+    when it has closed.
+    """
 
     folding: Folding
     commutative: bool
@@ -27,17 +30,23 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A table's updates held back. `final`: only the last of each window goes on, when it closes;
-    otherwise what goes on depends on when updates came."""
+    """Says that a step holds a table's updates back.
+
+    `final`: only the last of each window is emitted, when it closes; otherwise what is emitted
+    depends on when updates came.
+    """
 
     final: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsJoined:
-    """Each record of the left stream with those of the right one that have its key and are in its
-    `window`. `step`: what the join is called; `this_store` and `other_store` keep the left and the
-    right stream. `emit_interval_ms`: of a left or an outer join, which joins with None too."""
+    """Says that a step joins two streams by key within a window of time.
+
+    Each record of the left stream is joined with those of the right one that have its key and are
+    in its `window`. `step`: what the join is called; `this_store` and `other_store` keep the left
+    and the right stream. `emit_interval_ms`: of a left or an outer join, which joins with None too.
+    """
 
     step: str
     joiner: Joiner

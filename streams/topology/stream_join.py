@@ -1,11 +1,11 @@
-"""The join of two streams as it was described, and the steps that it becomes when it runs.
+"""Describe the join of two streams as one node, and expand it to the steps that run.
 
     left ---- this windowed ---- join this ----.
                   (writes this store, reads     merge
                    the other's)                /
     right --- other windowed --- join other --
 
-One node until the topology is finished: so that a stream joined with itself can become one step
+It is one node until the topology is built, so that a stream joined with itself can become one step
 with one store instead. Source: StreamStreamJoinNode.
 """
 
@@ -30,7 +30,10 @@ from streams.topology.rules import StreamsJoined
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StreamJoinNode(Node):
-    """Two parents, left and right; `names` of the steps that it becomes."""
+    """Represents a join of two streams: its parents are the left and the right one.
+
+    `names` are those of the steps that it becomes.
+    """
 
     names: JoinNames
     joiner: Joiner
@@ -49,13 +52,14 @@ class StreamJoinNode(Node):
 
     @property
     def is_self_join(self) -> bool:
+        """Whether a stream is joined with itself, by an inner join."""
         left, right = self.parents
         return left is right and self.outer is None
 
 
 @dataclass(frozen=True, slots=True)
 class JoinNames:
-    """Of the steps that a join becomes."""
+    """Holds the names of the steps that a join becomes."""
 
     this_windowed: str
     other_windowed: str
@@ -65,7 +69,7 @@ class JoinNames:
 
 
 def join_steps(node: StreamJoinNode) -> list[Node]:
-    """The steps that run. What follows the join follows the last."""
+    """Return the steps that run for a join; what follows the join follows the last."""
     if node.single_store:
         return _self_join_steps(node)
     left, right = node.parents
@@ -75,7 +79,8 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
         return joiner(key, other, value)
 
     this, other = node.this_store, node.other_store
-    other_late = None if left is right else node.on_late  # it has been told
+    # A stream joined with itself reports a late record once, on the left side.
+    other_late = None if left is right else node.on_late
     shared = (node.outer.store,) if node.outer else ()
     if node.outer is None:
         this_side = join_side(other, node.window, joiner)
@@ -113,6 +118,7 @@ def join_steps(node: StreamJoinNode) -> list[Node]:
 
 
 def _self_join_steps(node: StreamJoinNode) -> list[Node]:
+    """Return the steps of a join of a stream with itself that share one store."""
     names, this = node.names, node.this_store
     windowed = _step(
         names.this_windowed, "KSTREAM-WINDOWED", node.parents[:1], remember(this), this
@@ -129,6 +135,7 @@ def _step(
     *stores: str,
     rule: StreamsJoined | None = None,
 ) -> Node:
+    """Return a processor node with its stores."""
     return ProcessorNode(
         name=name, kind=kind, parents=parents, operator=operator, stores=stores, rule=rule
     )

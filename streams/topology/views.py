@@ -1,9 +1,9 @@
-"""Views: what the steps after a table may ask of it while the application is described.
+"""Define views: what the steps after a table may ask of it while the application is described.
 
-A table need not be kept anywhere: a join, a grouping or a query asks for its values, and only then
-the source at its root gets a store. Nobody computes an old value that nobody reads either. Both are
+A table need not be materialized: a join, a grouping or a query asks for its values, and only then
+the source at its root gets a store. Nor is an old value computed that no step reads. Both are
 decided while the application is described, and read when its steps are bound: so an operator is
-given its table's view, and looks at it in `bind`, never before.
+given its table's view, and reads it when it is bound, never before.
 
 Rules: KTableImpl (valueGetterSupplier, enableSendingOldValues) and KTableValueGetter.
 """
@@ -33,7 +33,10 @@ GetAsOf = Callable[[Any, int], Found]
 
 
 class View(Protocol):
-    """A table as the steps after it see it."""
+    """Represents a table as the steps after it see it.
+
+    Kafka Streams' KTableValueGetterSupplier.
+    """
 
     spec: StoreSpec | None
     """Its own store; None: it is not kept (yet)."""
@@ -41,42 +44,57 @@ class View(Protocol):
     """Whether its updates carry the old value."""
 
     def send_old(self, *, force: bool = True) -> bool:
-        """Have the old value in every update. Returns whether that is so now: without `force` no
-        store is made for it."""
+        """Have the old value in every update; return whether that is so now.
+
+        Without `force` no store is made for it.
+        """
         ...
 
     def read_from(self) -> list[str]:
-        """Have the table's values at hand. Returns the stores that a step needs to `get` them."""
+        """Make the table's values readable and return the stores that a step needs for that.
+
+        The step must be connected to these stores to call `create_getter`.
+        """
         ...
 
     def get(self, at: Binding) -> Get:
-        """In a task: how values are got, by a step that is connected to `read_from`'s stores."""
+        """Return the function that looks the table's values up in a task.
+
+        The step of the binding must be connected to the stores of `require_readable_stores`.
+        """
         ...
 
     @property
     def is_versioned(self) -> bool:
-        """Whether values can be had as of a time (`get_as_of`)."""
+        """Whether values can be looked up as of a time (`create_getter_as_of`)."""
         ...
 
     @property
     def expires_in(self) -> str | None:
-        """The store with a `ttl` from which rows of this table expire, with no update that says so
-        (docs/decisions/0027); None: a row goes with an update only."""
+        """Return the store with a `ttl` from which rows expire without an update that says so.
+
+        None: a row goes with an update only (docs/decisions/0027).
+        """
         ...
 
-    def get_as_of(self, at: Binding) -> GetAsOf: ...
+    def get_as_of(self, at: Binding) -> GetAsOf:
+        """Return the function that looks values up as of a time, of a versioned table."""
+        ...
 
 
 class StoredView:
-    """A table that is kept: `spec` is its store."""
+    """Looks up rows of a materialized table: `spec` is its store."""
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec: StoreSpec | None = spec
         self.sends_old = False
 
     def send_old(self, *, force: bool = True) -> bool:
-        """A table whose rows expire has no old values to send: those behind it were not told that
-        a row expired."""
+        """Have the old value in every update; return whether that is so now.
+
+        A table whose rows expire has no old values to send: the steps behind it were not told that
+        a row expired.
+        """
         if self.expires_in is not None:
             return False
         self.sends_old = True
@@ -107,27 +125,28 @@ class StoredView:
         assert self.spec is not None
         store = at.context.store(self.spec.name)
 
-        def get(key: Any, as_of_ms: int) -> Found:
+        def get_version(key: Any, as_of_ms: int) -> Found:
             found = store.get(key, as_of_ms)
             return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
 
-        return get
+        return get_version
 
 
 class GlobalView:
-    """A global table: every task can read it, whatever it is connected to."""
+    """Looks up rows of a global table, which every task can read."""
 
     def __init__(self, table: GlobalTableSpec) -> None:
         self.table = table
 
     def get(self, at: Binding) -> Get:
+        """Return the function that looks rows up in the worker's replica."""
         copy = at.context.global_store(self.table.store.name)
         assert copy is not None, f"{self.table.store.name} is declared"
         return copy.entry  # type: ignore[no-any-return]
 
 
 class SourceView(StoredView):
-    """The table of a topic or of a stream: kept as soon as somebody asks for its values."""
+    """Looks up rows of the table of a topic or a stream, materialized at the first need."""
 
     def __init__(self, graph: Graph, node: ProcessorNode, wanted: Callable[[], StoreSpec]) -> None:
         self.spec = None
@@ -137,7 +156,7 @@ class SourceView(StoredView):
         self._wanted = wanted
 
     def keep(self) -> None:
-        """Give it its store. Raises TopologyError if a serde is not known."""
+        """Materialize the table in its store. Raises TopologyError if a serde is not known."""
         if self.spec is None:
             self.spec = self._wanted()
             self._graph.attach(self._node, self.spec)
@@ -154,8 +173,7 @@ class SourceView(StoredView):
 
 
 class ComputedView(StoredView):
-    """A table computed from another: kept only where a store was named, else computed on the way
-    for who asks."""
+    """Looks up rows of a table computed from another, at each look-up unless it has a store."""
 
     def __init__(self, parent: View, spec: StoreSpec | None) -> None:
         self.spec = spec
@@ -163,7 +181,7 @@ class ComputedView(StoredView):
         self._parent = parent
 
     def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
-        """In a task: what makes of a key and what the parent has of it what this table has."""
+        """Return a function of a key and the parent's row that computes this table's row."""
         raise NotImplementedError
 
     def send_old(self, *, force: bool = True) -> bool:
@@ -177,12 +195,12 @@ class ComputedView(StoredView):
     def get(self, at: Binding) -> Get:
         if self.spec is not None:
             return super().get(at)
-        of_parent, computed = self._parent.get(at), self.computing(at)
+        get_parent_row, compute_row = self._parent.get(at), self.computing(at)
 
-        def get(key: Any) -> Found:
-            return computed(key, of_parent(key))
+        def get_row(key: Any) -> Found:
+            return compute_row(key, get_parent_row(key))
 
-        return get
+        return get_row
 
     @property
     def is_versioned(self) -> bool:
@@ -190,23 +208,28 @@ class ComputedView(StoredView):
 
     @property
     def expires_in(self) -> str | None:
-        """Its own rows stay when the parent's expire, and are then of a row that there is not."""
+        """Return the store from which rows of this table or of its parent expire.
+
+        Its own rows stay when the parent's expire, and are then of a row that does not exist.
+        """
         return super().expires_in or self._parent.expires_in
 
     def get_as_of(self, at: Binding) -> GetAsOf:
         if self.spec is not None:
             return super().get_as_of(at)
-        of_parent, computed = self._parent.get_as_of(at), self.computing(at)
+        get_parent_row, compute_row = self._parent.get_as_of(at), self.computing(at)
 
-        def get(key: Any, as_of_ms: int) -> Found:
-            return computed(key, of_parent(key, as_of_ms))
+        def get_version(key: Any, as_of_ms: int) -> Found:
+            return compute_row(key, get_parent_row(key, as_of_ms))
 
-        return get
+        return get_version
 
 
 class DerivedView(ComputedView):
-    """A table of which `computed(key, value)` is the value for a value of `parent`, which is never
-    None; None: none."""
+    """Looks up rows of a table whose values `computed(key, value)` makes of a parent's.
+
+    The parent's value is never None; None as the result means no row.
+    """
 
     def __init__(
         self, parent: View, computed: Callable[[Any, Any], Any], spec: StoreSpec | None
@@ -217,29 +240,35 @@ class DerivedView(ComputedView):
     def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
         computed = self.computed
 
-        def mapped(key: Any, found: Found) -> Found:
+        def compute_row(key: Any, found: Found) -> Found:
             if found is None:
                 return None
             value = computed(key, found.value)
             return None if value is None else ValueAndTimestamp(value, found.timestamp_ms)
 
-        return mapped
+        return compute_row
 
 
 def _latest(store: Any) -> Get:
-    def get(key: Any) -> Found:
+    """Return a getter of the latest versions of a versioned store."""
+
+    def get_latest(key: Any) -> Found:
         found = store.get(key)
         return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
 
-    return get
+    return get_latest
 
 
 def _passed_on(store: Any, context: Context) -> Get:
+    """Return a getter of the values that were emitted last.
+
+    With caching a change that waits for the commit is not seen before it is emitted.
+    """
     held, name, copy = context.held, store.name, store.copy
     copy_passed_on = store.copy_passed_on
 
-    def get(key: Any) -> Found:
+    def get_emitted(key: Any) -> Found:
         waiting = held.get(name)
         return copy_passed_on(key, waiting) if waiting else copy(key)  # type: ignore[no-any-return]
 
-    return get
+    return get_emitted
