@@ -1,4 +1,4 @@
-"""The clients of `streams.runtime.interfaces` on a cluster in memory."""
+"""Implement the clients of `streams.runtime.interfaces` on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from streams.testing.order import Order
 
 
 class MemoryConsumer:
-    """Reads in bulk, partition after partition: for restores, and for global tables."""
+    """Reads committed records in bulk, one partition after the other.
+
+    Used for restores and for global tables.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -27,23 +30,28 @@ class MemoryConsumer:
         self.paused: set[Partition] = set()
 
     def add(self, positions: Mapping[Partition, int]) -> None:
+        """Assign partitions, each to be read from its position."""
         assert not self._at.keys() & positions.keys(), "assigned twice"
         self._at |= positions
         self._unread |= positions.keys()
 
     def remove(self, partitions: Iterable[Partition]) -> None:
+        """Unassign partitions."""
         for partition in partitions:
             del self._at[partition]
             self._unread.discard(partition)
             self.paused.discard(partition)
 
     def pause(self, partition: Partition) -> None:
+        """Stop taking records of a partition until `resume`."""
         self.paused.add(partition)
 
     def resume(self, partition: Partition) -> None:
+        """Take records of a paused partition again."""
         self.paused.discard(partition)
 
     def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        """Return up to `records_max` committed records, without waiting."""
         taken: list[Message] = []
         for partition, position in self._at.items():
             log = self._cluster.logs[partition]
@@ -52,42 +60,46 @@ class MemoryConsumer:
             if not log.start <= position <= log.end:
                 self._strayed[partition] = position
                 continue
-            reached = position
+            next_position = position
             for message in log.read(position):
                 if len(taken) == records_max:
                     break
                 taken.append(message)
-                reached = message.offset() + 1
-            else:  # past markers, and what was aborted
-                reached = log.last_stable
-            if reached > position:
-                self._at[partition] = reached
+                next_position = message.offset() + 1
+            else:  # the rest are markers and aborted records
+                next_position = log.last_stable
+            if next_position > position:
+                self._at[partition] = next_position
                 self._unread.discard(partition)
         return taken
 
     def lag(self, partition: Partition) -> int | None:
+        """Return how many offsets lie between the position and the last stable offset."""
         return self._cluster.logs[partition].last_stable - self._at[partition]
 
     def strayed(self) -> dict[Partition, int]:
+        """Return, once, the positions that were out of range of their logs."""
         strayed, self._strayed = self._strayed, {}
         return strayed
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the positions of those partitions of which something was read."""
         return {p: self._at[p] for p in partitions if p in self._at and p not in self._unread}
 
     def close(self) -> None:
+        """Unassign all partitions."""
         self._at.clear()
 
 
 class OrderedConsumer(MemoryConsumer):
-    """Hands out one record at a time: whichever is next."""
+    """Takes one committed record at a time, from the partition that the order chooses."""
 
     def __init__(self, cluster: Cluster, order: Order) -> None:
         super().__init__(cluster)
         self._order = order
 
     def heads(self) -> dict[Partition, Message]:
-        """The next record of each partition that has one."""
+        """Return the next committed record of each partition that has one and is not paused."""
         heads: dict[Partition, Message] = {}
         for partition, position in self._at.items():
             if partition not in self.paused:
@@ -97,10 +109,11 @@ class OrderedConsumer(MemoryConsumer):
         return heads
 
     def lag(self, partition: Partition) -> int | None:
-        """Nothing that comes earlier than what a task has is kept back from it."""
+        """Return 0: no earlier record is held back from what a task has."""
         return 0
 
     def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        """Return the record that the order chooses among the next ones; none if there is none."""
         heads = self.heads()
         if not heads:
             return []
@@ -109,13 +122,13 @@ class OrderedConsumer(MemoryConsumer):
         return [heads[partition]]
 
     def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Past markers, and what was aborted."""
+        """Return the positions, moved past markers and aborted records."""
         logs = self._cluster.logs
         return {p: logs[p].seek(self._at[p])[1] for p in partitions if p in self._at}
 
 
 class MemoryProducer:
-    """Holds records back until `flush`, as lingering does. A new one fences the one before it.
+    """Queues records until `flush`, and writes them in a transaction of the cluster.
 
     `now_ms` is for records without a timestamp; `random` finds partitions for those without a key.
     """
@@ -154,6 +167,7 @@ class MemoryProducer:
         timestamp_ms: int = 0,
         headers: Any = None,
     ) -> None:
+        """Queue a record, with the arguments of confluent-kafka's `Producer.produce`."""
         self._require(topic)
         value, key = _bytes("value", value), _bytes("key", key)
         at = Partition(topic, self._partition(topic, key) if partition < 0 else partition)
@@ -162,7 +176,7 @@ class MemoryProducer:
                 f"topic {topic!r} has {self._cluster.partition_counts[topic]} partitions, and a "
                 f"record is to go to partition {partition}"
             )
-        # librdkafka takes 0 for no timestamp, and writes the time that it is.
+        # librdkafka takes 0 for no timestamp, and writes the current time.
         time_ms = timestamp_ms or self._now_ms()
         if not isinstance(headers, list | dict | None):
             raise TypeError("expected headers to be dict or list of (key, value) tuples")
@@ -170,52 +184,63 @@ class MemoryProducer:
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
     def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has; one that does not exist is created."""
         self._require(topic)
         return self._cluster.partition_counts[topic]
 
     def _require(self, topic: str) -> None:
-        """Create a topic of a name that a record gave: as if it had been there."""
+        """Create a topic, whose name a record gave, unless it exists."""
         self._cluster.create(topic, 1)
 
     def _partition(self, topic: str, key: bytes | None) -> int:
+        """Return the partition of a key; a random one without a key."""
         count = self._cluster.partition_counts[topic]
         return self._random.randrange(count) if key is None else partition_of(key, count)
 
     def begin(self) -> None:
+        """Begin a transaction unless there is one."""
         if self.transactional and self._transaction is None:
             self._transaction = Transaction()
 
     def make_room(self) -> None:
+        """Write the queued records."""
         self._deliver()
 
     def poll(self) -> None:
-        """Nothing is delivered before it is flushed."""
+        """Do nothing: nothing is delivered before it is flushed."""
 
     def flush(self) -> None:
+        """Write the queued records."""
         self._deliver()
 
     def _deliver(self) -> None:
+        """Write the queued records and call their delivery callbacks."""
         queue, self._queue = self._queue, []
         transaction = self._enlist() if queue and self.transactional else None
         account = None if self.written is None else self.written.report
         for partition, key, value, time_ms, headers, report in queue:
             message = self._cluster.append(partition, key, value, time_ms, headers, transaction)
-            told = report or account
+            on_delivery = report or account
             # Without transactions only failures are reported (delivery.report.only.error).
-            if self.transactional and told is not None:
-                told(None, message)
+            if self.transactional and on_delivery is not None:
+                on_delivery(None, message)
 
     def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+        """Add offsets to the transaction."""
         self._enlist().offsets |= dict(offsets)
 
     def end(self) -> None:
+        """Write the queued records and commit the transaction."""
         self._deliver()
         self._cluster.end(self._enlist(), committed=True)
         self._transaction = None
 
     def _enlist(self) -> Transaction:
-        """Tell the cluster of the transaction, which it knows from its first records or offsets on.
-        Raises TaskMigrated where a newer producer has the transactional id."""
+        """Register the transaction with the cluster and return it.
+
+        The cluster learns of it from its first records or offsets. Raises TaskMigrated if a newer
+        producer has the transactional id.
+        """
         if self._epoch != self._cluster.epochs[self.name]:
             raise TaskMigrated("a newer producer has this id")
         assert self._transaction is not None, "no transaction was begun"
@@ -223,9 +248,11 @@ class MemoryProducer:
         return self._transaction
 
     def discard(self) -> None:
+        """Drop the queued records, and leave the transaction open."""
         self._queue = []
 
     def close(self) -> bool:
+        """Drop the queued records, abort the transaction, and return True."""
         self._queue = []
         transaction, self._transaction = self._transaction, None
         if transaction is not None and self._cluster.open.get(self.name) is transaction:
@@ -234,7 +261,7 @@ class MemoryProducer:
 
 
 def _bytes(what: str, given: Any) -> bytes | None:
-    """As confluent-kafka takes it."""
+    """Convert a key or a value to bytes as confluent-kafka does. Raises TypeError."""
     if given is None or isinstance(given, bytes):
         return given
     if isinstance(given, str):
@@ -243,7 +270,7 @@ def _bytes(what: str, given: Any) -> bytes | None:
 
 
 class MemoryAdmin:
-    """Answers from the cluster."""
+    """Implements AdminClient on a cluster in memory."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -267,19 +294,27 @@ class MemoryAdmin:
         return []
 
     def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+        """Delete the records before the given offset of each partition."""
         for partition, offset in offsets.items():
             self._cluster.logs[partition].start = offset
 
     def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return the first offset of each partition."""
         return {p: self._cluster.logs[p].start for p in partitions}
 
     def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return the end offset of each partition."""
         return {p: self._cluster.logs[p].end for p in partitions}
 
     def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+        """Return for each partition the offset of the first record not older than `timestamp_ms`.
+
+        It is the end offset where all records are older.
+        """
         return {p: self._since(p, timestamp_ms) for p in partitions}
 
     def _since(self, partition: Partition, timestamp_ms: int) -> int:
+        """Return the offset of a partition's first record not older than `timestamp_ms`."""
         log = self._cluster.logs[partition]
         late = (m.offset() for m in log.entries[log.start :] if m.timestamp()[1] >= timestamp_ms)
         return next(late, log.end)

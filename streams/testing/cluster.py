@@ -1,4 +1,4 @@
-"""A Kafka cluster in memory, as clients meet it: logs by offset, transactions, committed offsets.
+"""Simulate a Kafka cluster in memory: logs by offset, transactions, committed offsets.
 
 Offsets are Kafka's: the marker that ends a transaction takes one. Readers get committed records, up
 to the first offset of a transaction that is open. A producer that begins with a transactional id
@@ -18,8 +18,11 @@ _CREATE_TIME = 1
 
 
 class Message:
-    """A record as confluent-kafka's consumer hands it out. `number` is its place among the records
-    of all partitions, in the order in which they were written."""
+    """Represents a record as confluent-kafka's consumer returns it.
+
+    `number` is its place among the records of all partitions, in the order in which they were
+    written.
+    """
 
     __slots__ = (
         "_headers",
@@ -69,9 +72,11 @@ class Message:
         return self._value
 
     def timestamp(self) -> tuple[int, int]:
+        """Return confluent-kafka's pair: the kind of timestamp (create time), and it in ms."""
         return _CREATE_TIME, self._timestamp_ms
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Return the headers as a list; None if there are none."""
         return list(self._headers) if self._headers else None
 
     def error(self) -> None:
@@ -80,7 +85,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """What one producer does between two ends. `committed` is None while it is open."""
+    """Represents one transaction; `committed` is None while it is open."""
 
     written: dict[Partition, None] = field(default_factory=dict)
     offsets: dict[Partition, Committed] = field(default_factory=dict)
@@ -88,7 +93,7 @@ class Transaction:
 
 
 class Log:
-    """One partition."""
+    """Holds the records and markers of one partition."""
 
     __slots__ = ("_open", "entries", "start")
 
@@ -100,24 +105,29 @@ class Log:
 
     @property
     def end(self) -> int:
-        """The high watermark."""
+        """Return the high watermark."""
         return len(self.entries)
 
     @property
     def last_stable(self) -> int:
+        """Return the last stable offset: the first one of the open transactions."""
         return min(self._open.values(), default=len(self.entries))
 
     def append(self, message: Message) -> None:
+        """Append a record or a marker at the high watermark."""
         if message.transaction is not None and not message.is_marker:
             self._open.setdefault(message.transaction, len(self.entries))
         self.entries.append(message)
 
     def ended(self, transaction: Transaction) -> None:
+        """Note that a transaction has ended: it no longer holds the last stable offset back."""
         self._open.pop(transaction, None)
 
     def seek(self, position: int) -> tuple[Message | None, int]:
-        """The first committed record from `position` on, and its offset; None, and the end of what
-        can be read, if there is none."""
+        """Return the first committed record from `position` on, with its offset.
+
+        None, and the end of what can be read, if there is none.
+        """
         end = self.last_stable
         while position < end:
             message = self.entries[position]
@@ -128,7 +138,7 @@ class Log:
         return None, position
 
     def read(self, position: int) -> Iterator[Message]:
-        """All committed records from `position` on."""
+        """Yield all committed records from `position` on."""
         message, position = self.seek(position)
         while message is not None:
             yield message
@@ -136,7 +146,7 @@ class Log:
 
 
 class Cluster:
-    """Topics, the transactions on them, and the offsets of one group."""
+    """Holds topics, the transactions on them, and the committed offsets of one group."""
 
     def __init__(self) -> None:
         self.logs: dict[Partition, Log] = {}
@@ -153,7 +163,7 @@ class Cluster:
     def create(
         self, topic: str, partitions: int, settings: Mapping[str, str] | None = None
     ) -> None:
-        """A topic; one that exists stays as it is."""
+        """Create a topic; one that exists stays as it is."""
         if topic in self.partition_counts:
             return
         self.partition_counts[topic] = partitions
@@ -162,6 +172,7 @@ class Cluster:
         self.logs |= {partition: Log() for partition in self.partitions(topic)}
 
     def partitions(self, topic: str) -> list[Partition]:
+        """Return the partitions of a topic."""
         return [Partition(topic, number) for number in range(self.partition_counts[topic])]
 
     def append(
@@ -173,6 +184,7 @@ class Cluster:
         headers: Headers | None = None,
         transaction: Transaction | None = None,
     ) -> Message:
+        """Append a record to a partition, in a transaction if one is given, and return it."""
         log = self.logs[partition]
         message = Message(
             partition,
@@ -190,15 +202,17 @@ class Cluster:
         return message
 
     def init_producer(self, name: str) -> int:
-        """A producer of this transactional id begins: its epoch. What its predecessor has left open
-        is aborted."""
+        """Return a new epoch for a transactional id, which fences its earlier producers.
+
+        The transaction that the predecessor has left open is aborted (Kafka's InitProducerId).
+        """
         if name in self.open:
             self.end(self.open[name], committed=False)
         self.epochs[name] = self.epochs.get(name, -1) + 1
         return self.epochs[name]
 
     def end(self, transaction: Transaction, *, committed: bool) -> None:
-        """End a transaction: markers, then the offsets, as one."""
+        """End a transaction: write its markers, and set its offsets if it is committed."""
         self.open = {name: each for name, each in self.open.items() if each is not transaction}
         transaction.committed = committed
         for partition in transaction.written:

@@ -1,14 +1,14 @@
-"""TopologyTestDriver: an application in one process, without a broker, at once.
+"""TopologyTestDriver: run an application in one process, without a broker, at once.
 
-Each record that is piped in is processed to the end, what goes through internal topics included,
-and committed: by the product's own tasks, stores, commit and restore. Only the broker, the clock
-and the process are not real, so that a test decides when time passes, and when the process dies.
+Each record that is piped in is processed to the end, internal topics included, and committed: by
+the product's own tasks, stores, commit and restore. Only the broker, the clock and the process are
+simulated, so that a test decides when time passes, and when the process dies.
 
 Differs from Kafka Streams' TopologyTestDriver (4.3) where that leaves something out: topics may
 have several partitions, each with its task and its stores; records go through real changelogs and
 transactions; the process can be killed in the middle of a commit. Elsewhere it does the same: one
 record at a time, a commit after each (`commit="each_record"`), punctuations by stream time before
-that commit, and the order of records between topics (`streams.testing.order`).
+that commit, and the order of records between topics (`streams.testing.record_order`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NEVER_MS = 10**15
 
 
 class TopologyTestDriver:
-    """Runs `app` as it stands, with its settings. A context manager that closes at its end.
+    """Runs `app` as it stands, with its settings; a context manager that closes at its end.
 
     `partitions` says how many partitions topics have that are not to have one: inputs and outputs
     (repartition and changelog topics follow from them); a topic that only a record names is made
@@ -114,8 +114,11 @@ class TopologyTestDriver:
     def topic(
         self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> DriverTopic:
-        """A topic: input, output, repartition, changelog or dead letters. `key` and `value` instead
-        of the serdes that the topology has for it. Raises ConfigError for one that there is not."""
+        """Return a topic of any kind, to pipe records in or to read them.
+
+        An input, output, repartition, changelog or dead-letter topic. `key` and `value` replace the
+        serdes that the topology has for it. Raises ConfigError for a topic that does not exist.
+        """
         self._check_open()
         if name not in self._cluster.partition_counts:
             if not self._is_open:
@@ -137,18 +140,20 @@ class TopologyTestDriver:
 
     @property
     def topics(self) -> list[str]:
-        """The names of all topics, internal ones too."""
+        """Return the names of all topics, internal ones too."""
         return sorted(self._cluster.partition_counts)
 
     @property
     def stores(self) -> list[str]:
-        """The names of all stores, those of global tables too."""
+        """Return the names of all stores, those of global tables too."""
         return sorted([*self._specs, *self._globals])
 
     def store(self, name: str) -> DriverStore | ReadOnly:
-        """A view of a store over all partitions, of what is committed: `get`, `all`, `range`,
-        `fetch` and what else its kind can be asked (`streams.queries.local`). Raises ConfigError
-        for a store that there is not."""
+        """Return a read-only view of a store's committed content, over all partitions.
+
+        It has `get`, `all`, `range`, `fetch` and whatever else its kind can be asked
+        (`streams.queries.local`). Raises ConfigError for a store that does not exist.
+        """
         self._check_open()
         if name in self._globals:
             found = self._readable().global_store(name)
@@ -159,31 +164,39 @@ class TopologyTestDriver:
         return DriverStore(self._specs[name], self._tasks)
 
     def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
-        """The dead letters of a topic that were not read yet: key and value as bytes, as they were
-        read; what was wrong is in the headers `__streams.errors.*`."""
+        """Return the unread dead letters of a topic, with key and value as bytes.
+
+        The bytes are those that were read; the headers `__streams.errors.*` say what was wrong.
+        """
         return self.topic(topic, key=serdes.bytes, value=serdes.bytes).read_all()
 
     def advance_wall_clock(self, ms: int | timedelta) -> None:
-        """Let wall-clock time pass: punctuations by it are called, at most one of each schedule,
-        and what waits for time is processed."""
+        """Advance the wall clock, call punctuations by it, and process records that wait for time.
+
+        Each schedule is called at most once.
+        """
         duration = duration_ms(ms, "ms")
         self._check_open()
         self._world.machine.advance_wall_clock(duration)
         self._settle()
 
     def commit(self) -> None:
-        """Commit all that was processed since the last time, and then what internal topics bring by
-        that, until nothing is left: as many commits as there are steps between topics."""
+        """Commit all that was processed, and then what internal topics bring by that, until done.
+
+        These are as many commits as there are steps between topics.
+        """
         self._guarded(self._running().commit)
 
     def crash(self, at: Step | str | None = None, *, times: int = 1) -> None:
-        """kill -9, now; or in the middle of a commit, when it is `at` this step for the next time,
-        or for so many `times`: each task that has something to commit goes through all steps.
+        """Kill the process (kill -9) now, or in the middle of a later commit, at a step of it.
+
+        With `at` it is killed when a commit is at this step for the next time, or for the
+        `times`-th time: each task that has something to commit goes through all steps.
 
         What the process held in memory is gone, its open transaction stays open, its files are as
-        they are. Until `restart` records may be piped in, and nothing is processed. RESTORING is
-        no step of a commit: it is in a restart, before stores get what they have missed. Raises
-        ValueError for a step that there is not.
+        they are. Until `restart` records may be piped in, and nothing is processed. RESTORING is no
+        step of a commit: it is in a restart, before stores are restored. Raises ValueError for an
+        unknown step.
         """
         self._check_open()
         if at is None:
@@ -195,11 +208,12 @@ class TopologyTestDriver:
             self._armed_times = times
 
     def restart(self) -> None:
-        """Start the application again, after a crash, after an error that has ended it, or as a
-        rolling restart does it, with a last commit. Open transactions are aborted, stores catch up
-        from their changelogs, and what was not committed is processed again.
+        """Start the application again after a crash or an error, or stop and start a running one.
 
-        Raises StreamsError where a crash was to come at a step that no commit has reached.
+        One that runs commits first, as in a rolling restart. Open transactions are aborted, stores
+        are restored from their changelogs, and what was not committed is processed again.
+
+        Raises StreamsError if a crash was to come at a step that no commit has reached.
         """
         self._check_open()
         if self._armed is not None and self._life is not None:
@@ -213,33 +227,38 @@ class TopologyTestDriver:
 
     @property
     def is_running(self) -> bool:
-        """Whether the application runs: it has neither crashed nor ended with an error."""
+        """Whether the application has neither crashed nor ended with an error."""
         return self._life is not None
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest timestamp that any task has seen; -1 before the first record."""
+        """Return the largest timestamp that any task has seen; -1 before the first record."""
         return max((task.context.stream_time_ms for task in self._tasks()), default=-1)
 
     @property
     def dropped(self) -> int:
-        """Records that were passed over: too late, without the key or the value that a step needs,
-        skipped by a handler or made a dead letter of. What a rollback repeats counts again."""
+        """Return how many records were dropped.
+
+        They were too late, without the key or the value that a step needs, skipped by a handler or
+        made a dead letter of. What a rollback repeats counts again.
+        """
         return self._world.counters.dropped
 
     @property
     def late(self) -> list[LateRecord]:
-        """Of the dropped ones those that came after their window had closed, each once for each
-        window that it missed: what a step's `on_late` is called with."""
+        """Return the dropped records that came after their window had closed.
+
+        Each is there once for each window that it missed: as a step's `on_late` is called.
+        """
         return list(self._seen.late_records)
 
     def metrics(self) -> dict[str, int]:
-        """What `running.metrics()` has, of all lives together."""
+        """Return what `RunningApp.metrics` returns, summed over all processes of this driver."""
         tasks = 0 if self._life is None else len(self._life.tasks)
         return {"tasks": tasks, **asdict(self._world.counters)}
 
     def close(self) -> None:
-        """End the application, and remove its state. A second time does nothing."""
+        """End the application and remove its state; a second call does nothing."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -261,8 +280,10 @@ class TopologyTestDriver:
         self.close()
 
     def _put(self, writes: list[Callable[[], None]]) -> None:
-        """Append records, and process what follows: one by one, or with a seed all of them first.
-        An application that has crashed reads them after its restart."""
+        """Append records and process what follows: one by one, or with a seed all of them first.
+
+        An application that has crashed reads them after its restart.
+        """
         self._check_open()
         if self._stopped:
             self._running()
@@ -276,6 +297,10 @@ class TopologyTestDriver:
     def _create_topics(
         self, topology: Topology, config: StreamsConfig, partitions: dict[str, int]
     ) -> None:
+        """Create the topics that the application reads and writes, with their partitions.
+
+        Raises ConfigError for a topic that the topology doesn't have.
+        """
         internal = topology.repartition_topics
         mine = [*topology.input_topics, *(table.topic for table in topology.global_tables)]
         mine += (t for t in self._named.sinks if t not in internal)
@@ -294,16 +319,18 @@ class TopologyTestDriver:
             self._cluster.create(topic, partitions.get(topic, 1))
 
     def _start(self) -> None:
+        """Start a process of the application."""
         self._stopped = ""
         self._life = Life(self._world, commit_every_ms=self._commit_every_ms, reached=self._reached)
         self._guarded(self._life.begin)
 
     def _settle(self) -> None:
+        """Process all that can be processed, if the application runs."""
         if self._life is not None:
             self._guarded(self._life.settle)
 
     def _guarded(self, action: Callable[[], None]) -> None:
-        """Do it; the process may be killed meanwhile. Raises what ends the application."""
+        """Call `action`, in which the process may be killed; raise the error that ends it."""
         life = self._life
         assert life is not None
         try:
@@ -316,22 +343,26 @@ class TopologyTestDriver:
             raise
 
     def _reached(self, step: Step) -> None:
+        """Raise ProcessKilled if a crash was asked for at this step."""
         if step is self._armed:
             self._armed_times -= 1
             if not self._armed_times:
                 raise Killed
 
     def _kill(self, life: Life) -> None:
+        """Kill the process: nothing is closed in order."""
         self._armed = None
         self._life = None
         life.kill()
 
     def _end(self) -> None:
+        """End the process in order, if there is one."""
         life, self._life = self._life, None
         if life is not None:
             life.end()
 
     def _running(self) -> Life:
+        """Return the process. Raises StreamsError if there is none."""
         self._check_open()
         if self._life is None:
             why = f"has stopped ({self._stopped})" if self._stopped else "has crashed"
@@ -339,21 +370,24 @@ class TopologyTestDriver:
         return self._life
 
     def _tasks(self) -> Iterable[Task]:
+        """Return the tasks whose stores can be queried. Raises StoreUnavailable."""
         return self._readable().tasks
 
     def _readable(self) -> Life:
+        """Return the process. Raises StoreUnavailable if there is none."""
         try:
             return self._running()
         except StreamsError as error:
             raise StoreUnavailable(str(error)) from error
 
     def _check_open(self) -> None:
+        """Raise RuntimeError if the driver is closed."""
         if self.is_closed:
             raise RuntimeError("the driver is closed")
 
 
 class _Seen:
-    """What the tasks' steps have shown."""
+    """Collects the late records that the tasks' steps have dropped."""
 
     def __init__(self) -> None:
         self.late_records: list[LateRecord] = []
@@ -363,6 +397,7 @@ class _Seen:
 
 
 def _in_memory(topology: Topology) -> Topology:
+    """Return the topology with all stores in memory."""
     subtopologies = tuple(
         replace(sub, stores=tuple(replace(spec, persistent=False) for spec in sub.stores))
         for sub in topology.subtopologies
@@ -375,6 +410,7 @@ def _in_memory(topology: Topology) -> Topology:
 
 
 def _step(name: str) -> Step:
+    """Return the step of a commit by name. Raises ValueError for an unknown one."""
     try:
         return Step[name]
     except KeyError:

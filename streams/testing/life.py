@@ -1,4 +1,4 @@
-"""One life of an application in a driver: the product's stream loop, from start to end or kill -9.
+"""Simulate one process of an application: the product's stream loop, from start to end or kill -9.
 
 The loop is turned by hand until there is nothing left to do. What it is made of is the product's
 own, as `streams.runtime.assembly` puts it together for the real machine.
@@ -49,12 +49,12 @@ _ONE = 1
 
 
 class Killed(BaseException):
-    """kill -9: raised out of whatever the loop is in, which nothing of the product catches."""
+    """Signals kill -9: raised out of whatever the loop is in; nothing of the product catches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What outlives the application's process: the cluster, the disk, the clock."""
+    """Holds what outlives the application's process: the cluster, the disk, the clock."""
 
     topology: Topology
     config: StreamsConfig
@@ -71,8 +71,11 @@ class World:
 
 
 class Life:
-    """A process with one stream thread. `commit_every_ms`: 0 after each record. `reached` is told
-    each step of a commit, and may raise Killed there."""
+    """Simulates a process with one stream thread.
+
+    `commit_every_ms`: 0 after each record. `on_step` is called at each step of a commit, and may
+    raise ProcessKilled there.
+    """
 
     def __init__(
         self, world: World, *, commit_every_ms: int, reached: Callable[[Step], None]
@@ -99,6 +102,7 @@ class Life:
         self.loop = StreamLoop(self._parts(admin, resetting, commit_every_ms, reached))
 
     def _order(self) -> ByTime | Drawn:
+        """Return the order in which records are taken: by time, or drawn if there is a seed."""
         world = self._world
         if not world.drawn:
             return ByTime()
@@ -106,6 +110,7 @@ class Life:
         return Drawn(world.random, lambda p: self._opener.task_of(*p), waits=waits)
 
     def _global_tables(self, admin: MemoryAdmin) -> tuple[Mapping[str, Replica], GlobalTables]:
+        """Open the replicas of the global tables, and what keeps them up to date."""
         world, config = self._world, self._world.config
         tables = world.topology.global_tables
         paths = partial(world.scratch.global_path, 0)
@@ -121,6 +126,7 @@ class Life:
         )
 
     def _make_opener(self, resetting: Resetting, reached: Callable[[Step], None]) -> Opener:
+        """Create the TaskCreator of this process."""
         world, config = self._world, self._world.config
         return Opener(
             world.topology,
@@ -148,6 +154,7 @@ class Life:
         commit_every_ms: int,
         reached: Callable[[Step], None],
     ) -> Parts:
+        """Return all that the stream loop depends on."""
         world, config, machine = self._world, self._world.config, self._world.machine
         application = world.topology.application_id
         return Parts(
@@ -188,6 +195,7 @@ class Life:
         )
 
     def _producer(self, name: str) -> MemoryProducer:
+        """Create a producer on the cluster in memory."""
         world = self._world
         return MemoryProducer(
             name,
@@ -200,30 +208,36 @@ class Life:
 
     @property
     def tasks(self) -> Collection[Task]:
+        """Return the tasks of the loop."""
         return self.loop.tasks.values()
 
     def global_store(self, name: str) -> ReadOnly | None:
-        """The copy of a global table by its store's name; None if there is none."""
+        """Return the replica of a global table by its store's name; None if there is none."""
         return self._globals.read(name)
 
     def begin(self) -> None:
-        """What is processed meets global tables with all that was there before. Raises what ends
-        the application."""
+        """Replicate the global tables as they are, then process all that can be processed.
+
+        So records meet global tables with all that was there before. Raises the error that ends the
+        application.
+        """
         if self._replicas:
             self._globals.begin(self._world.machine.event())
         self.settle()
 
     def settle(self) -> None:
-        """Process all that can be processed, what is written to internal topics included. Raises
-        what ends the loop."""
+        """Process all that can be processed, what is written to internal topics included.
+
+        Raises the error that ends the loop.
+        """
         for _ in range(_TURNS_MAX):
-            if self._one_by_one:  # also of what a task has kept waiting
+            if self._one_by_one:  # the slice of a task with waiting records may be longer
                 for task in self.tasks:
                     task.slice_records = _ONE
             self._copy_globals()
             self.loop.turn()
             if self._state == "RUNNING" and not self.consumer.heads():
-                self._copy_globals()  # what was written last
+                self._copy_globals()  # the last records may have been written to their topics
                 return
         raise StreamsError(
             f"after {_TURNS_MAX} turns there is still something to process: does a step write to a "
@@ -231,21 +245,25 @@ class Life:
         )
 
     def _copy_globals(self) -> None:
+        """Bring the global tables up to date."""
         if self._replicas:
             self._globals.step()
 
     def _changed(self, state: str) -> None:
+        """Note the state that the loop reports."""
         self._state = state
 
     def commit(self) -> None:
-        """Commit, and process what that brings, until nothing is left uncommitted. Raises what
-        ends the loop."""
+        """Commit, and process what that brings, until nothing is left uncommitted.
+
+        Raises the error that ends the loop.
+        """
         while any(task.dirty for task in self.tasks):
             self.loop.commit()
             self.settle()
 
     def end(self) -> None:
-        """In order: processors and stores are closed. What is not committed is forgotten."""
+        """Close processors and stores in order; what is not committed is forgotten."""
         with ExitStack() as steps:  # in reverse order
             for replica in self._replicas.values():
                 steps.callback(replica.close)
@@ -253,8 +271,10 @@ class Life:
             steps.callback(self.loop.close)
 
     def kill(self) -> None:
-        """The process is gone, and nothing is put in order. Its databases are closed when nobody
-        looks any more, since another life opens them in this process."""
+        """Leave everything as kill -9 would, and keep a copy of the files for the next process.
+
+        The databases are closed only after the copy, since the next process opens them in this one.
+        """
         before = self._world.scratch.killed()
         with ExitStack() as steps:
             if before is not None:
@@ -267,7 +287,7 @@ class Life:
 
 
 class _AnyTopic(Collection[str]):
-    """There is a topic of every name."""
+    """Contains every name of a topic: each can be written."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -280,4 +300,5 @@ class _AnyTopic(Collection[str]):
 
 
 def _identified(transactional_id: str) -> Identity:
+    """Raise AssertionError: a producer in memory knows its identity and never asks for it."""
     raise AssertionError("a producer in memory knows its identity")

@@ -1,4 +1,4 @@
-"""The machine that a driver runs on: time moves when a test says so, and nothing runs beside."""
+"""Simulate the machine that a driver runs on: time moves when a test says so, with one thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 
 
 class Machine:
-    """A `streams.runtime.host.Host`. `start_ms`: the wall clock at the beginning."""
+    """Implements `streams.runtime.host.Host` with clocks that a test moves.
+
+    `start_ms`: the wall clock at the beginning.
+    """
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
@@ -15,33 +18,41 @@ class Machine:
         """Monotonic."""
 
     def monotonic_s(self) -> float:
+        """Return the monotonic clock in s."""
         return self.now_s
 
     def now_ms(self) -> int:
+        """Return the wall clock in ms since 1970."""
         return self._now_ms
 
     def advance_wall_clock(self, duration_ms: int) -> None:
-        """Let both clocks go on."""
+        """Advance both clocks, by `duration_ms`."""
         self._now_ms += duration_ms
         self.advance(duration_ms / 1000)
 
     def advance(self, seconds: float) -> None:
-        """Let somebody wait: the wall clock, which a test can see, stands still meanwhile."""
+        """Advance the monotonic clock for a wait.
+
+        The wall clock, which a test can see, stands still meanwhile.
+        """
         self.now_s += seconds
 
     def event(self) -> Flag:
+        """Return an event whose waits take no real time."""
         return Flag(self)
 
     def lock(self) -> AbstractContextManager[object]:
+        """Return a lock that is always free."""
         return nullcontext()
 
     def spawn(self, name: str, run: Callable[[], None]) -> Done:
+        """Call `run` to its end and return a thread that has ended."""
         run()
         return Done()
 
 
 class Flag:
-    """An event that nobody else can set meanwhile: a wait takes its time at once."""
+    """Implements an event that no other thread can set: a wait passes its time at once."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -57,16 +68,17 @@ class Flag:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
+        """Whether the event is set; if it is not, the monotonic clock first advances by `timeout`."""
         if not self.is_set():
             self._machine.advance(timeout or 0.0)
         return self.is_set()
 
 
 class Done:
-    """What was spawned has ended before anybody asks."""
+    """Represents a thread that had ended when it was spawned."""
 
     def join(self, timeout: float | None = None) -> None:
-        """At once."""
+        """Return at once: the thread has ended."""
 
     def is_alive(self) -> bool:
         return False

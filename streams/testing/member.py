@@ -1,4 +1,4 @@
-"""The membership of a driver: a group of one, which has all tasks."""
+"""Simulate the membership of a driver: a group of one, which has all tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MEMBER = "driver"
 
 
 class OnlyMember:
-    """Leads itself by the product's own plan."""
+    """Assigns itself all tasks, as the group's leader, by the product's own plan."""
 
     def __init__(self, cluster: Cluster, instance_id: str, plan: Plan) -> None:
         self.instance_id = instance_id
@@ -25,26 +25,32 @@ class OnlyMember:
 
     @property
     def current(self) -> Membership:
+        """Return the membership: generation and member id."""
         return self._membership
 
     def turned(self) -> None:
-        """Nobody watches."""
+        """Do nothing: no watchdog looks at this thread."""
 
     def signal(self) -> Signal:
+        """Return that nothing has changed: there is no other member."""
         return Signal.NOTHING
 
     def join(self, subscribed: Subscribed) -> Assigned | None:
+        """Begin a new generation and return the assignment, which has all tasks."""
         self._membership = Membership(self._membership.generation + 1, _MEMBER)
         return self._plan_tasks({_MEMBER: subscribed})[_MEMBER]
 
     def is_current(self) -> bool:
+        """Return True: no other member can take the tasks."""
         return True
 
     def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], Committed]]) -> bool:
+        """Commit offsets to the cluster and return True."""
         self._cluster.offsets |= {Partition(*partition): held for partition, held in offsets}
         return True
 
     def committed_offsets(self, partitions: Iterable[tuple[str, int]]) -> CommittedOffsets:
+        """Return the committed offsets of partitions, and those that a transaction may change."""
         found = CommittedOffsets({}, [])
         for partition in (Partition(*each) for each in partitions):
             if self._cluster.pending(partition):
@@ -54,7 +60,7 @@ class OnlyMember:
         return found
 
     def leave(self, *, handed_over: bool = False) -> None:
-        """There is nobody to tell."""
+        """Do nothing: there is no coordinator to tell."""
 
     def hand_over(self) -> None:
-        """There is nobody to tell."""
+        """Do nothing: there is no coordinator to tell."""

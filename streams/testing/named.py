@@ -1,4 +1,4 @@
-"""The topics of a topology by name, each with the serdes that its records are written with."""
+"""Find the serdes with which the records of each topic of a topology are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ buffer's have more beside its values."""
 
 
 class Named:
-    """What a topology says of each topic."""
+    """Holds the serdes of a topology's sources, sinks and changelogs by topic."""
 
     def __init__(self, topology: Topology) -> None:
         self.sources: dict[str, Serdes] = {}
@@ -46,11 +46,14 @@ class Named:
         }
 
     def piped(self, topic: str) -> Serdes:
-        """With which records are put into it."""
+        """Return the serdes with which a test's records are written to a topic."""
         return self.sources.get(topic) or self.read(topic)
 
     def read(self, topic: str) -> Serdes:
-        """With which its records are read."""
+        """Return the serdes with which a topic's records are read.
+
+        Those of the sink that chooses its topics by record, or bytes, for an unknown topic.
+        """
         for known in (self.sinks, self.sources, self.changelogs):
             if topic in known:
                 return known[topic]

@@ -1,9 +1,10 @@
-"""Which record is next, where several partitions have one.
+"""Choose which record is next, where several partitions have one.
 
-`ByTime` is Kafka Streams' TopologyTestDriver's order: the lowest timestamp of all topics; of equal
-ones as its queue of queues has them, which is nearly first come, first served, and repeatable.
-`Drawn` is what a cluster does, made repeatable by a seed: tasks go on in any order; within a task
-the record with the lowest timestamp is next, where the task waits for it (`max_task_idle_ms`).
+`TimestampOrder` is the order of Kafka Streams' TopologyTestDriver: the lowest timestamp of all
+topics; of equal ones as its queue of queues has them, which is nearly first come, first served, and
+repeatable. `RandomOrder` is what a cluster does, made repeatable by a seed: tasks go on in any
+order; within a task the record with the lowest timestamp is next, where the task waits for it
+(`max_task_idle_ms`).
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ Heads = Mapping[Partition, Message]
 
 
 class Order(Protocol):
-    """A rule. It is asked for each record."""
+    """Chooses the partition of each next record."""
 
     def next(self, heads: Heads) -> Partition:
-        """Which of the partitions goes on. `heads` is not empty."""
+        """Return the partition whose record is next; `heads` has at least one."""
         ...
 
 
 class ByTime:
-    """Kafka Streams' PartitionGroup over the topics of all sub-topologies: a PriorityQueue of Java
-    by timestamp, in which equal ones lie where its sifting leaves them."""
+    """Chooses the record with the lowest timestamp, as Kafka Streams' PartitionGroup does.
+
+    It is one group over the topics of all sub-topologies: a PriorityQueue of Java by timestamp, in
+    which equal ones lie where its sifting leaves them.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Partition]] = []
@@ -47,6 +51,7 @@ class ByTime:
         return self._poll()[2]
 
     def _offer(self, entry: tuple[int, int, Partition]) -> None:
+        """Insert an entry as Java's PriorityQueue.offer does."""
         heap = self._heap
         at = len(heap)
         heap.append(entry)
@@ -59,6 +64,7 @@ class ByTime:
         heap[at] = entry
 
     def _poll(self) -> tuple[int, int, Partition]:
+        """Remove and return the first entry as Java's PriorityQueue.poll does."""
         heap = self._heap
         first, entry = heap[0], heap.pop()
         count = len(heap)
@@ -78,13 +84,17 @@ class ByTime:
 
 
 def _is_head(heads: Heads, entry: tuple[int, int, Partition]) -> bool:
+    """Whether an entry of the heap is still the next record of its partition."""
     head = heads.get(entry[2])
     return head is not None and head.number == entry[1]
 
 
 class Drawn:
-    """Tasks in an order drawn from a seed. `task_of` names the task that reads a partition; with
-    `waits` a task reads its partitions by timestamp, else in any order too."""
+    """Chooses tasks in an order drawn from a seed.
+
+    `task_of` names the task that reads a partition; with `waits` a task reads its partitions by
+    timestamp, else in any order too.
+    """
 
     def __init__(self, random: Random, task_of: Callable[[Partition], str], *, waits: bool) -> None:
         self._random = random

@@ -1,7 +1,8 @@
-"""The state directory of a driver: its own, gone at the end; and what kill -9 leaves of it.
+"""Provide the state directory of a driver, and keep what kill -9 leaves of it.
 
-It is made with the first store that has a disk. A killed process leaves its files as they are at
-that moment: so they are copied before the databases are closed, which would put them in order.
+It is made with the first store on disk and removed at the end. A killed process leaves its files as
+they are at that moment: so they are copied before the databases are closed, which would put them in
+order.
 """
 
 from __future__ import annotations
@@ -22,37 +23,47 @@ _ATTEMPTS = 1_000
 
 
 class Scratch(StateDirectory):
-    """Directories of tasks below a temporary directory. Nothing of its base is used: there is no
-    other process that could want them."""
+    """Provides directories of tasks below a temporary directory.
+
+    It overrides all of its base that other processes need, such as locks: there are none.
+    """
 
     def __init__(self) -> None:
         self._root: Path | None = None
         self._life = 0
 
     def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+        """Return each sub-topology's own number: no earlier version has left directories."""
         return {number: number for number in wanted}
 
     def stores_in(self, task: str) -> frozenset[str]:
+        """Return nothing: no task directory has stores of an earlier version."""
         return frozenset()
 
     def lock_task(self, task: str) -> Lock:
+        """Return a lock without effect: no other process could want the task."""
         return _Alone()
 
     def store_path(self, task: str, store: str) -> Path:
+        """Return the path of a task's store in the current process's directory."""
         return self._life_path() / task / store
 
     def global_path(self, slot: int, store: str) -> Path:
+        """Return the path of a global table's store in the current process's directory."""
         return self._life_path() / "global" / store
 
     def _life_path(self) -> Path:
+        """Return the current process's directory; make the temporary one if there is none."""
         if self._root is None:
             self._root = Path(mkdtemp(prefix="millrace-driver-"))
             self._removal = finalize(self, _remove, self._root)
         return self._root / f"life-{self._life}"
 
     def killed(self) -> Path | None:
-        """From now on the directory is a copy of what is there now. Returns the old one, which is
-        to be removed when nobody has it open any more."""
+        """Copy the directory as it is for the next process, and return the old one.
+
+        The old one is to be removed when its databases are closed. None if nothing is on disk.
+        """
         self._life += 1
         if self._root is None:
             return None
@@ -62,12 +73,13 @@ class Scratch(StateDirectory):
         return before
 
     def remove(self) -> None:
+        """Remove the temporary directory, if it was made."""
         if self._root is not None:
             self._removal()
 
 
 def _remove(directory: Path) -> None:
-    """Of a driver that nobody has closed the databases are open, and may add a file meanwhile."""
+    """Remove a directory, retrying while databases that nobody closed add files to it."""
     for _ in range(_ATTEMPTS):
         if not directory.exists():
             return
@@ -75,20 +87,23 @@ def _remove(directory: Path) -> None:
 
 
 def _copy_at_one_moment(source: Path, target: Path) -> None:
-    """Nobody writes; but RocksDB may be compacting, which adds files and removes others. So what
-    was copied counts only if nothing has changed meanwhile."""
+    """Copy a directory as it is at one moment, retrying while its files change.
+
+    No store is written; but RocksDB may be compacting, which adds files and removes others. So a
+    copy counts only if nothing has changed meanwhile.
+    """
     for _ in range(_ATTEMPTS):
-        there = _files(source)
+        files_before = _files(source)
         with suppress(shutil.Error):
             shutil.copytree(source, target)
-            if there == _files(source):
+            if files_before == _files(source):
                 return
         shutil.rmtree(target)
     raise RuntimeError(f"{source} goes on changing: it can't be copied as it is")
 
 
 def _files(directory: Path) -> list[tuple[str, int, int]]:
-    """Names, sizes and times."""
+    """Return paths, sizes and modification times of all files below a directory, sorted."""
     found = []
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -100,10 +115,10 @@ def _files(directory: Path) -> list[tuple[str, int, int]]:
 
 
 class _Alone(Lock):
-    """A lock that nobody else could want."""
+    """Implements a lock of which no other process has a part."""
 
     def __init__(self) -> None:
-        """Nothing is taken."""
+        """Take nothing."""
 
     def release(self) -> None:
-        """Nothing was."""
+        """Release nothing."""

@@ -1,4 +1,4 @@
-"""What the stores of a driver hold, over all its tasks: the product's own view of a worker's."""
+"""Query what the stores of a driver hold, over all its tasks: the product's view of a worker."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from streams.topology.nodes import StoreSpec
 
 
 class DriverStore(LocalStore):
-    """As `running.store`, and of a store without a changelog too: nobody writes meanwhile."""
+    """Reads a store as `RunningApp.store` does, also one without a changelog.
+
+    That is safe here, since no thread writes meanwhile.
+    """
 
     def __init__(self, spec: StoreSpec, tasks: Callable[[], Iterable[Task]]) -> None:
         super().__init__(spec, tasks)
         self._unlogged = not spec.logged
 
     def _views(self) -> list[Store]:
+        """Return the store of each task."""
         if not self._unlogged:
             return super()._views()
         name = self._spec.name

@@ -1,4 +1,4 @@
-"""One topic of a driver: records go in by `pipe`, and what is committed comes out by `read`.
+"""Represent one topic of a driver: records go in by `pipe`, committed ones come out by `read`.
 
 Serdes are the topology's: records are piped with those of the source that reads the topic, and read
 with those of the sink that writes it. What was read is not read again, by no handle of the topic.
@@ -21,18 +21,18 @@ Piped = Record[Any, Any] | tuple[Any, ...]
 
 
 class Serdes(NamedTuple):
-    """Of the keys and the values of a topic."""
+    """Holds the serdes of the keys and the values of a topic."""
 
     key: Serde[Any]
     value: Serde[Any]
 
     def for_topic(self, topic: str) -> Serdes:
-        """Bound to it."""
+        """Return the serdes bound to a topic."""
         return Serdes(self.key.for_topic(topic, "key"), self.value.for_topic(topic, "value"))
 
 
 class Reader:
-    """What of a topic has been read."""
+    """Tracks which records of a topic were read."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
@@ -40,7 +40,10 @@ class Reader:
         self._at: dict[Partition, int] = {}
 
     def next(self) -> Message | None:
-        """The next committed record, of all partitions the one that was written first."""
+        """Return the next committed record: of all partitions the one that was written first.
+
+        None if all were read.
+        """
         heads = (self._seek(partition) for partition in self._partitions())
         message = min((m for m in heads if m is not None), key=_number, default=None)
         if message is not None:
@@ -48,25 +51,28 @@ class Reader:
         return message
 
     def rest(self) -> list[Message]:
-        """All that are left, in the order in which they were written."""
+        """Return all unread records, in the order in which they were written."""
         return self._take(self._at)
 
     def everything(self) -> list[Message]:
-        """From the beginning; after it nothing is left."""
+        """Return all records from the beginning; then all are read."""
         return self._take({})
 
     def is_empty(self) -> bool:
+        """Whether all committed records were read."""
         return all(self._seek(partition) is None for partition in self._partitions())
 
     def _partitions(self) -> list[Partition]:
         return self._cluster.partitions(self._topic)
 
     def _seek(self, partition: Partition) -> Message | None:
+        """Return the next committed record of a partition; None if all were read."""
         log = self._cluster.logs[partition]
         message, self._at[partition] = log.seek(self._at.get(partition, 0))
         return message
 
     def _take(self, positions: dict[Partition, int]) -> list[Message]:
+        """Return the committed records from the positions on; then all are read."""
         found: list[Message] = []
         for partition in self._partitions():
             log = self._cluster.logs[partition]
@@ -76,11 +82,12 @@ class Reader:
 
 
 def _number(message: Message) -> int:
+    """Return the number of a message in the order in which all were written."""
     return message.number
 
 
 class Port(NamedTuple):
-    """What a topic needs of its driver."""
+    """Holds what a topic needs of its driver."""
 
     now_ms: Callable[[], int]
     random_partition: Callable[[int], int]
@@ -90,7 +97,7 @@ class Port(NamedTuple):
 
 
 class DriverTopic:
-    """A topic, as a test sees it. Made by `TopologyTestDriver.topic`."""
+    """Represents a topic, as a test sees it; made by `TopologyTestDriver.topic`."""
 
     def __init__(
         self,
@@ -120,7 +127,7 @@ class DriverTopic:
         headers: GivenHeaders = (),
         partition: int | None = None,
     ) -> None:
-        """Write one record, and process all that follows from it.
+        """Write one record and process all that follows from it.
 
         The timestamp is the wall clock's unless one is given; the partition is the key's, as
         Kafka's clients choose it. Raises what ends the application (StreamsError), ConfigError for
@@ -132,13 +139,16 @@ class DriverTopic:
     def pipe_many(
         self, records: Iterable[Piped], *, start_ms: int | None = None, advance_ms: int = 0
     ) -> None:
-        """`pipe` each: records, or tuples of key, value and, where they are wanted, timestamp and
-        headers. Those without a timestamp have `start_ms` (the wall clock), and `advance_ms` more
-        each. With a seed all are written before the first is processed."""
+        """Write each of these records and process all that follows from them.
+
+        They are records, or tuples of key, value and, where they are wanted, timestamp and headers.
+        Those without a timestamp have `start_ms` (by default the wall clock), and `advance_ms` more
+        each. With a seed all are written before the first is processed. Raises as `pipe` does.
+        """
         self._port.put(list(self._writes(records, start_ms, advance_ms)))
 
     def read(self) -> Record[Any, Any]:
-        """The next record that was not read yet. Raises LookupError if there is none."""
+        """Return the next unread record. Raises LookupError if there is none."""
         message = self._reader.next()
         if message is None:
             raise LookupError(
@@ -147,20 +157,23 @@ class DriverTopic:
         return self._record(message)
 
     def read_all(self) -> list[Record[Any, Any]]:
-        """All that were not read yet, in the order in which they were written."""
+        """Return all unread records, in the order in which they were written."""
         return [self._record(message) for message in self._reader.rest()]
 
     def read_values(self) -> list[Any]:
-        """The values of `read_all`."""
+        """Return the values of all unread records."""
         return [record.value for record in self.read_all()]
 
     def read_pairs(self) -> list[tuple[Any, Any]]:
-        """Keys and values of `read_all`."""
+        """Return the keys and values of all unread records."""
         return [(record.key, record.value) for record in self.read_all()]
 
     def read_table(self) -> dict[Any, Any]:
-        """The topic as a table: the last value of each key, of all records since the beginning,
-        also those that were read before. A record without a value removes its key."""
+        """Return the topic as a table: the last value of each key.
+
+        Of all records since the beginning, also those that were read before. A record without a
+        value removes its key.
+        """
         table: dict[Any, Any] = {}
         for record in map(self._record, self._reader.everything()):
             try:
@@ -177,12 +190,12 @@ class DriverTopic:
 
     @property
     def partitions(self) -> int:
-        """How many it has."""
+        """Return how many partitions the topic has."""
         return self._cluster.partition_counts[self.name]
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything was read."""
+        """Whether all records were read."""
         return self._reader.is_empty()
 
     def __repr__(self) -> str:
@@ -191,6 +204,10 @@ class DriverTopic:
     def _writes(
         self, records: Iterable[Piped], start_ms: int | None, advance_ms: int
     ) -> Iterator[Callable[[], None]]:
+        """Yield for each record a function that appends it.
+
+        Raises ValueError for what is no record.
+        """
         time_ms = self._port.now_ms() if start_ms is None else start_ms
         for record in records:
             match record:
@@ -220,7 +237,10 @@ class DriverTopic:
         headers: GivenHeaders,
         number: int | None,
     ) -> Callable[[], None]:
-        """What appends the record: all of it is checked before."""
+        """Check a record and return a function that appends it.
+
+        Raises ConfigError, ValueError or SerdeError, as `pipe` does.
+        """
         if self._unread:
             raise ConfigError(self._unread)
         time_ms = self._port.now_ms() if timestamp_ms is None else timestamp_ms
@@ -240,12 +260,13 @@ class DriverTopic:
         pairs = headers_of(headers)
         partition = Partition(self.name, number)
 
-        def write() -> None:
+        def append_record() -> None:
             self._cluster.append(partition, key_bytes, value_bytes, time_ms, pairs)
 
-        return write
+        return append_record
 
     def _bytes(self, what: str, serde: Serde[Any], given: Any) -> bytes | None:
+        """Serialize a key or a value; None stays None. Raises SerdeError."""
         if given is None:
             return None
         try:
@@ -257,6 +278,7 @@ class DriverTopic:
             ) from error
 
     def _record(self, message: Message) -> Record[Any, Any]:
+        """Deserialize a message to a record. Raises SerdeError."""
         key, value = message.key(), message.value()
         try:
             key = None if key is None else self._read.key.deserialize(key)
