@@ -209,7 +209,7 @@ class App:
             if workers == 1:
                 self._run_here()
                 return
-            self.topology()  # a mistake in it is reported once, here
+            self.topology()  # an error in it is reported once, before workers start
             check_ports(self.config, workers)
             watcher = os.getpid()
             timeout_s = self.config.shutdown_timeout_ms / 1000

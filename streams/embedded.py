@@ -72,9 +72,8 @@ def start_again(state_dir: Path, address: str) -> int | None:
     the directory is gone.
     """
     directory = state_dir / "broker"
-    with open(
-        directory / "starting.lock", "r+"
-    ) as lock:  # "r+": never creates a directory or a file
+    # Opened with "r+", which fails if the directory is gone and creates no file.
+    with open(directory / "starting.lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _answers(address):
             return None

@@ -125,9 +125,8 @@ class StreamThread:
             self._answer = Uncaught.SHUTDOWN_CLIENT
             try:
                 self.loop.run()
-                if (
-                    self.replaced
-                ):  # the new loop may have been stopped before it took the place in the group
+                # A replacing loop may have been stopped before it took the place in the group.
+                if self.replaced:
                     give_up_place(worker, self._number)
                 return
             except Exception as error:

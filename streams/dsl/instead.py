@@ -36,7 +36,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "suppress": f"tables hold updates back: {_GROUP}, and aggregate",
         "transform_values": "process_values(...) is for streams",
         "to_stream": "it is one",
-        # What earlier versions of Kafka Streams had.
+        # Methods of earlier versions of Kafka Streams.
         "branch": 'split({"name": predicate}, default="rest") returns the branches',
         "through": "repartition(), or to(topic) and app.stream(topic)",
         "transform": "process(...)",

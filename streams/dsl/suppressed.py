@@ -141,9 +141,8 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
             f"step {step!r}: suppress takes until_window_closes(...) or until_time_limit(...), "
             f"not {how!r}"
         )
-    from streams.dsl.table import (
-        refuse_expiring_rows,
-    )  # it imports this
+    # Imported here, because it imports this module.
+    from streams.dsl.table import refuse_expiring_rows
 
     refuse_expiring_rows(step, table, "suppressed updates")
     parent = table._view

@@ -221,7 +221,7 @@ class MemoryProducer:
         for partition, key, value, time_ms, headers, report in queue:
             message = self._cluster.append(partition, key, value, time_ms, headers, transaction)
             on_delivery = report or account
-            # Without transactions only failures are reported (delivery.report.only.error).
+            # Without transactions the client reports failures only (delivery.report.only.error).
             if self.transactional and on_delivery is not None:
                 on_delivery(None, message)
 

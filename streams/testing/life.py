@@ -231,13 +231,13 @@ class Life:
         Raises the error that ends the loop.
         """
         for _ in range(_TURNS_MAX):
-            if self._one_by_one:  # the slice of a task with waiting records may be longer
+            if self._one_by_one:  # records that wait in a task are taken one at a time, too
                 for task in self.tasks:
                     task.slice_records = _ONE
             self._copy_globals()
             self.loop.turn()
             if self._state == "RUNNING" and not self.consumer.heads():
-                self._copy_globals()  # the last records may have been written to their topics
+                self._copy_globals()  # the last turn may have written to their topics
                 return
         raise StreamsError(
             f"after {_TURNS_MAX} turns there is still something to process: does a step write to a "

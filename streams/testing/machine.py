@@ -68,7 +68,7 @@ class Flag:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the event is set; if it is not, the monotonic clock first advances by `timeout`."""
+        """Whether the event is set; if not, the monotonic clock first advances by `timeout` s."""
         if not self.is_set():
             self._machine.advance(timeout or 0.0)
         return self.is_set()

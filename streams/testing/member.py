@@ -17,7 +17,7 @@ class OnlyMember:
 
     def __init__(self, cluster: Cluster, instance_id: str, plan: Plan) -> None:
         self.instance_id = instance_id
-        self.leads = False  # who leads looks for new partitions of the inputs: there are none
+        self.leads = False  # the leader would look for new partitions of the inputs: none come
         self.silent_since_s: float | None = None
         self._cluster = cluster
         self._plan_tasks = plan

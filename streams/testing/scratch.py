@@ -37,7 +37,7 @@ class Scratch(StateDirectory):
         return {number: number for number in wanted}
 
     def stores_in(self, task: str) -> frozenset[str]:
-        """Return nothing: no task directory has stores of an earlier version."""
+        """Return no names: stores that an earlier process left are not looked for."""
         return frozenset()
 
     def lock_task(self, task: str) -> Lock:

@@ -144,7 +144,7 @@ def _formats(sub: DescribedSubtopology) -> dict[str, str]:
 
 def _format_of(store: DescribedStore) -> str:
     """Return how a store's records are written, as text to compare."""
-    is_join = store.retain_duplicates  # it finds entries by their time, whatever the size
+    is_join = store.retain_duplicates  # a join finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
     windows = "" if size_ms is None else f" in windows of {size_ms} ms"
     kept = "with a changelog" if store.logged else "without a changelog"

@@ -245,7 +245,7 @@ def _keep_store(name: str) -> str:
     """Return the advice how to keep the name of a store."""
     if not is_generated(name):
         return f"to keep what there is, say store={name!r}"
-    if not _OF_A_TABLE.search(name):  # a join's or suppress's own
+    if not _OF_A_TABLE.search(name):  # the store of a join or of suppress
         return f"name the step with name='...': {_SHIFT}; until then add steps below it only"
     return f"name the store with store='...': {_SHIFT}; to keep what there is, say store={name!r}"
 
