@@ -39,7 +39,7 @@ class Watch(Protocol):
     """Observes what a task does: implemented by a test driver (`streams.testing`)."""
 
     def late(self, record: Any) -> None:
-        """Record that a record, a LateRecord, was dropped because its window had closed."""
+        """Observe a LateRecord: a record that was dropped because its window had closed."""
         ...
 
 
