@@ -41,7 +41,7 @@ class App:
 
     `application_id` names the group, the internal topics and the directory of the state. Settings
     come from defaults, environment variables, `config` and `overrides`, in rising order, and then
-    from `configure` (see `StreamsConfig`). Raises ConfigError for a bad id or setting.
+    from `apply_command_line` (see `StreamsConfig`). Raises ConfigError for a bad id or setting.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class App:
     ) -> RunningApp:
         """Start the application in the background and return its handle.
 
-        `reached` is called at each step of each commit; `restore_listener` with the progress of
+        `on_step` is called at each step of each commit; `restore_listener` with the progress of
         stores that are restored.
         """
         return RunningApp(
@@ -235,7 +235,7 @@ class App:
         *,
         watched: bool = False,
     ) -> None:
-        """Run the application in this process until a signal, an error or `abandoned()`."""
+        """Run the application in this process until a signal, an error or `is_abandoned()`."""
         stopped = threading.Event()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.on_stop(stopped.set, timeout_s=timeout_s, watched=watched)

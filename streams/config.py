@@ -277,7 +277,7 @@ CLIENTS = ("consumer", "producer")
 def parse_client_settings(given: str, text: str) -> dict[str, Any]:
     """Parse librdkafka's settings from a JSON object.
 
-    Raises ConfigError, which calls the setting `given`.
+    Raises ConfigError, which calls the setting `setting`.
     """
     try:
         settings = orjson.loads(text)
@@ -292,7 +292,7 @@ def parse_client_settings(given: str, text: str) -> dict[str, Any]:
 
 
 def joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merge settings of two places: `above` wins, within `consumer` and `producer` name by name."""
+    """Merge settings of two places; `higher` wins, in `consumer` and `producer` by name."""
     merged = {**below, **above}
     for name in CLIENTS:
         if isinstance(below.get(name), dict) and isinstance(above.get(name), dict):

@@ -10,7 +10,7 @@ Duration = int | timedelta
 def duration_ms(duration: Duration, what: str) -> int:
     """Convert `duration` to ms.
 
-    Raises ValueError, which calls it `what`, if it is no duration or is negative.
+    Raises ValueError, which calls it `argument`, if it is no duration or is negative.
     """
     if isinstance(duration, timedelta):
         duration = duration // timedelta(milliseconds=1)

@@ -72,8 +72,8 @@ class Entry:
     ) -> bool:
         """Whether the transaction is in a cut: its tasks had read nothing beyond the cut's offsets.
 
-        `cut`: the application's committed offsets at one moment; `commits`: the commit numbers that
-        the metadata of these offsets name.
+        `cut_offsets`: the application's committed offsets at one moment; `cut_commit_numbers`: the
+        commit numbers that the metadata of these offsets name.
 
         A transaction that has only punctuated commits the same offsets as the one before it. The
         two are told apart by the numbers; where one is missing, both are in the cut.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class WorkerCollector:
     """Collects a worker's metrics for a registry of prometheus_client.
 
-    `counters` returns values by thread and name.
+    `get_counters` returns values by thread and name.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def save(path: Path, description: TopologyDescription, partitions: Mapping[str, 
 
 
 def parse_partitions(pairs: Iterable[str], inputs: Iterable[str]) -> dict[str, int]:
-    """Parse the TOPIC=NUMBER pairs of `--partitions`, which name topics of `inputs`.
+    """Parse the TOPIC=NUMBER pairs of `--partitions`, which name topics of `input_topics`.
 
     Raises ConfigError.
     """

@@ -48,7 +48,7 @@ class Reset(NamedTuple):
 
 
 def reset(text: str, *, nowhere: str) -> Reset:
-    """Parse an offset reset policy; `nowhere` is the setting's own word for stopping.
+    """Parse an offset reset policy; `stop_word` is the setting's own word for stopping.
 
     Raises ValueError that lists the allowed values.
     """

@@ -26,10 +26,10 @@ _GRACE_S = 5.0
 
 
 def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False) -> None:
-    """Install handlers for SIGTERM and SIGINT that call `stop`, and bound the time it may take.
+    """Install handlers for SIGTERM and SIGINT that call `on_signal`, and bound the shutdown.
 
-    A `watched` worker leaves the second signal to its watcher: a terminal, or an init system, sends
-    the first to the whole process group, so that it would come twice.
+    A worker that `is_watched` leaves the second signal to its watcher: a terminal, or an init
+    system, sends the first to the whole process group, so that it would come twice.
     """
     stopping = False
 

@@ -153,8 +153,8 @@ class Builder:
     ) -> StoreSpec:
         """Return the spec of the store in which `step` would keep its results, undeclared.
 
-        It must be of one of `kinds`. With `windowed` the step keeps windows, and `retention=` has a
-        meaning. Raises TopologyError.
+        It must be of one of `kinds`. With `is_windowed` the step keeps windows, and `retention=`
+        has a meaning. Raises TopologyError.
         """
         declared = Store.persistent(store) if isinstance(store, str) else store
         if not isinstance(declared, Store):

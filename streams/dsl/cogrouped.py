@@ -210,7 +210,7 @@ class WindowedCogroup(Instead, Generic[K, A]):
 def cogrouping(
     there: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
-    """Return a group and its function after checking that they can join those of `there`.
+    """Return a group and its function after checking that they can join those of `existing`.
 
     Raises TopologyError.
     """

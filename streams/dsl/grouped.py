@@ -149,7 +149,7 @@ class Grouped(Instead, Generic[K, V]):
         name: str | None,
         rule: Aggregated,
     ) -> Table[Any, Any]:
-        """Add an aggregation by `operator`, repartitioned if re-keyed, and return its table."""
+        """Add an aggregation, repartitioned if re-keyed, and return its table."""
         builder = self._builder
         step = builder.graph.name(kind, name)
         key = known(self._key, "key", step)

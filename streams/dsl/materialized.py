@@ -157,8 +157,8 @@ class Store:
     ) -> StoreSpec:
         """Return the store's spec as `step` uses it, with its own serdes or else those given.
 
-        The store must be of one of `kinds`. A `windowed` step keeps windows in what is declared as
-        a store of keys and values. Raises TopologyError.
+        The store must be of one of `kinds`. A step with `is_windowed` keeps windows in what is
+        declared as a store of keys and values. Raises TopologyError.
         """
         if self.kind not in kinds:
             wanted = " or ".join(kinds)

@@ -329,8 +329,8 @@ class Table(Instead, Generic[K, V]):
 def refuse_expiring_rows(step: str, table: Table[Any, Any], result: str) -> None:
     """Raise TopologyError if rows of `table` expire (`ttl=`) without an update that says so.
 
-    `result`, which `step` makes of them, would keep what was made of a row that has expired, and
-    count it again when its key returns (docs/decisions/0027).
+    What `step` makes of them would keep what was made of a row that has expired, and count it again
+    when its key returns (docs/decisions/0027). `result_description` names it in the message.
     """
     store = table._view.expires_in
     if store is not None:

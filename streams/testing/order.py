@@ -23,7 +23,7 @@ class Order(Protocol):
     """Chooses the partition of each next record."""
 
     def next(self, heads: Heads) -> Partition:
-        """Return the partition whose record is next; `heads` has at least one."""
+        """Return the partition whose record is next; `next_records` has at least one."""
         ...
 
 
@@ -92,8 +92,8 @@ def _is_head(heads: Heads, entry: tuple[int, int, Partition]) -> bool:
 class Drawn:
     """Chooses tasks in an order drawn from a seed.
 
-    `task_of` names the task that reads a partition; with `waits` a task reads its partitions by
-    timestamp, else in any order too.
+    `task_of` names the task that reads a partition; with `waits_for_earlier` a task reads its
+    partitions by timestamp, else in any order too.
     """
 
     def __init__(self, random: Random, task_of: Callable[[Partition], str], *, waits: bool) -> None:

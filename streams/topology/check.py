@@ -30,7 +30,7 @@ _ONE_FROM_ONE = {
 def check(graph: Graph, changelog: Callable[[str], str]) -> None:
     """Raise TopologyError, naming the step, if the graph is no valid topology.
 
-    `changelog` returns the changelog topic of a store.
+    `changelog_topic_of` returns the changelog topic of a store.
     """
     _unique(node.name for node in graph.nodes)
     _each_topic_is_read_once(graph)

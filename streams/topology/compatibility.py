@@ -34,7 +34,7 @@ def find_conflicts(
 ) -> list[str]:
     """Return why two topologies may not run side by side, a clause each; empty if they may.
 
-    `names` are what the message calls them.
+    `version_names` are what the message calls them.
     """
     conflicts = [
         conflict

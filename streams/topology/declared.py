@@ -101,7 +101,7 @@ class DeclaredTopology:
         return frozenset(stored)
 
     def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """Return the partitions of each source topic, so far as they follow from `inputs`.
+        """Return the partitions of each source topic, so far as they follow from `input_counts`.
 
         Raises TopologyError for joined topics whose counts differ.
         """

@@ -253,12 +253,12 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
 
 
 def to_json(description: TopologyDescription) -> str:
-    """Encode a description as JSON, which `from_json` reads."""
+    """Encode a description as JSON, which `description_from_json` reads."""
     return _WHOLE.dump_json(description, indent=2, exclude_none=True).decode()
 
 
 def from_json(text: str | bytes, name: str) -> TopologyDescription:
-    """Decode what `to_json` wrote.
+    """Decode what `description_to_json` wrote.
 
     Raises ConfigError, which calls it `name`, if it is something else or of a format that this
     version does not know.

@@ -73,10 +73,10 @@ def on_changelog(application_id: str, spec: StoreSpec) -> StoreSpec:
 
 
 def rewritten(graph: Graph, change: Callable[[Node], Iterable[Node]]) -> Graph:
-    """Return the graph with every node replaced by those that `change` makes of it.
+    """Return the graph with every node replaced by those that `replace_node` makes of it.
 
-    `change` is handed the node with its parents already replaced. The children follow the last of
-    the new nodes.
+    `replace_node` is handed the node with its parents already replaced. The children follow the
+    last of the new nodes.
     """
     nodes: list[Node] = []
     replaced: dict[Node, Node] = {}
@@ -129,7 +129,8 @@ def _on(topic: str, of: B) -> B:
 def _expanded(application_id: str, node: Node, without_key: Collection[str]) -> Iterable[Node]:
     """Return the nodes that run for a described one.
 
-    `without_key` names the repartitions whose records are needed though they have no key.
+    `steps_needing_null_keys` names the repartitions whose records are needed though they have no
+    key.
     """
     if isinstance(node, StreamJoinNode):
         return join_steps(node)

@@ -64,7 +64,7 @@ class _Ancestors:
                 self._writers.setdefault(step.topic, []).append(step)
 
     def of(self, ends: list[Step]) -> Lineage:
-        """Return the lineage of what the steps `ends` use or write.
+        """Return the lineage of what the steps `end_steps` use or write.
 
         Goes upstream, through repartition topics, each step once.
         """

@@ -384,7 +384,7 @@ class Graph:
         self.global_tables[table.store.name] = table
 
     def name(self, kind: str, given: str | None = None) -> str:
-        """Return `given`, or a generated name in Kafka Streams' manner.
+        """Return `given_name`, or a generated name in Kafka Streams' manner.
 
         A generated name is the kind and a running number.
         """

@@ -33,9 +33,9 @@ def partition_counts(
     copartitioned: Iterable[Iterable[str]],
     inputs: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return the counts of `inputs`, and of those repartition topics whose counts follow.
+    """Return the counts of `input_counts`, and of those repartition topics whose counts follow.
 
-    `declared` are the repartition topics, with None where no count is declared. Raises
+    `declared_counts` are the repartition topics, with None where no count is declared. Raises
     TopologyError for co-partitioned topics whose counts are given and differ.
     """
     flows = list(flows)

@@ -60,9 +60,10 @@ class Change:
 class Plan:
     """Represents the result of a comparison: all changes, stores first.
 
-    `same`: how many stores and internal topics are as they were. `unknown`: inputs whose partition
-    counts would be needed to compare all counts. `conflicts`: why workers of the two versions may
-    not run side by side in one group; empty if they may.
+    `unchanged_count`: how many stores and internal topics are as they were.
+    `inputs_without_counts`: inputs whose partition counts would be needed to compare all counts.
+    `conflicts`: why workers of the two versions may not run side by side in one group; empty if
+    they may.
     """
 
     changes: tuple[Change, ...]
@@ -148,7 +149,7 @@ def _version(
 ) -> _Version:
     """Index a description by the names that are compared.
 
-    `inputs`: partition counts; `numbers`: the numbers of the sub-topologies' directories.
+    `input_counts` are partition counts; `directory_numbers` those of the sub-topologies.
     """
     subs = description.subtopologies
     internal = {topic.name for topic in description.repartition_topics}

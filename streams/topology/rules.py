@@ -32,7 +32,7 @@ class Aggregated:
 class HeldBack:
     """Says that a step holds a table's updates back.
 
-    `final`: only the last of each window is emitted, when it closes; otherwise what is emitted
+    `final_only`: only the last of each window is emitted, when it closes; otherwise what is emitted
     depends on when updates came.
     """
 

@@ -226,7 +226,7 @@ class ComputedView(StoredView):
 
 
 class DerivedView(ComputedView):
-    """Looks up rows of a table whose values `computed(key, value)` makes of a parent's.
+    """Looks up rows of a table whose values `compute_value(key, value)` makes of a parent's.
 
     The parent's value is never None; None as the result means no row.
     """
