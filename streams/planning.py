@@ -123,7 +123,7 @@ def _lines(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _summary(plan: Plan) -> Iterator[str]:
-    """Yield the summary: how many stores and topics have each fate, and what is unknown."""
+    """Yield the summary: how many stores and topics have each outcome, and what is unknown."""
     if plan.changes:
         fates = Counter(change.fate for change in plan.changes)
         yield ", ".join(f"{fates[fate]} {fate}" for fate in reversed(Fate) if fate in fates) + (

@@ -57,7 +57,7 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """Keep the rows for which `predicate(key, value)` is true; delete what becomes false."""
+        """Keep rows for which `predicate(key, value)` is true; delete one when it becomes false."""
         return self._filtered(predicate, kept_if(predicate), store, name)
 
     def filter_not(
@@ -67,7 +67,7 @@ class Table(Instead, Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """Keep the rows for which `predicate(key, value)` is false; delete what becomes true."""
+        """Keep rows for which `predicate(key, value)` is false; delete one when it becomes true."""
         return self._filtered(predicate, dropped_if(predicate), store, name)
 
     def map_values(
