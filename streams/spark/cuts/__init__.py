@@ -1,1 +1,1 @@
-"""One moment of a running application: taken, kept, and what belongs to it."""
+"""Take, save and interpret consistent cuts: single moments of a running application."""

@@ -1,5 +1,7 @@
-"""What a cut asks the brokers: offsets of a group that no transaction is about to change, and where
-topics end. Each question is asked again until it is answered or the time is over."""
+"""Ask the brokers for the committed offsets and partition ends that make up a cut.
+
+Each request is sent again until it is answered or the time limit is over.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ _NAMED_MAX = 5
 
 
 class Cluster:
-    """The brokers, asked for `timeout_ms` in all.
+    """Fetches committed offsets and partition ends from the brokers within one time limit.
 
-    Raises ConfigError where no broker answers, and for settings that can't be used.
+    `timeout_ms` is the limit for all requests together.
+
+    Raises: ConfigError if no broker answers, and for settings that can't be used: the connection to
+    group coordinators speaks plaintext only.
     """
 
     def __init__(self, access: Access, timeout_ms: int) -> None:
@@ -48,31 +53,38 @@ class Cluster:
 
     @property
     def left_s(self) -> float:
-        """What is left of the time."""
+        """Return how many seconds of the time limit are left, at least 0."""
         return max(self._deadline_s - time.monotonic(), 0.0)
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
-        """Of those topics that exist."""
+        """List the partitions of those `topics` that existed when this client was created."""
         counts = self.partition_counts
         return [Partition(t, n) for t in sorted(set(topics)) for n in range(counts.get(t, 0))]
 
     def groups(self) -> list[str]:
+        """List the ids of all groups."""
         return self._answered("list groups", self._admin.groups)
 
     def committed(self, group: str, partitions: Sequence[Partition] | None) -> CommittedOffsets:
-        """The group's offsets at this moment; None: wherever it has one. Those that a transaction
-        is about to change are pending."""
+        """Fetch a group's committed offsets, with the partitions whose offsets are pending.
 
-        def ask() -> CommittedOffsets:
+        An offset is pending while an open transaction is about to change it. `partitions` None
+        stands for all that the group has offsets of. One OffsetFetch request.
+        """
+
+        def fetch_from_coordinator() -> CommittedOffsets:
             with closing(self.access.dial(None, _ANSWER_S)) as bootstrap:
                 address = coordinator_of(bootstrap, group)
             with closing(self.access.dial(address, _ANSWER_S)) as connection:
                 return fetch_offsets(connection, group, partitions)
 
-        return self._answered(f"read the offsets of {group!r}", ask)
+        return self._answered(f"read the offsets of {group!r}", fetch_from_coordinator)
 
     def stable(self, group: str, partitions: Sequence[Partition]) -> CommittedOffsets:
-        """The same, once none is pending. Raises UserError naming those that stay so."""
+        """Fetch a group's committed offsets once no transaction is about to change any of them.
+
+        Raises: UserError, with the partitions, if some are still pending when the time is over.
+        """
         while True:
             found = self.committed(group, partitions)
             if not found.pending:
@@ -87,18 +99,23 @@ class Cluster:
             time.sleep(_PENDING_S)
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Above every record, those of open transactions too."""
+        """Fetch the high watermark of each partition, above records of open transactions too."""
         return self._answered("read the ends of topics", lambda: self._admin.latest(partitions))
 
     def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Up to the first record of an open transaction."""
+        """Fetch the last stable offset of each partition: all transactions below it have ended."""
         return self._answered(
             "read the ends of topics", lambda: self._admin.last_stable(partitions)
         )
 
     def wait_until_ended(self, positions: Mapping[Partition, int]) -> None:
-        """Wait until every transaction that wrote below these positions has ended, so that what it
-        committed can be read. Raises UserError naming the partitions where one goes on."""
+        """Wait until every transaction that wrote below `end_offsets` has ended.
+
+        Then all that was committed below them can be read.
+
+        Raises: UserError, with the partitions, if a transaction is still open when the time is
+        over.
+        """
         waiting = {p: at for p, at in positions.items() if at > 0}
         while waiting:
             stable = self.last_stable(list(waiting))
@@ -114,12 +131,13 @@ class Cluster:
                 time.sleep(_PENDING_S)
 
     def ended(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The ends at this moment, once every transaction that wrote below them has ended."""
+        """Fetch the high watermarks, and wait until all transactions below them have ended."""
         ends = self.ends(partitions)
         self.wait_until_ended(ends)
         return ends
 
     def _answered(self, doing: str, ask: Callable[[], T]) -> T:
+        """Send a request again until it is answered. Raises ConfigError if the time is over."""
         try:
             return retry(lambda _: ask(), self.left_s, ConnectionLost, OutcomeUnknown)
         except (ConnectionLost, OutcomeUnknown) as error:
@@ -130,6 +148,6 @@ class Cluster:
 
 
 def _named(things: Collection[object]) -> str:
-    """The first of them."""
+    """Join the first few names in their order, and count the others."""
     shown = ", ".join(str(each) for each in sorted(things, key=str)[:_NAMED_MAX])
     return shown + (f" and {len(things) - _NAMED_MAX} more" if len(things) > _NAMED_MAX else "")

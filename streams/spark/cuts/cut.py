@@ -1,4 +1,4 @@
-"""The cut: one moment of an application that is the same for its inputs, its state and its outputs.
+"""Define the cut: one moment that is the same for an application's inputs, state and outputs.
 
 A cut is a small value. It is taken once (`read_cut`), can be saved as JSON, and names what is to be
 read as of that moment while the application runs on.
@@ -22,8 +22,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StoreCut:
-    """A store at the cut. `positions`: for each partition of `changelog`, the topic it is restored
-    from, the first offset that is not in the store."""
+    """Represents a store at a cut: its changelog and the position in each of its partitions.
+
+    `changelog` is the topic that the store is restored from. A position is the first offset that is
+    not in the store.
+    """
 
     changelog: str
     positions: Mapping[int, int]
@@ -31,25 +34,25 @@ class StoreCut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """One moment of an application. Offsets are the first that are not in it.
+    """Represents one moment of an application by offsets, each the first that is not in the cut.
 
     application_id: whose it is, which is the group's name
-    taken_ms: the wall clock when it was read
+    taken_ms: the wall clock when the offsets were fetched, in ms since 1970
     offsets: of each partition that the application reads, repartition topics included; 0 where
         nothing was committed
     stores: by name; those with a changelog, or with a topic in place of one
-    ends: of each partition of the topics that it writes, repartition topics included (what is
-        there from `offsets` on was in flight) and changelogs not; None where that can't be told,
-        since the application went on meanwhile and keeps no ledger
+    ends: of each partition of the topics that it writes, repartition topics included, changelogs
+        not; records of a repartition topic from `offsets` up to its end were in transit. None
+        where the ends are unknown, since the application went on meanwhile and keeps no ledger
     beyond: runs of offsets below `ends` that are not in the cut: where several threads write to
-        one partition, a transaction of the cut may end above one that isn't
-    ledger_end: of the ledger's partition: its entries of the cut are below (not all below are in
-        it: see `members`); None without a ledger
+        one partition, a transaction of the cut may end above one that isn't in it
+    ledger_end: of the ledger's partition: the ledger's entries that are in the cut are below it,
+        together with entries that are not (see `members`); None without a ledger
     commits: of each partition that the application reads the number of the commit that brought its
-        offset (see `streams.runtime.offsets`), 0 where nothing was committed; those for which it
-        is known
+        offset (see `streams.runtime.offsets`), 0 where nothing was committed; only those for which
+        the number is known
     exact: False where the committed offsets name no positions of stores, as those of Kafka
-        Streams: these then are the ends of the changelogs at that time
+        Streams: then the positions are the ends of the changelogs at that time
     """
 
     application_id: str
@@ -63,7 +66,7 @@ class Cut:
     commits: Mapping[Partition, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As text, which `from_json` reads back."""
+        """Return the cut as JSON text, which `from_json` reads."""
         return orjson.dumps(
             {
                 "format": _FORMAT,
@@ -87,7 +90,7 @@ class Cut:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cut:
-        """What `to_json` wrote. Raises ConfigError for anything else."""
+        """Create a cut from the JSON text of `to_json`. Raises ConfigError for anything else."""
         try:
             found = orjson.loads(text)
             if found["format"] != _FORMAT:
@@ -113,7 +116,7 @@ class Cut:
                 },
                 ledger_end=found["ledger_end"],
                 exact=bool(found["exact"]),
-                commits=_by_partition(found.get("commits", {})),  # of an earlier release: none
+                commits=_by_partition(found.get("commits", {})),  # an earlier release wrote none
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
@@ -121,14 +124,14 @@ class Cut:
             ) from (error)
 
     def save(self, path: Path) -> None:
-        """Write it to a file, whole or not at all."""
+        """Write the cut to a file as JSON, as a whole or not at all."""
         beside = path.with_name(path.name + ".part")
         beside.write_text(self.to_json())
         beside.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Cut:
-        """Read it from a file. Raises ConfigError."""
+        """Read a cut from a file that `save` has written. Raises ConfigError if that fails."""
         try:
             return cls.from_json(path.read_bytes())
         except OSError as error:

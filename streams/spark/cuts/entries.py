@@ -1,4 +1,4 @@
-"""The entries of a ledger, as a reader of committed records sees them."""
+"""Read the transactions that an application's ledger names, as a read_committed consumer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _TAKE_MAX = 10_000
 
 
 def read_entries(access: Access, application_id: str, first: int, until: int) -> Iterator[Entry]:
-    """Those at offset `first` and above, below `until`, in order. What is below the ledger's last
-    stable offset can be read.
+    """Yield the ledger's transactions from `first_offset` up to, and without, `end_offset`.
 
-    Raises StreamsError where some of them can't be read; ConfigError for what is no entry.
+    They come in the order of the ledger. Only what is below its last stable offset can be read.
+
+    Raises: StreamsError if some of them can't be read; ConfigError for a record that is no entry of
+    a ledger.
     """
     ledger = Partition(ledger_topic(application_id), 0)
     with closing(access.reader("read_committed")) as reader:
@@ -27,6 +29,7 @@ def read_entries(access: Access, application_id: str, first: int, until: int) ->
 
 
 def _entry(ledger: Partition, offset: int, value: bytes) -> Entry:
+    """Decode the ledger's record at `offset`. Raises ConfigError if it is no entry of a ledger."""
     try:
         return decode(value)
     except (ValueError, KeyError, TypeError) as error:

@@ -1,8 +1,9 @@
-"""What is in a cut: which transactions are, by the ledger, which records, and which are in flight.
+"""Decide which transactions and records are in a cut, and which records are in transit.
 
 A record is in a cut iff its transaction is; and a transaction is iff what it read is not beyond the
 cut's offsets, and what it changed not beyond the positions of the stores. For topics that are
-written the cut keeps what follows from it: `ends`, and `beyond`, the runs below them that are out.
+written the cut keeps what follows from it: `ends`, and `beyond`, the runs of offsets below the ends
+that are not in the cut.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from streams.spark.source.ranges import OffsetRange
 
 
 class Members:
-    """Tells of transactions whether they are in `cut`."""
+    """Decides by the ledger's entries which transactions are in `cut`."""
 
     def __init__(self, cut: Cut) -> None:
         self._offsets, self._commits = cut.offsets, cut.commits
@@ -26,17 +27,17 @@ class Members:
         self._positions = {
             Partition(store.changelog, number): at
             for store in cut.stores.values()
-            if store.changelog not in read  # others write it too, and the offset is the position
+            if store.changelog not in read  # an input's position is its committed offset
             for number, at in store.positions.items()
         }
 
     def has(self, entry: Entry) -> bool:
         """Whether a transaction is in the cut.
 
-        One of punctuations alone commits the offsets of the one before it again, and the number of
-        its commit tells it. Where an earlier release has committed there is no number: then the
-        changelogs that it wrote tell it, and if it wrote none it is in the cut iff the one before
-        it is (docs/decisions/0008).
+        A transaction of punctuations alone commits the same offsets as the one before it; the
+        number of its commit tells the two apart. An earlier release committed without a number:
+        then the changelogs that the transaction wrote decide, and if it wrote none it is in the cut
+        iff the one before it is (docs/decisions/0008).
         """
         positions = self._positions
         return entry.is_in(self._offsets, self._commits) and all(
@@ -49,7 +50,7 @@ class Members:
 def beyond(
     entries: Iterable[Entry], cut: Cut, ends: Mapping[Partition, int]
 ) -> dict[Partition, tuple[Run, ...]]:
-    """The runs of offsets below `ends` that these entries say are not in the cut, merged."""
+    """Collect the runs below `end_offsets` that transactions outside the cut wrote, merged."""
     members = Members(cut)
     found: dict[Partition, list[Run]] = {}
     for entry in entries:
@@ -63,7 +64,11 @@ def beyond(
 def trimmed(
     ends: Mapping[Partition, int], out: Mapping[Partition, tuple[Run, ...]]
 ) -> tuple[dict[Partition, int], dict[Partition, tuple[Run, ...]]]:
-    """The same records with lower ends, where `out`, runs that are not in the cut, comes last."""
+    """Lower the end offsets below trailing runs that are not in the cut, and drop these runs.
+
+    Ends and runs stand for the same records before and after. `excluded_runs` are merged and in
+    order. Returns the ends and the runs that are left.
+    """
     lower, left = dict(ends), {}
     for partition, runs in out.items():
         at = len(runs)
@@ -76,7 +81,7 @@ def trimmed(
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
-    """The same offsets in order, runs that touch made one."""
+    """Sort runs of offsets, and join those that touch or overlap."""
     found: list[Run] = []
     for run in sorted(runs):
         if found and run.first <= found[-1].last + 1:
@@ -89,10 +94,11 @@ def merged(runs: Iterable[Run]) -> list[Run]:
 def ranges_in_cut(
     cut: Cut, topic: str, first: Mapping[Partition, int] | None = None
 ) -> list[OffsetRange]:
-    """What the transactions of the cut had written of a topic: the committed records of these
-    ranges, from the offsets `first` on (where none is given: 0).
+    """List the offset ranges of a written topic whose committed records are in the cut.
 
-    Raises ConfigError where the cut doesn't tell.
+    The ranges begin at `first_offsets`, or at 0 in partitions without one.
+
+    Raises: ConfigError if the cut doesn't know the ends of the topic.
     """
     written = _ends(cut)
     found = {p: at for p, at in written.items() if p.topic == topic}
@@ -113,15 +119,20 @@ def ranges_in_cut(
 
 
 def in_flight(cut: Cut) -> list[OffsetRange]:
-    """What was between sub-topologies: written by transactions in the cut to topics that the
-    application reads, repartition topics above all, and not read yet. Raises ConfigError where the
-    cut doesn't tell."""
+    """List the offset ranges of the records in transit between sub-topologies at the cut.
+
+    Transactions of the cut have written them to topics that the application reads, which are
+    repartition topics above all, and it had not read them yet.
+
+    Raises: ConfigError if the cut doesn't know the ends of topics.
+    """
     between = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
     found = [each for topic in sorted(between) for each in ranges_in_cut(cut, topic, cut.offsets)]
     return [each for each in found if each.first < each.until]
 
 
 def _ends(cut: Cut) -> Mapping[Partition, int]:
+    """Return the ends of written topics. Raises ConfigError if the cut doesn't know them."""
     if cut.ends is None:
         raise ConfigError(
             f"the cut of {cut.application_id!r} doesn't tell what was written by then: the "
@@ -132,7 +143,10 @@ def _ends(cut: Cut) -> Mapping[Partition, int]:
 
 
 def less(of: OffsetRange, runs: Iterable[Run]) -> Iterator[OffsetRange]:
-    """A range less runs in order; the last part of it is there also if it is empty."""
+    """Yield the parts of an offset range that lie outside of `runs`, which are in order.
+
+    The last part is yielded even if it is empty.
+    """
     first = of.first
     for run in runs:
         if run.first >= of.until:

@@ -1,6 +1,7 @@
-"""What a cut must know of an application: what it reads, its stores, and what it writes.
+"""List the topics that an application reads, keeps its stores in, and writes.
 
-From its topology, or, where only the id is known, from the group's offsets and the names of topics.
+They follow from its topology or, where only the id is known, from the group's offsets and the names
+of topics.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ _CHANGELOG = "-changelog"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A store. `topics`: those whose offsets name its positions. With `from_source` the changelog
-    is one of them, and its offset is the position."""
+    """Represents a store's changelog and the topics whose offsets name the store's positions.
+
+    With `is_source_topic` the changelog is one of these topics, and its committed offset is the
+    position.
+    """
 
     changelog: str
     topics: frozenset[str]
@@ -32,8 +36,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """`outputs`: the topics that it writes beside changelogs, repartition topics included; None
-    where they are not known. `transactional`: whether it writes in transactions."""
+    """Represents the topics that an application reads, writes and keeps its stores in.
+
+    `outputs`: the topics that it writes beside changelogs, repartition topics included; None where
+    they are not known. `writes_transactions`: whether it runs with exactly-once semantics.
+    """
 
     application_id: str
     sources: frozenset[str]
@@ -43,7 +50,7 @@ class Shape:
 
 
 def of_app(app: App) -> Shape:
-    """Of an application whose topology is at hand. Raises TopologyError."""
+    """List the topics of an application by its topology. Raises TopologyError."""
     topology = app.topology()
     sinks = [sink.topic for sub in topology.subtopologies for sink in sub.sinks]
     fixed = frozenset(topic for topic in sinks if isinstance(topic, str))
@@ -58,6 +65,7 @@ def of_app(app: App) -> Shape:
 
 
 def _tables(topology: Topology) -> dict[str, Table]:
+    """Return the changelog of each logged store of the topology, by the store's name."""
     return {
         spec.name: Table(
             topology.changelog(spec.name), frozenset(sub.sources), spec.source_topic is not None
@@ -74,15 +82,18 @@ def of_group(
     topics: Collection[str],
     groups: Collection[str],
 ) -> Shape:
-    """Of an application of which the id is known. `topics` and `groups`: all there are, since the
-    changelog of `a`'s store `b-c` is named as that of `a-b`'s store `c`."""
+    """Infer an application's topics from its committed offsets and the names of topics.
+
+    `topics` and `group_ids` are all that the brokers have, since the changelog of `a`'s store `b-c`
+    has the same name as that of `a-b`'s store `c`.
+    """
     names = [name for topic in topics if (name := _store_of(topic, application_id, groups))]
     said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
     named = {
         name: frozenset(p.topic for p, each in said.items() if each.position_of(name) is not None)
         for name in names
     }
-    if not any(named.values()):  # Kafka Streams' offsets, and those of a tool, name none
+    if not any(named.values()):  # offsets of Kafka Streams or of a tool name no stores
         named = dict.fromkeys(names, frozenset(p.topic for p in offsets))
     return Shape(
         application_id=application_id,
@@ -96,7 +107,7 @@ def of_group(
 
 
 def _store_of(topic: str, application_id: str, groups: Collection[str]) -> str | None:
-    """The store whose changelog this is, if it is one of this application."""
+    """Return the name of the changelog's store; None if it is not one of this application."""
     if not topic.endswith(_CHANGELOG):
         return None
     owners = [g for g in {*groups, application_id} if topic.startswith(f"{g}-")]
@@ -108,8 +119,10 @@ def _store_of(topic: str, application_id: str, groups: Collection[str]) -> str |
 def commit_numbers(
     sources: Iterable[Partition], offsets: Mapping[Partition, Committed]
 ) -> dict[Partition, int]:
-    """Return the number of the commit that brought each offset, where its metadata name it; and 0,
-    which no commit has, for `sources` of which none is committed."""
+    """Return the number of the commit that brought each offset, if its metadata name it.
+
+    The number is 0, which no commit has, for `sources` of which no offset is committed.
+    """
     said = {p: decode_metadata(held.metadata).commit_number for p, held in offsets.items()}
     return dict.fromkeys((p for p in sources if p not in offsets), 0) | {
         p: number for p, number in said.items() if number is not None
@@ -121,11 +134,14 @@ def positions(
     offsets: Mapping[Partition, Committed],
     counts: Mapping[str, int],
 ) -> tuple[dict[str, StoreCut], list[tuple[str, Partition]]]:
-    """Each store as the committed `offsets` have it, and of which stores they don't name the
-    position in which changelog partition, though something is committed there.
+    """Return each store's positions by the committed offsets, and those that are not named.
+
+    The second result has the store and the changelog partition of each position that the offsets'
+    metadata don't name, though something is committed there.
 
     All input partitions of a task carry the positions at each of its commits. Where an input has
-    gone from the topology, or came later, they are of different commits: the largest is the last.
+    been removed from the topology, or was added later, they are of different commits: the largest
+    is the last.
     """
     said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
     found: dict[str, StoreCut] = {}

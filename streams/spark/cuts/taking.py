@@ -1,14 +1,14 @@
-"""Taking a cut: one stable OffsetFetch, and then waiting until all that it rests on can be read.
+"""Take a cut: fetch stable offsets once, then wait until all that they rest on can be read.
 
 Why one fetch is one moment. A transaction sends its offsets to the group's coordinator before it
 asks to be committed, and there they are pending until its marker arrives, when all of them take
 effect at once. Say C is the set of transactions whose offsets a fetch returned, in which no
-partition that the application reads answered 88 (pending). A transaction in C read only what was
-committed. If another one, T, wrote some of that, then T was committed before, so its offsets had
-been sent before: at the time of the fetch they were pending, which would have answered 88, or had
-taken effect: T is in C. So C has with each transaction all those that it read from, which is what
-makes a cut consistent. It takes one request for all partitions, and the coordinator answers it from
-one state of the group.
+partition that the application reads answered UNSTABLE_OFFSET_COMMIT (pending). A transaction in C
+read only what was committed. If another one, T, wrote some of that, then T was committed before, so
+its offsets had been sent before: at the time of the fetch they were pending, which would have
+answered UNSTABLE_OFFSET_COMMIT, or had taken effect: T is in C. So C has with each transaction all
+those that it read from, which is what makes a cut consistent. It takes one request for all
+partitions, and the coordinator answers it from one state of the group.
 
 The metadata of the offsets name the changelog position of each store at the commit, so they are of
 that moment too. That a marker has reached the group's coordinator says nothing of the changelog's
@@ -72,14 +72,14 @@ def read_cut(
     kafka: Mapping[str, str] | None = None,
     timeout_ms: int = 60_000,
 ) -> Cut:
-    """One moment of an application, which may run on.
+    """Return a consistent cut of an application, which may run on meanwhile.
 
-    `application`: an App, whose topology says what it reads and writes and whose settings where the
-    brokers are; or an application id, for one that is not at hand (or of Kafka Streams): then
+    `application`: an App, whose topology says what it reads and writes and whose settings say where
+    the brokers are; or an application id, for one that is not at hand (or of Kafka Streams): then
     `bootstrap_servers` is needed, and outputs are known from a ledger only. `kafka`: settings of
-    librdkafka. `timeout_ms`: for all of it.
+    librdkafka. `timeout_ms`: the limit for the whole call.
 
-    Raises ConfigError where no broker answers or nothing was committed by that id; UserError where
+    Raises: ConfigError if no broker answers or nothing was committed by that id; UserError if
     transactions stay open, or a changelog was deleted.
     """
     app = None if isinstance(application, str) else application
@@ -90,7 +90,7 @@ def read_cut(
                 f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
                 "where its brokers are"
             )
-        from streams.embedded import bootstrap_address  # an App has imported that much
+        from streams.embedded import bootstrap_address  # only an App needs this import
 
         bootstrap_servers = bootstrap_address(app.config)
     if timeout_ms < 0:
@@ -120,17 +120,21 @@ def read_cut(
 
 
 def _ledger(cluster: Cluster, app: App | None, application_id: str) -> Partition | None:
-    """The ledger's partition. One that an App no longer keeps says nothing of what it does now."""
+    """Return the ledger's partition; None if there is no ledger, or the App keeps none now.
+
+    A ledger that an App no longer keeps says nothing of what the App does now.
+    """
     topic = ledger_topic(application_id)
     kept = topic in cluster.partition_counts and (app is None or app.config.ledger)
     return Partition(topic, 0) if kept else None
 
 
 def _shape_of_group(cluster: Cluster, group: str) -> Shape:
+    """Infer the topics of an application by its group. Raises ConfigError if it has no offsets."""
     found = cluster.committed(group, None)
     if not found.offsets and not found.pending:
         raise _nothing_committed(cluster, group)
-    # Where all are pending their metadata are not to be had yet.
+    # While all offsets are pending no metadata can be read: wait until they are stable.
     stable = cluster.stable(
         group, cluster.partitions(p.topic for p in [*found.offsets, *found.pending])
     )
@@ -138,6 +142,7 @@ def _shape_of_group(cluster: Cluster, group: str) -> Shape:
 
 
 def _nothing_committed(cluster: Cluster, group: str) -> ConfigError:
+    """Create the error for a group without offsets, with the ids of similar groups."""
     groups = sorted(cluster.groups())
     close = get_close_matches(group, groups, n=3, cutoff=0.5)
     shown = ", ".join(map(repr, close or groups[:_SHOWN_MAX])) or "none"
@@ -151,8 +156,13 @@ def _nothing_committed(cluster: Cluster, group: str) -> ConfigError:
 def _stores(
     cluster: Cluster, shape: Shape, found: CommittedOffsets
 ) -> tuple[dict[str, StoreCut], bool]:
-    """Each store at the offsets, once it can be read so far; and whether these name the positions
-    of all."""
+    """Return each store's positions, and whether the committed offsets name all of them.
+
+    Waits until the changelogs can be read up to there. A position that is not named is replaced by
+    the last stable offset of its changelog partition, with a warning.
+
+    Raises: UserError if a changelog ends before a position.
+    """
     stores, unnamed = positions(shape.tables, found.offsets, cluster.partition_counts)
     wanted = {
         Partition(store.changelog, number): at
@@ -185,28 +195,34 @@ def _stores(
 
 
 def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, settled: int) -> Cut:
-    """With the ends of what is written, by the ledger. `settled`: below it all entries are of
-    transactions that had ended before the offsets were taken."""
+    """Add the ends of the written topics to a cut, by its ledger.
 
-    def entries(first: int, until: int) -> Iterator[Entry]:
+    `settled_offset`: all entries of the ledger below it are of transactions that had ended before
+    the offsets were fetched.
+    """
+
+    def read_transactions(first: int, until: int) -> Iterator[Entry]:
         return read_entries(cluster.access, cut.application_id, first, until)
 
     outputs = shape.outputs
     if outputs is None:
-        outputs = _written(cut, entries(0, cluster.ended([ledger])[ledger]))
+        outputs = _written(cut, read_transactions(0, cluster.ended([ledger])[ledger]))
         if outputs is None:
             log.warning("the ledger of %r is no longer kept: it is not used", cut.application_id)
             return cut
     ends = cluster.ended(cluster.partitions(outputs))
     ledger_end = cluster.ended([ledger])[ledger]
-    out = beyond(entries(settled, ledger_end), cut, ends)
+    out = beyond(read_transactions(settled, ledger_end), cut, ends)
     ends, out = trimmed(ends, out)
     return replace(cut, ends=ends, beyond=out, ledger_end=ledger_end)
 
 
 def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
-    """The topics that all entries name, but changelogs; None where they don't tell of how the
-    cut's offsets came about."""
+    """List the topics that the ledger's transactions wrote, without changelogs.
+
+    Returns None if some offset of the cut is in none of the transactions: then the ledger is no
+    longer kept.
+    """
     topics: set[str] = set()
     told: set[Partition] = set()
     for entry in entries:
@@ -219,7 +235,7 @@ def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
 
 
 def _if_quiet(cluster: Cluster, cut: Cut, shape: Shape, first: CommittedOffsets) -> Cut:
-    """With the ends of what is written, if nothing was committed meanwhile."""
+    """Add the ends of the written topics to a cut if nothing was committed meanwhile."""
     if shape.outputs is None:
         return cut
     sources = list(cut.offsets)

@@ -1,1 +1,1 @@
-"""Stores as tables, as of a cut, from their changelogs."""
+"""Read stores as tables, as of a cut, from their changelogs."""

@@ -1,4 +1,4 @@
-"""Whether compaction has taken something that a cut needs: never a guess.
+"""Decide whether compaction may have removed a record that a read as of a cut needs.
 
 What is read is a changelog from its start up to the cut's position P, and the last record of each
 key below P is the row. Call it L. The cleaner removes a record only if a later one of its key lies
@@ -52,27 +52,37 @@ _SHOWN_BYTES = 40
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """How a topic is compacted. `lag_ms`: for how long no record is; `tombstones_ms`: how long one
-    is kept that is a deletion; None where the topic is not compacted."""
+    """Represents by the topic's settings which records the cleaner may remove.
+
+    `min_lag_ms`: the age below which no record is compacted (`min.compaction.lag.ms`).
+    `tombstone_retention_ms`: for how long a deletion is kept (`delete.retention.ms`); None where
+    the topic is not compacted.
+    """
 
     lag_ms: int
     tombstones_ms: int | None
 
     @classmethod
     def by(cls, settings: Mapping[str, str]) -> Compaction:
-        """As the topic's settings say."""
+        """Create the policy of a topic from its settings."""
         return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstones_ms(settings))
 
     def is_fresh(self, timestamp_ms: int, now_ms: int) -> bool:
-        """Whether the record, and all behind it, have never been looked at by the cleaner. Without
-        a lag it asks for no time: a record of a time to come may be gone all the same."""
+        """Whether the record is too young for the cleaner to have looked at it or at any behind it.
+
+        Always False without a lag: then the cleaner asks for no age, and a record with a timestamp
+        in the future may be gone as well.
+        """
         return self.lag_ms > 0 and now_ms - timestamp_ms < self.lag_ms * (1 - _MARGIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read below the cut. `store` is a name for messages; `end`: the partition's last
-    stable offset, asked for after the read; `records`: how many there were; `keys`: of them."""
+    """Represents what was read of a changelog partition below the cut.
+
+    `store` is a name for messages; `last_stable_offset`: the partition's, fetched after the read;
+    `record_count` and `keys_found`: how many records there were, and their keys.
+    """
 
     store: str
     below: OffsetRange
@@ -83,13 +93,16 @@ class Reading:
 
 
 class Batches(Protocol):
-    """What the batches of the log say, which costs a read of them."""
+    """Finds by the batches of a partition's log what is gone, at the cost of reading them."""
 
     def removed(self) -> int:
-        """Of how many offsets below the position nothing is left."""
+        """Count the offsets below the cut's position of which nothing is left."""
 
     def unbroken_from(self) -> int:
-        """From where on, at the position or above, all lies in the log's last segment."""
+        """Return the offset from which on all is there, in the log's last segment.
+
+        It is the position of the cut or above.
+        """
 
 
 def check(
@@ -99,8 +112,11 @@ def check(
     above: Iterator[RawBatch],
     now_ms: int,
 ) -> None:
-    """`above`: the records from the position up to `end`; as few are taken as answer the question.
-    Raises UserError where a row may be missing."""
+    """Raise UserError if compaction may have removed a row of the store as of the cut.
+
+    `newer_records`: the records from the position up to the last stable offset, of which only as
+    many are taken as answer the question.
+    """
     position = reading.below.until
     if compaction.tombstones_ms is None or reading.records == position - reading.below.first:
         return
@@ -132,7 +148,10 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """Some of what was below the position is gone: it may have been the last record of a key."""
+    """Decides about a changelog of which some records below the position are gone.
+
+    Each of them may have been the last record of its key.
+    """
 
     reading: Reading
     compaction: Compaction
@@ -141,16 +160,20 @@ class _Doubt:
     now_ms: int
 
     def is_fresh(self, offset: int, timestamp_ms: int) -> bool:
+        """Whether the cleaner has never looked at a record, by its segment or its age."""
         return offset >= self.unbroken_from or self.compaction.is_fresh(timestamp_ms, self.now_ms)
 
     def is_next(self, first: RawBatch) -> bool:
-        """Whether there can have been no deletion before the first record from the position on."""
+        """Whether there can be no deletion from the position up to the first newer record."""
         behind = first.offsets[0] - self.reading.below.until
         is_young = self.compaction.is_fresh(self.reading.cut_taken_ms, self.now_ms)
         return behind == 0 or (behind == 1 and is_young)
 
     def check_keys(self, above: Iterable[RawBatch]) -> None:
-        """Each key that is only there above the cut has a fresh record first."""
+        """Raise UserError if a key that is found only above the cut may have had a record below it.
+
+        Such a key must have a first record that the cleaner has never looked at.
+        """
         seen: set[bytes | None] = set()
         for batch in above:
             for key, offset, timestamp_ms in zip(
@@ -166,6 +189,7 @@ class _Doubt:
                     )
 
     def compacted(self, why: str) -> UserError:
+        """Create the error that says why the store can't be read as of the cut."""
         below = self.reading.below
         return UserError(
             f"store {self.reading.store!r} can't be read as of the cut: "

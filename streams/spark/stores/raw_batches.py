@@ -1,4 +1,4 @@
-"""What of a partition's log is still there, by the headers of its batches: bytes in, findings out.
+"""Find out by the headers of record batches which offsets of a partition's log are gone.
 
 A reader sees records only, and what compaction took looks to it like a marker or an aborted record.
 In the log those are batches, so an offset is gone that no batch covers, or whose batch has fewer
@@ -32,7 +32,7 @@ _MAGIC = 2
 
 
 class Header(NamedTuple):
-    """A batch of offsets `first` to `last`, of which `records` are there."""
+    """Represents a batch of the offsets from `base_offset` to `last_offset`, by its header."""
 
     first: int
     last: int
@@ -41,8 +41,12 @@ class Header(NamedTuple):
 
 
 def headers(data: bytes) -> Iterator[Header]:
-    """Of the batches that are there as a whole: a broker may cut the last one off. Raises
-    StreamsError for what are no batches."""
+    """Yield the header of each batch that `data` holds as a whole.
+
+    A broker may cut off the last batch of a fetch.
+
+    Raises: StreamsError for batches of an unknown format (magic).
+    """
     at = 0
     while at + HEADER_BYTES <= len(data):
         first, length, epoch, magic = _PREFIX.unpack_from(data, at)
@@ -61,8 +65,11 @@ def headers(data: bytes) -> Iterator[Header]:
 
 @dataclass(slots=True)
 class Scan:
-    """Goes over the offsets from `first` up to, and without, `until`: feed it what a fetch from
-    `position` has given, until it `is_done`. `leader_epoch` is that of the partition now."""
+    """Counts the removed offsets from `first_offset` up to, and without, `end_offset`.
+
+    Give `read_batches` the data of a fetch from `fetch_offset`, until it `is_done`. `leader_epoch`
+    is the partition's epoch now.
+    """
 
     first: int
     until: int
@@ -80,15 +87,20 @@ class Scan:
 
     @property
     def position(self) -> int:
+        """Return the offset to fetch from next."""
         return self._next if self._last is None else self._last
 
     @property
     def is_done(self) -> bool:
+        """Whether all offsets of the range have been scanned."""
         return self._next >= self.until
 
     def feed(self, data: bytes) -> None:
-        """The batches that a fetch from `position` has given: none if there are none up to the
-        high watermark."""
+        """Count the batches of one fetch from `fetch_offset`.
+
+        A fetch without a new batch behind the last one says that the segment ends there; one
+        without any batch at all says that nothing is left up to `end_offset`.
+        """
         came = False
         for batch in headers(data):
             if batch.last >= self._next:
@@ -103,6 +115,7 @@ class Scan:
             self.unbroken_from = self._next
 
     def _take(self, batch: Header) -> None:
+        """Count the offsets without a record in one batch, and those skipped before it."""
         self._skip_to(batch.first)
         self._last = batch.first
         missing = batch.last - batch.first + 1 - batch.records
@@ -113,6 +126,7 @@ class Scan:
             self.unbroken_from = self._next
 
     def _skip_to(self, offset: int) -> None:
+        """Count the offsets below `offset`, of which there is no batch, as removed."""
         if offset > self._next:
             self.removed += max(min(offset, self.until) - self._next, 0)
             self._next = self.unbroken_from = offset

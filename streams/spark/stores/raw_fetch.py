@@ -1,5 +1,8 @@
-"""Fetching a partition's batches as they are, from its leader: librdkafka hands out records only,
-and whether some are gone is in the batches (`raw_batches`)."""
+"""Fetch the record batches of a partition, undecoded, from its leader.
+
+librdkafka hands out records only, and whether some are gone shows in the batches only
+(`raw_batches`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_batches import Scan
 
 _FETCH, _METADATA = 1, 3
-_FETCH_VERSION, _METADATA_VERSION = 12, 9  # the last that name topics
+_FETCH_VERSION, _METADATA_VERSION = 12, 9  # later versions name topics by id
 _BYTES_MAX = 4 << 20
 _AGAIN_S = 0.1
 _CONSUMER = -1
@@ -34,42 +37,50 @@ _MOVED = {
 
 
 class _Leader(NamedTuple):
+    """Represents a partition's leader: its address and its epoch."""
+
     address: tuple[str, int]
     epoch: int
 
 
 class _Moved(Exception):
-    """The partition has another leader than was thought: ask again."""
+    """Signals that the partition has another leader than was assumed."""
 
 
 def can_fetch_raw(access: Access) -> bool:
-    """This connection is plaintext only."""
+    """Whether batches can be fetched: the connection for it speaks plaintext only."""
     return access.kafka.get("security.protocol", "plaintext").lower() == "plaintext"
 
 
 def scanned(access: Access, of: OffsetRange, *, bytes_max: int = _BYTES_MAX) -> Scan:
-    """What is left of the range. Raises StreamsError where it can't be read."""
+    """Scan the batches of an offset range for what is gone. Raises StreamsError if that fails."""
     where = Partition(of.topic, of.partition)
     return _done(access, where, lambda epoch, _: Scan(of.first, of.until, epoch), bytes_max)
 
 
 def unbroken_from(access: Access, of: OffsetRange, *, bytes_max: int = _BYTES_MAX) -> int:
-    """From where on, at `of.first` or above, nothing has ever been compacted: all up to the high
-    watermark of now is there, in the last segment. `of.until`, at least, where there is no such
-    offset. Raises StreamsError."""
+    """Return the first offset of the range from which on nothing was ever compacted.
+
+    From it up to the high watermark of now all is there, in the last segment. Where there is no
+    such offset the result is the end of the range or more.
+
+    Raises: StreamsError if the batches can't be read.
+    """
     where = Partition(of.topic, of.partition)
 
-    def scan(epoch: int, high_watermark: int) -> Scan:
+    def create_scan(epoch: int, high_watermark: int) -> Scan:
         return Scan(of.first, high_watermark, epoch)
 
-    return _done(access, where, scan, bytes_max).unbroken_from
+    return _done(access, where, create_scan, bytes_max).unbroken_from
 
 
 def _done(
     access: Access, where: Partition, begun: Callable[[int, int], Scan], bytes_max: int
 ) -> Scan:
-    """A scan from its begin to its end with one leader: of another one its log has other
-    segments."""
+    """Scan from begin to end with one leader, and start again if another one takes over.
+
+    Another leader's log has other segments.
+    """
     deadline_s = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -94,6 +105,7 @@ def _scanned(
     begun: Callable[[int, int], Scan],
     bytes_max: int,
 ) -> Scan:
+    """Scan over a connection to the leader until the scan is done. Raises _LeaderChanged."""
     scan: Scan | None = None
     throttled_s = 0.0
     position = begun(epoch, 0).first
@@ -102,7 +114,7 @@ def _scanned(
         if scan is None:
             scan = begun(epoch, int(part.high_watermark))
         if not part.records and answer.throttle_time:
-            # A quota is used up: that there is nothing says nothing.
+            # The broker throttles this client: an empty response doesn't say that there is nothing.
             throttled_s += answer.throttle_time.total_seconds()
             if throttled_s > TIMEOUT_S:
                 raise StreamsError(f"{where}: fetches are held up by a quota")
@@ -117,6 +129,7 @@ def _scanned(
 def _fetch(
     connection: Connection, where: Partition, epoch: int, offset: int, bytes_max: int
 ) -> tuple[Any, Any]:
+    """Fetch batches from an offset on; return the response and the partition's part of it."""
     classes = schema(connection, _FETCH, _FETCH_VERSION)
     part = build(
         classes["FetchPartition"],
@@ -148,6 +161,7 @@ def _fetch(
 
 
 def _leader_of(bootstrap: Connection, where: Partition) -> _Leader:
+    """Find a partition's leader by a Metadata request. Raises _LeaderChanged if there is none."""
     classes = schema(bootstrap, _METADATA, _METADATA_VERSION)
     answer = bootstrap.request(
         build(

@@ -1,5 +1,4 @@
-"""The options by which a store of an App is read: what the topology knows of it, so that nobody has
-to say it again."""
+"""Derive the options for reading a store of an App from what its topology knows."""
 
 from __future__ import annotations
 
@@ -23,13 +22,16 @@ _RETENTION_MS = 86_400_000
 
 
 def options_for(app: App, store: str) -> dict[str, str]:
-    """Options of the data source for a store: where it is, its serdes, its windows, and for how
-    long it keeps what. To be added to, or to be changed.
+    """Return the options of the data source for reading a store of an App.
+
+    They say where the store is, its serdes, its windows and for how long it keeps rows. Options may
+    be added or changed.
 
     JSON is read as `string`, since a serde doesn't say what fields there are: give `json` and a
-    schema in its place. What Spark has no serde for (pickle, a registry's, your own) is `bytes`.
+    schema in its place. A value whose serde Spark doesn't have (pickle, a registry's, your own) is
+    read as `bytes`.
 
-    Raises ConfigError for a store that isn't there, or is none to be read.
+    Raises: ConfigError for a store that isn't there or can't be read.
     """
     spec = _spec(app, store)
     return {
@@ -43,7 +45,7 @@ def options_for(app: App, store: str) -> dict[str, str]:
 
 
 def layout_of(spec: StoreSpec) -> dict[str, str]:
-    """The options that say what the rows of a store are: windows, versions, for how long."""
+    """Return the options for the rows of a store: windows, versions and retention."""
     options: dict[str, str] = {}
     match spec.kind:
         case StoreKind.WINDOW:
@@ -60,6 +62,7 @@ def layout_of(spec: StoreSpec) -> dict[str, str]:
 
 
 def _spec(app: App, store: str) -> StoreSpec:
+    """Return the spec of a store. Raises ConfigError if it isn't there or can't be read."""
     topology = app.topology()
     stores = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
     for table in topology.global_tables:
@@ -85,6 +88,7 @@ def _spec(app: App, store: str) -> StoreSpec:
 
 
 def _serde(serde: Serde[object]) -> str:
+    """Return the option value for a serde, which is `bytes` where Spark doesn't have it."""
     is_ours = serde.binder is None and serde.inner is None
     if isinstance(serde, JsonSerde) or (is_ours and serde.name.startswith(f"{serdes.json.name}(")):
         return "string"
@@ -92,7 +96,7 @@ def _serde(serde: Serde[object]) -> str:
 
 
 def _kept_ms(spec: StoreSpec) -> int | None:
-    """As `streams.runtime.stores` opens it."""
+    """Return for how long a store keeps rows, as `streams.runtime.stores` does; None: always."""
     match spec.kind:
         case StoreKind.WINDOW:
             kept_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms

@@ -1,4 +1,4 @@
-"""A store as of a cut: the driver finds the cut and the changelog, and each task reads a partition.
+"""Read a store as of a cut: the driver finds cut and changelog, each task reads a partition.
 
 Without a cut one is taken when the read is planned.
 """
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def schema_of_store(options: ReadOptions) -> StructType:
-    """The columns of a read of a store."""
+    """Return the Spark schema of a read of a store."""
     topic = _changelog_by_name(options)
     return _columns(replace(options, serdes=planned(options.serdes, topic)), topic).schema
 
 
 @dataclass(frozen=True, slots=True)
 class StorePart:
-    """What one task reads: of `below` the records, or the rows that they make."""
+    """Represents the changelog range that one task reads, for its records or the store's rows."""
 
     below: OffsetRange
     compaction: Compaction
@@ -46,7 +46,7 @@ class StorePart:
 
 
 class StoreReader(DataSourceReader):
-    """Reads `options.store`. Raises ConfigError for a store that isn't there."""
+    """Reads `options.store` as of a cut. Raises ConfigError for a store that isn't there."""
 
     def __init__(self, options: ReadOptions) -> None:
         assert options.store is not None
@@ -55,6 +55,7 @@ class StoreReader(DataSourceReader):
         self._options = replace(options, serdes=planned(options.serdes, self._topic))
 
     def partitions(self) -> list[InputPartition]:
+        """Plan the tasks: one for each changelog partition, or more to read its records."""
         options = self._options
         cut = cut_of(options)
         store = store_of(cut, self._store)
@@ -66,7 +67,8 @@ class StoreReader(DataSourceReader):
         return [InputPartition(StorePart(each, compaction, cut.taken_ms)) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        if partition.value is None:  # Spark's own, where there is nothing to read
+        """Yield the rows of a task, or the changelog's records, as Arrow batches."""
+        if partition.value is None:  # Spark's own partition if none are planned
             return
         options, part = self._options, partition.value
         columns = _columns(options, self._topic)
@@ -79,6 +81,7 @@ class StoreReader(DataSourceReader):
             yield columns.decode(batch, valid)
 
     def _rows(self, part: StorePart) -> Iterator[Rows]:
+        """Rebuild the rows of a task's changelog range: latest values, or versions."""
         options, below = self._options, part.below
         if options.versioned is Versioned.NO:
             table = Table(below.topic, below.partition, {})
@@ -89,7 +92,7 @@ class StoreReader(DataSourceReader):
         return versions.rows(every=options.versioned is Versioned.EVERY)
 
     def _fill(self, table: Table | Versions, part: StorePart) -> None:
-        """All records below the cut; UserError where some that are needed may be gone."""
+        """Load all records below the cut. Raises UserError if some that are needed may be gone."""
         options, below = self._options, part.below
         for raw in fetch(options.access, options.isolation, below):
             table.add(raw)
@@ -111,8 +114,10 @@ class StoreReader(DataSourceReader):
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """As the leader has them; where they can't be fetched, every offset that is none of the
-    `records` may be gone."""
+    """Finds what is gone of a changelog by the batches that its leader has.
+
+    Where these can't be fetched, every offset that is none of the records may be gone.
+    """
 
     access: Access
     below: OffsetRange
@@ -131,11 +136,11 @@ class _Batches:
 
 
 def cut_of(options: ReadOptions) -> Cut:
-    """The cut that was given, or one that is taken now."""
+    """Return the options' cut, or take one. Raises ConfigError if it is another application's."""
     cut, name = options.limits.cut, options.application_id or ""
     if cut is None:
         access = options.access
-        # With what it takes to ask a group's coordinator: most of Spark's processes don't.
+        # This imports a client of group coordinators, which most of Spark's processes don't need.
         from streams.spark.cuts.taking import read_cut
 
         return read_cut(name, bootstrap_servers=access.bootstrap_servers, kafka=access.kafka)
@@ -148,7 +153,7 @@ def cut_of(options: ReadOptions) -> Cut:
 
 
 def store_of(cut: Cut, name: str) -> StoreCut:
-    """Raises ConfigError, which lists the stores there are."""
+    """Return a store of the cut. Raises ConfigError, which lists the stores, if it isn't there."""
     if name not in cut.stores:
         there = ", ".join(sorted(cut.stores)) or "none"
         raise ConfigError(
@@ -160,7 +165,7 @@ def store_of(cut: Cut, name: str) -> StoreCut:
 
 
 def _changelog_by_name(options: ReadOptions) -> str:
-    """The topic that a store's serdes belong to."""
+    """Return the changelog of the store that the options name."""
     cut, store = options.limits.cut, options.store or ""
     if cut is not None:
         return store_of(cut, store).changelog
@@ -168,13 +173,18 @@ def _changelog_by_name(options: ReadOptions) -> str:
 
 
 def _columns(options: ReadOptions, topic: str) -> Columns:
+    """Build the columns of a read: records or rows, with validity for all versions."""
     is_table = options.content is not Content.CHANGELOG
     shape = Shape.VERSIONS if is_table and options.versioned is Versioned.EVERY else Shape.TABLE
     return columns_of(options.serdes, topic, shape)
 
 
 def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:
-    """From the changelog's start up to the cut. Raises UserError for a cut that isn't there."""
+    """List the ranges from the changelog's start up to the cut, one for each partition.
+
+    Raises: ConfigError for a partition that isn't there; UserError if the cut is outside of what
+    the changelog has.
+    """
     numbers = options.limits.partitions
     if numbers is not None and (strange := set(numbers) - store.positions.keys()):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What a changelog says a store is: the last value of each key, or each version of it.
+"""Rebuild a store from its changelog: the last value of each key, or each of its versions.
 
 Pure: batches of records in the order of their offsets go in, and batches of rows come out. All keys
 of one partition are in memory, each with its last record; deletions too.
@@ -22,7 +22,7 @@ _ROWS = 10_000
 
 
 class Last(NamedTuple):
-    """A record, without its key."""
+    """Represents a record without its key."""
 
     value: bytes | None
     offset: int
@@ -30,7 +30,10 @@ class Last(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of a store. `valid`: of versions, from when and to when (None: until now), in ms."""
+    """Represents rows of a store as a batch.
+
+    `validity`, of versions only: from when and until when (None: until now) each is valid, in ms.
+    """
 
     batch: RawBatch
     valid: tuple[list[int], list[int | None]] | None = None
@@ -38,7 +41,7 @@ class Rows(NamedTuple):
 
 @dataclass(slots=True)
 class Table:
-    """The last record of each key of a partition."""
+    """Keeps the last record of each key of a changelog partition."""
 
     topic: str
     partition: int
@@ -48,7 +51,7 @@ class Table:
     """The largest timestamp."""
 
     def add(self, batch: RawBatch) -> None:
-        """A record without a key is of no row."""
+        """Add a batch: each record replaces the one of its key; those without a key are skipped."""
         self.records += len(batch)
         self.time_ms = max(self.time_ms, *batch.timestamps)
         records = map(Last._make, zip(batch.values, batch.offsets, batch.timestamps, strict=True))
@@ -59,8 +62,11 @@ class Table:
             self.last.update(zip(batch.keys, records, strict=True))  # type: ignore[arg-type]
 
     def rows(self, serdes: Serdes, retention_ms: int | None) -> Iterator[Rows]:
-        """What is not deleted, nor has expired: is `retention_ms` or more behind the largest time,
-        which for windows is that of a window and otherwise of a record."""
+        """Yield in batches the rows that are neither deleted nor expired.
+
+        A row has expired that is `retention_ms` or more behind the largest time, which for windowed
+        stores is that of a window and otherwise of a record.
+        """
         is_live = _expiry(self, serdes, retention_ms)
         alive = (
             (key, last)
@@ -87,16 +93,17 @@ class Table:
 def _expiry(
     table: Table, serdes: Serdes, retention_ms: int | None
 ) -> Callable[[bytes, Last], bool]:
+    """Create the function that says whether a key's last record has not expired."""
     if retention_ms is None or not table.last:
         return lambda key, last: True
     if serdes.windowed is None:
         live_after_ms = table.time_ms - retention_ms
         return lambda key, last: last.timestamp_ms > live_after_ms
     layout = Layout.SESSION if serdes.windowed is Windowed.SESSION else Layout.SEQUENCED
-    begin = -layout.size  # of a window its start, of a session its end
+    begin = -layout.size  # the key's suffix begins with a window's start or a session's end
     end = begin + TIME_BYTES
     if any(len(key) < layout.size for key in table.last):
-        return lambda key, last: True  # these are no windows, which whoever decodes them will say
+        return lambda key, last: True  # decoding these keys will say that they have no windows
     (time_ms,) = unpack_time(max(key[begin : end or None] for key in table.last))
     live_after_ms = time_ms - retention_ms
     return lambda key, last: unpack_time(key[begin : end or None])[0] > live_after_ms
@@ -104,8 +111,11 @@ def _expiry(
 
 @dataclass(slots=True)
 class Versions:
-    """The versions of each key of a partition by their time. A second one of the same time
-    replaces the first; one older than `retention_ms` behind the largest time was not kept."""
+    """Keeps the versions of each key of a changelog partition by their timestamps.
+
+    A second version of the same time replaces the first. One that is older than `retention_ms`
+    behind the largest time is not kept.
+    """
 
     topic: str
     partition: int
@@ -115,6 +125,7 @@ class Versions:
     time_ms: int = -1
 
     def add(self, batch: RawBatch) -> None:
+        """Add a batch of records as versions; those that are too old or have no key are skipped."""
         self.records += len(batch)
         for key, value, offset, timestamp_ms in zip(
             batch.keys, batch.values, batch.offsets, batch.timestamps, strict=True
@@ -127,8 +138,11 @@ class Versions:
             self.last.setdefault(key, {})[timestamp_ms] = Last(value, offset, timestamp_ms)
 
     def rows(self, *, every: bool) -> Iterator[Rows]:
-        """Every version, a deletion being the end of the one before it; or the latest of each key,
-        by its time and not by its offset."""
+        """Yield in batches every version of each key, or only the latest.
+
+        A deletion ends the version before it. The latest is the one with the largest time, and not
+        the one with the largest offset.
+        """
         for some in _some(self._rows(every)):
             keys, records, ends = zip(*some, strict=True)
             values, offsets, times = zip(*records, strict=True)
@@ -144,6 +158,7 @@ class Versions:
             yield Rows(batch, (list(times), list(ends)) if every else None)
 
     def _rows(self, every: bool) -> Iterator[tuple[bytes, Last, int | None]]:
+        """Yield key, record and end of validity of each version that is asked for."""
         for key, versions in self.last.items():
             times = sorted(versions)
             ends: list[int | None] = [*times[1:], None]
@@ -154,7 +169,7 @@ class Versions:
 
 
 def _some(each: Iterable[T]) -> Iterator[list[T]]:
-    """As many at a time as are one batch."""
+    """Split items into lists of at most one batch's size."""
     left = iter(each)
     while some := list(islice(left, _ROWS)):
         yield some
