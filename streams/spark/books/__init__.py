@@ -1,1 +1,1 @@
-"""Whether the stream's answer is the batch answer: what should be there, what is, the report."""
+"""Compare what an application's stores and topics hold with what its inputs say."""

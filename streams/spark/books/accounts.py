@@ -1,8 +1,8 @@
-"""An account: one store or one topic of an application, and what should be in it at the cut.
+"""Define the account: a store or a topic, with the rows that should be in it at the cut.
 
 Everything is bytes here, as the application's own serdes write them, so that what is compared is
-what is there. `expected` comes from a user's function, from a batch plan derived from the topology,
-or from the sub-topology run alone; the comparison doesn't care.
+what is there. The expected rows come from a user's function, from a batch plan derived from the
+topology, or from the sub-topology run alone; the comparison treats them alike.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
 
 
 class Kind(StrEnum):
-    """What an account is. A table has one row a key (and window); of an upserted topic the last
-    row of a key counts; a stream's rows all count, in any order."""
+    """Names the kind of an account, which decides how its rows are compared.
+
+    A table has one row for each key (and window); of a table in a topic the last row of a key
+    counts; the rows of a stream all count, in any order.
+    """
 
     STORE = "store"
     UPSERTS = "table in a topic"
@@ -31,8 +34,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, those of
-    ORIGIN, is looked at for rows that are off only. `how`: for people."""
+    """Represents a store or a topic with the rows that are expected in it at the cut.
+
+    `name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, with those
+    of ORIGIN, is read only for rows that are off. `method` tells people how `expected` was
+    computed.
+    """
 
     name: str
     kind: Kind

@@ -1,4 +1,4 @@
-"""A user's own answer, as accounts: rows of bytes, as the application writes them."""
+"""Turn what the user's `expected` function returns into accounts with rows of bytes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ _COLUMNS = ("key", "window_start", "window_end", "value", "timestamp")
 def asked(
     expected: Expected, inputs: Inputs, places: Sequence[Place], names: Sequence[str] | None
 ) -> list[tuple[Place, Account]]:
-    """Calls `expected`, and tells which account each DataFrame is of: those of `names`, or the only
-    ones that there are. Raises ConfigError."""
+    """Call `expected` and return an account for each target that it answers for.
+
+    One DataFrame is meant for the targets with these `names`, or for the only ones that there are;
+    a dict has one for each name.
+
+    Raises: ConfigError for anything else, and where the target is not clear.
+    """
     answer = expected(inputs)
     if isinstance(answer, DataFrame):
         meant = chosen(places, names) if names else only(places)
@@ -48,8 +53,10 @@ def asked(
 
 
 def only(places: Sequence[Place]) -> list[Place]:
-    """The application's one store and the topic that has its rows, or its one topic. Raises
-    ConfigError where there are more."""
+    """Return the application's only store with the topic of its rows, or its only topic.
+
+    Raises: ConfigError if there are more.
+    """
     there = [place for place in places if not place.internal]
     stores = [place for place in there if place.kind is Kind.STORE]
     topics = [place for place in there if place.kind is not Kind.STORE]
@@ -65,6 +72,7 @@ def only(places: Sequence[Place]) -> list[Place]:
 
 
 def _account(place: Place, frame: DataFrame) -> Account:
+    """Serialize a user's DataFrame with the application's serdes as the account of a target."""
     for name in ("key", "value"):
         _needs(place, frame, name)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -88,6 +96,7 @@ def _account(place: Place, frame: DataFrame) -> Account:
 
 
 def _windows(place: Place, frame: DataFrame) -> tuple[Column, Column]:
+    """Return the columns of windows' starts and ends in ms, null for targets without windows."""
     if place.windowed is None:
         return F.lit(None), F.lit(None)
     _needs(place, frame, "window_start")
@@ -101,6 +110,7 @@ def _windows(place: Place, frame: DataFrame) -> tuple[Column, Column]:
 
 
 def _needs(place: Place, frame: DataFrame, name: str) -> None:
+    """Raise ConfigError if the user's DataFrame lacks a column."""
     if name not in frame.columns:
         raise ConfigError(
             f"what is expected of {place.name!r} needs a column {name!r}: it has "
@@ -109,7 +119,10 @@ def _needs(place: Place, frame: DataFrame, name: str) -> None:
 
 
 def _ms(frame: DataFrame, name: str) -> Column:
-    """A time in ms since 1970: a TIMESTAMP or such a number."""
+    """Convert a column of TIMESTAMP to ms since 1970; BIGINT is taken as such a number.
+
+    Raises: ConfigError for other types.
+    """
     kind: Any = frame.schema[name].dataType
     if isinstance(kind, TimestampType):
         return F.unix_millis(name)

@@ -1,4 +1,4 @@
-"""Checking an account: its rows compared, what repeats itself, what the ledger doesn't know."""
+"""Check an account: compare its rows, find repeated records and records not in the ledger."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ def check(
     tolerance: float = 0.0,
     ledger: DataFrame | None = None,
 ) -> Checked:
-    """Compare an account with what was found (ROW and FOUND). `ledger`: rows of `Written.against`.
+    """Compare an account with the rows that are there, and count the records of each verdict.
 
-    Raises ConfigError where a row of a table was expected twice.
+    `actual_rows` has the columns of ROW and FOUND; `ledger_verdicts` are rows of
+    `LedgerRuns.check_records`.
+
+    Raises: ConfigError if a row of a table was expected twice.
     """
     reading = Reading(place.value, tolerance)
     if ledger is not None:
         ledger = ledger.persist(StorageLevel.MEMORY_AND_DISK)
-        if account.kind is not Kind.STORE:  # in which what a stranger wrote is the state
+        if account.kind is not Kind.STORE:  # in a store such a record is part of the state
             found = _but_strays(found, ledger)
     compared = compare(
         account.expected,
@@ -72,7 +75,7 @@ def check(
 
 
 def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
-    """Less what the ledger doesn't know, which has its verdict."""
+    """Exclude the records that no ledger entry names, which have the ledger's verdict."""
     is_stray = F.col("verdict") == Verdict.UNEXPECTED.value
     strays = ledger.where(is_stray).select(F.inline("positions"))
     return found.join(F.broadcast(strays), ["topic", "partition", "offset"], "left_anti")
@@ -81,12 +84,14 @@ def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
 def let_go(
     expected: DataFrame, found: DataFrame, place: Place, partition_count: int
 ) -> DataFrame | None:
-    """Select those of the windows expected in a store that it may have dropped as too old, each by
-    the time of its key's own partition; None where it has dropped none.
+    """Select those of the expected windows that a store may have dropped as expired.
 
-    The time of a partition is the latest of its rows in `found`. Which partition a key belongs to
-    is known by its rows there. For a key without any the partition decides that is furthest behind;
-    one of the `partition_count` partitions that has no rows has dropped nothing.
+    Each is judged by the time of its key's own partition, which is the latest of that partition's
+    rows in `actual_rows`. Which partition a key belongs to is known by its rows there. For a key
+    without any the partition decides that is furthest behind; one of the `partition_count`
+    partitions that has no rows has dropped nothing.
+
+    Returns None for what is no windowed store, or has no rows.
     """
     if place.spec is None or place.windowed is None:
         return None
@@ -104,7 +109,7 @@ def let_go(
 
 
 def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:
-    """Less those missing that the store may have let go."""
+    """Exclude missing rows that the store may have dropped as expired."""
     gone = expired.select(*(F.col(name).alias(f"gone_{name}") for name in BY)).distinct()
     on = F.col("verdict") == Verdict.MISSING.value
     for name in BY:
@@ -113,7 +118,10 @@ def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:
 
 
 def _doubled(found: DataFrame, *, certain: bool) -> DataFrame:
-    """Records that repeat the one before them: a mistake for `certain`, or only worth a look."""
+    """Build a verdict for each record that repeats the one before it.
+
+    It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
+    """
     verdict = Verdict.UNEXPECTED if certain else Verdict.DOUBLED
     return doubled(found).select(
         F.lit(verdict.value).alias("verdict"),
@@ -129,10 +137,12 @@ def _doubled(found: DataFrame, *, certain: bool) -> DataFrame:
 
 
 def _joined(compared: DataFrame, more: DataFrame) -> DataFrame:
+    """Append the rows of further verdicts to those of a comparison."""
     return compared.unionByName(more.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
 
 
 def _twice(place: Place, compared: DataFrame) -> ConfigError:
+    """Create the error that names a key which is expected more than once."""
     key = text_of(F.col("key"), place.key).alias("key")
     (row,) = compared.where("expected_rows > 1").limit(1).select(key).collect()
     return ConfigError(

@@ -1,4 +1,4 @@
-"""Expected rows against those that were found: one pass, in which each row gets a verdict.
+"""Compare expected rows with the actual ones in one pass that gives each row a verdict.
 
     a table   a row for each key (and window): `ok`, `missing` (expected, not found), `unexpected`
               (found, not expected), `different`. Found is the last record of the key by its offset;
@@ -39,7 +39,7 @@ POSITIONS_MAX = 1_000
 
 
 class Verdict(StrEnum):
-    """What is said of a row."""
+    """Names the result of the comparison of one row."""
 
     OK = "ok"
     MISSING = "missing"
@@ -54,7 +54,10 @@ OFF = (Verdict.MISSING, Verdict.UNEXPECTED, Verdict.DIFFERENT)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What values say whose bytes differ. `tolerance`: of floats, in tables."""
+    """Represents how values are compared whose bytes differ: by their serde.
+
+    `tolerance`: by how much floats may differ, in tables only.
+    """
 
     serde: Serde[Any]
     tolerance: float = 0.0
@@ -69,9 +72,11 @@ def compare(
     times: bool = False,
     scattered: bool = False,
 ) -> DataFrame:
-    """`expected` has the columns of ROW, `found` those of FOUND too. With `times` timestamps must
-    be equal as well. `scattered`: a key may have rows in several partitions, of which one is as
-    expected.
+    """Compare expected rows with actual ones, and return them with a verdict for each.
+
+    `expected_rows` has the columns of ROW, `actual_rows` those of FOUND too. With
+    `compares_timestamps` timestamps must be equal as well. `keys_span_partitions`: a key may have
+    rows in several partitions, of which one is as expected.
 
     Returns `verdict`, `key`, `window_start`, `window_end`, `expected` and `found` (bytes),
     `expected_ms` and `found_ms` (timestamps), `count` (records that the row stands for),
@@ -89,8 +94,11 @@ def compare(
 
 
 def doubled(found: DataFrame) -> DataFrame:
-    """Records that have the same key, value and timestamp as the one of their key before them in
-    the partition: `key`, `window_start`, `window_end`, `found`, `positions` (of both)."""
+    """Find the records that repeat their key's previous record in the same partition.
+
+    Such a record has the same key, value and timestamp. Returns `key`, `window_start`,
+    `window_end`, `found`, `positions` (of both).
+    """
     in_order = Window.partitionBy("topic", "partition", *BY).orderBy("offset")
     before = F.lag(F.struct("value", "timestamp", "topic", "partition", "offset")).over(in_order)
     place = F.struct("topic", "partition", "offset")
@@ -108,6 +116,7 @@ def doubled(found: DataFrame) -> DataFrame:
 
 
 def _tables(both: DataFrame, reading: Reading, *, times: bool, scattered: bool) -> DataFrame:
+    """Compare a table's rows: one verdict for each key and window, and for each row too many."""
     rows = _rows(both, scattered=scattered).select(
         *BY,
         "expected_rows",
@@ -136,9 +145,11 @@ def _tables(both: DataFrame, reading: Reading, *, times: bool, scattered: bool) 
 
 
 def _rows(both: DataFrame, *, scattered: bool) -> DataFrame:
-    """`e`, what is expected of a key, and `f`, what is there: the last row of its partition. Where
-    a key is in several, the row as it is expected, or else the latest, has `number` 0, and the
-    others follow with nothing expected of them."""
+    """Pair for each key the expected row `e` with the actual one `f`, the last of a partition.
+
+    Where a key is in several partitions, the row that is as expected, or else the latest, has
+    `number` 0, and the others follow with nothing expected of them.
+    """
     is_found = F.col("topic").isNotNull()
     row = F.struct("value", "timestamp", "topic", "partition", "offset")
     last = F.when(is_found, F.struct("topic", "partition", "offset"))
@@ -154,11 +165,11 @@ def _rows(both: DataFrame, *, scattered: bool) -> DataFrame:
         F.collect_list("f").alias("all"),
     )
 
-    def ranked(row: Column) -> Column:
+    def rank_row(row: Column) -> Column:
         is_there, is_same = row["value"].isNotNull(), row["value"].eqNullSafe(F.col("e.value"))
         return F.struct(is_there, is_same, row["offset"], row["partition"], row.alias("f"))
 
-    in_order = F.sort_array(F.transform("all", ranked), asc=False)
+    in_order = F.sort_array(F.transform("all", rank_row), asc=False)
     others = F.lit(not scattered)
     counting = F.filter(
         in_order, lambda each, at: (at == 0) | (others & each["f"]["value"].isNotNull())
@@ -170,6 +181,7 @@ def _rows(both: DataFrame, *, scattered: bool) -> DataFrame:
 
 
 def _streams(both: DataFrame, reading: Reading, *, times: bool) -> DataFrame:
+    """Compare a stream's records by how many of them have each key and value."""
     is_found = F.col("topic").isNotNull()
     by = [*BY, "says", *(["timestamp"] if times else [])]
     place = F.when(is_found, F.struct("topic", "partition", "offset"))
@@ -206,13 +218,15 @@ _SIDES = ("expected", "found", "expected_ms", "found_ms")
 
 
 def _times(verdict: Verdict, count: Column) -> Column:
+    """Build the struct of a verdict and of the number of records that it is for."""
     return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
 
 
 def _positions(place: Column) -> Column:
+    """Build the array of a record's position, empty if there is none."""
     return F.array_compact(F.array(place)).alias("positions")
 
 
 def _typed(schema: str) -> list[tuple[str, str]]:
-    """The columns of a schema (DDL) and their types."""
+    """Parse the DDL of a schema into the names of its columns and their types."""
     return [(name, kind) for name, kind in (each.split() for each in schema.split(", "))]

@@ -1,4 +1,4 @@
-"""Coverage: how much of what was asked for a reconciliation has checked.
+"""Measure how much of what was asked for a reconciliation has checked.
 
 An account that was asked for is either checked or unchecked, with the reason; only one that the
 caller allows by its name may go unchecked. How many records an account has is reckoned by offsets,
@@ -28,7 +28,7 @@ AccountKey = tuple[bool, str]
 
 
 class Named(Protocol):
-    """An account, or what one would be of."""
+    """Describes what has an account's name and kind."""
 
     @property
     def name(self) -> str: ...
@@ -38,14 +38,17 @@ class Named(Protocol):
 
 
 def account_key(of: Named) -> AccountKey:
-    """Return the key that tells accounts apart."""
+    """Return the key that tells an account from all others: whether it is a store, and its name."""
     return of.kind is Kind.STORE, of.name
 
 
 @dataclass(frozen=True, slots=True)
 class UncheckedAccount:
-    """An account that was asked for and not checked, and why. `is_allowed`: `allow_unchecked` names
-    it. `record_count`: how many records it has by its offsets, None where nobody can tell."""
+    """Represents an account that was asked for and not checked, with the reason.
+
+    `is_allowed`: `allow_unchecked` names it. `record_count`: how many records it has by its
+    offsets, None if that is not known.
+    """
 
     name: str
     kind: Kind
@@ -56,8 +59,10 @@ class UncheckedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many accounts, and how many of their records, were asked for and were checked. `total`:
-    how many accounts the application has. Records are reckoned by offsets."""
+    """Counts the accounts, and their records, that were asked for and that were checked.
+
+    `accounts_total`: how many accounts the application has. Records are counted by offsets.
+    """
 
     accounts_checked: int
     accounts_asked: int
@@ -68,27 +73,27 @@ class Coverage:
 
     @property
     def accounts_percent(self) -> float:
-        """The share of the accounts that was checked, rounded down: 100 says that all were."""
+        """Return the checked part of the accounts in percent, rounded down to a tenth."""
         return _compute_percent(self.accounts_checked, self.accounts_asked)
 
     @property
     def records_percent(self) -> float:
-        """The share of the records that was checked, rounded down to a tenth."""
+        """Return the checked part of the records in percent, rounded down to a tenth."""
         return _compute_percent(self.records_checked, self.records_asked)
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The names of what went unchecked without being allowed to."""
+        """Return the names of the unchecked accounts that may not go unchecked."""
         names = (each.name for each in self.unchecked if not each.is_allowed)
         return tuple(dict.fromkeys(names))
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The names of what went unchecked as it is allowed to."""
+        """Return the names of the unchecked accounts that are allowed to go unchecked."""
         return tuple(dict.fromkeys(each.name for each in self.unchecked if each.is_allowed))
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return the coverage as one line of text."""
         line = (
             f"Checked {self.accounts_checked:,} of {self.accounts_asked:,} accounts "
             f"({self.accounts_percent:g} %) with {self.records_checked:,} of "
@@ -112,8 +117,10 @@ def measure_coverage(
     record_counts: Mapping[AccountKey, int],
     total: int,
 ) -> Coverage:
-    """Compare what was asked for with what was checked. `refused` has the reason of each account
-    that was not."""
+    """Compare the accounts that were asked for with those that were checked.
+
+    `refusals` has the reason of each account that was not checked.
+    """
     reasons = {each.name: each.why for each in reversed(refused)}
     return Coverage(
         accounts_checked=sum(key in checked for key in asked),
@@ -136,10 +143,11 @@ def measure_coverage(
 
 
 def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[AccountKey, int]:
-    """Count the offsets of accounts in the cut, from the first that is still there. A topic whose
-    end the cut doesn't tell is counted as it is now; what has no topic is left out.
+    """Count the offsets of each account in the cut, from the first that is still there.
 
-    Raises StreamsError where no broker answers.
+    A topic whose end the cut doesn't know is counted as it is now; what has no topic is left out.
+
+    Raises: StreamsError if no broker answers.
     """
     ends: dict[AccountKey, dict[Partition, int]] = {}
     untold: dict[AccountKey, str] = {}
@@ -170,7 +178,7 @@ def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[Accoun
 
 
 def check_allowed(allowed: Iterable[str], accounts: Iterable[Named]) -> None:
-    """Raise ConfigError if one of the names that are allowed to go unchecked is no account's."""
+    """Raise ConfigError if a name that is allowed to go unchecked is no account's."""
     names = sorted({each.name for each in accounts})
     for name in allowed:
         if name in names:

@@ -1,6 +1,6 @@
-"""Bytes as an application's serdes write them, and columns of Spark: from one to the other.
+"""Convert columns of Spark to bytes as an application's serdes write them, and back.
 
-Text and integers are turned by Spark itself. Other serdes run in Python on batches, and only for
+Text and integers are converted by Spark itself. Other serdes run in Python on batches, and only for
 the rows that somebody looks at, or whose bytes differ.
 """
 
@@ -43,8 +43,11 @@ _SHOWN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
 class Portable:
-    """A serde that goes to executors: a plain one by its name, another with what it holds. One that
-    can't be sent (it has a connection, a lock) leaves bytes as they are: `reads` is False."""
+    """Represents a serde that can be pickled for executors.
+
+    A plain serde goes by its name, another with its functions. One that can't be pickled (it has a
+    connection, a lock) leaves bytes as they are: `is_picklable` is False.
+    """
 
     def __init__(self, serde: Serde[Any]) -> None:
         self._serde = serde
@@ -58,14 +61,16 @@ class Portable:
 
     @property
     def name(self) -> str:
+        """Return the name of the serde."""
         return self._serde.name
 
     @property
     def reads(self) -> bool:
+        """Whether executors can have the serde, so that they can read bytes with it."""
         return self._sent != b""
 
     def functions(self) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
-        """serialize and deserialize."""
+        """Return the functions that serialize and deserialize a value."""
         return self._serde.serialize, self._serde.deserialize
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -75,10 +80,12 @@ class Portable:
 
 
 def _named(name: str) -> Portable:
+    """Create one of the plain serdes on an executor, by its name."""
     return Portable(_BY_NAME[name])
 
 
 def _unpacked(name: str, sent: bytes) -> Portable:
+    """Create a serde on an executor from its pickled functions."""
     serialize, deserialize = loads(sent)
     made = Portable.__new__(Portable)
     made._serde, made._sent = Serde(name, serialize, deserialize), sent
@@ -86,8 +93,11 @@ def _unpacked(name: str, sent: bytes) -> Portable:
 
 
 def text_of(data: Column, serde: Serde[Any]) -> Column:
-    """For people: what the bytes say, JSON where they are no plain value; in hexadecimal where the
-    serde can't read them."""
+    """Convert serialized bytes to text for people.
+
+    A value that is not plain becomes JSON. Bytes that the serde can't read are shown in
+    hexadecimal.
+    """
     if serde.name in _INTEGERS:
         size, _ = _INTEGERS[serde.name]
         whole = F.octet_length(data) == size
@@ -101,7 +111,7 @@ def text_of(data: Column, serde: Serde[Any]) -> Column:
 
 
 def typed_of(data: Column, serde: Serde[Any]) -> Column:
-    """The column of Spark's own type where the serde is a plain one; text otherwise."""
+    """Convert serialized bytes to Spark's own type if the serde is a plain one, or to text."""
     if serde.name == "bytes":
         return data
     if serde.name in _INTEGERS:
@@ -113,8 +123,10 @@ def typed_of(data: Column, serde: Serde[Any]) -> Column:
 
 
 def bytes_of(column: Column, kind: DataType, serde: Serde[Any], name: str) -> Column:
-    """What the serde writes for a column of a user's; BINARY is taken as it is. Raises ConfigError,
-    which calls the column `name`, for a type that the serde can't take."""
+    """Serialize a user's column with the application's serde; BINARY is taken as it is.
+
+    Raises: ConfigError, with the name of the column, for a type that the serde can't take.
+    """
     if isinstance(kind, BinaryType):
         return column
     if serde.name in _INTEGERS:
@@ -135,8 +147,10 @@ def bytes_of(column: Column, kind: DataType, serde: Serde[Any], name: str) -> Co
 
 
 def canonical(data: Column, serde: Serde[Any]) -> Column:
-    """Bytes that are equal where what the serde reads is equal, though JSON's members lie in
-    another order; what is no JSON as it is."""
+    """Convert bytes to a form that is equal where the values are equal.
+
+    The members of JSON are sorted. Bytes of other serdes, and what is no JSON, stay as they are.
+    """
     portable = Portable(serde)
     if not serde.name.startswith("json") or not portable.reads:
         return data
@@ -144,19 +158,22 @@ def canonical(data: Column, serde: Serde[Any]) -> Column:
 
 
 def equal(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
-    """Whether what the serde reads of both is equal, numbers of floating point within `tolerance`
-    (absolute). Only asked where the bytes differ."""
+    """Compare two columns of bytes by the values that the serde reads of them.
+
+    Returns a column of BOOLEAN, for rows whose bytes differ; it is false where the bytes are equal.
+    Floats may differ by `tolerance` (absolute).
+    """
     portable = Portable(serde)
     if serde.name in ("bytes", "string", *_INTEGERS) or not portable.reads:
         return F.lit(False)
 
-    def compare(ones: pa.Array, others: pa.Array) -> pa.Array:
+    def compare_batch(ones: pa.Array, others: pa.Array) -> pa.Array:
         _, read = portable.functions()
         pairs = zip(ones.to_pylist(), others.to_pylist(), strict=True)
         return pa.array([_equal(read, a, b, tolerance) for a, b in pairs], pa.bool_())
 
     differ = one != other
-    compared: Column = arrow_udf(compare, "boolean")(  # type: ignore[call-overload]
+    compared: Column = arrow_udf(compare_batch, "boolean")(  # type: ignore[call-overload]
         F.when(differ, one), F.when(differ, other)
     )
     return compared
@@ -165,6 +182,7 @@ def equal(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Co
 def _equal(
     read: Callable[[bytes], Any], one: bytes | None, other: bytes | None, tolerance: float
 ) -> bool:
+    """Whether the values of two byte strings are equal; False if one of them can't be read."""
     if one is None or other is None:
         return False
     try:
@@ -193,10 +211,12 @@ def close(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass object by name."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _integer(data: Column, name: str) -> Column:
+    """Decode a column of big-endian integers."""
     size, kind = _INTEGERS[name]
     number = F.conv(F.hex(data), 16, -10).cast("BIGINT")
     if size == 4:
@@ -205,10 +225,12 @@ def _integer(data: Column, name: str) -> Column:
 
 
 def _hex(data: Column) -> Column:
+    """Format a column of bytes as hexadecimal text that begins with 0x."""
     return F.concat(F.lit("0x"), F.lower(F.hex(data)))
 
 
 def _unfit(name: str, kind: DataType, serde: Serde[Any]) -> ConfigError:
+    """Create the error for a column whose type the serde can't serialize."""
     return ConfigError(
         f"column {name!r} is of type {kind.simpleString()}, and the application's serde there is "
         f"{serde.name}: cast it, or give the bytes themselves (BINARY)"
@@ -218,19 +240,23 @@ def _unfit(name: str, kind: DataType, serde: Serde[Any]) -> ConfigError:
 def _in_python(
     portable: Portable, kind: str, function: Callable[[Portable, list[Any]], pa.Array]
 ) -> Callable[[Column], Column]:
-    def batch(column: pa.Array) -> pa.Array:
+    """Create a column function that applies a Python function to batches of values."""
+
+    def apply_to_batch(column: pa.Array) -> pa.Array:
         return function(portable, column.to_pylist())
 
-    made: Callable[[Column], Column] = arrow_udf(batch, kind)  # type: ignore[call-overload]
+    made: Callable[[Column], Column] = arrow_udf(apply_to_batch, kind)  # type: ignore[call-overload]
     return made
 
 
 def _texts(portable: Portable, column: list[bytes | None]) -> pa.Array:
+    """Format each value of a batch as text."""
     _, read = portable.functions()
     return pa.array([None if d is None else _text(read, d) for d in column], pa.string())
 
 
 def _text(read: Callable[[bytes], Any], data: bytes) -> str:
+    """Format bytes as the text of their value, or in hexadecimal if they can't be read."""
     try:
         value = read(data)
     except Exception:  # what a serde can't read is shown as it is
@@ -244,15 +270,18 @@ def _text(read: Callable[[bytes], Any], data: bytes) -> str:
 
 
 def _floats(portable: Portable, column: list[bytes | None]) -> pa.Array:
+    """Decode each value of a batch of floats, null if it has not 8 bytes."""
     _, read = portable.functions()
     return pa.array([None if d is None or len(d) != 8 else read(d) for d in column], pa.float64())
 
 
 def _sorted(portable: Portable, column: list[bytes | None]) -> pa.Array:
+    """Sort the members of each JSON value of a batch."""
     return pa.array([None if d is None else _canonical(d) for d in column], pa.binary())
 
 
 def _canonical(data: bytes) -> bytes:
+    """Sort the members of a JSON value; return other bytes as they are."""
     try:
         return orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
     except ValueError:
@@ -260,6 +289,7 @@ def _canonical(data: bytes) -> bytes:
 
 
 def _serialized(portable: Portable, column: list[Any]) -> pa.Array:
+    """Serialize each value of a batch."""
     write, _ = portable.functions()
     return pa.array(
         [None if v is None else _written(portable, write, v) for v in column], pa.binary()
@@ -267,6 +297,7 @@ def _serialized(portable: Portable, column: list[Any]) -> pa.Array:
 
 
 def _written(portable: Portable, write: Callable[[Any], bytes], value: Any) -> bytes:
+    """Serialize a value. Raises ConfigError if the serde fails."""
     try:
         return write(value)
     except Exception as error:  # whatever a user's serde raises

@@ -1,4 +1,4 @@
-"""What is there at the cut: stores and topics as rows of bytes, and where each of them lies."""
+"""List the stores and topics that can be reconciled, and read their rows as of a cut."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ _ROW = ("key", "window_start", "window_end", "value", "timestamp", "topic", "par
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A store, or a topic that the application writes. `key`: the serde of the key itself, without
-    its window. `windowed`: `time` or `session`; `window_size_ms` of `time`, None without an end.
-    `scattered`: of a topic, a key may be in several partitions, by the step's own partitioner.
-    `store`: of a topic, the store whose rows it has, one record for each update; `grows`: and each
-    update is another value."""
+    """Represents a store, or a topic that the application writes, that can be reconciled.
+
+    `key_serde`: of the key itself, without its window. `windowed`: `time` or `session`;
+    `window_size_ms` of `time`, None without an end. `keys_span_partitions`, of a topic: a key may
+    be in several partitions, by the step's own partitioner. `store`, of a topic: the store whose
+    rows it has, one record for each update; `values_never_repeat`: and each update is another
+    value.
+    """
 
     name: str
     kind: Kind
@@ -55,8 +58,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAccount:
-    """An account that can't be compared with anything: a store without a changelog, or that holds
-    records back; and, by its name, a step that chooses the topic of each record."""
+    """Represents an account that can't be compared with anything.
+
+    It is a store without a changelog, or that holds records back; or, by its name, a step that
+    chooses the topic of each record.
+    """
 
     name: str
     kind: Kind
@@ -64,7 +70,7 @@ class OpaqueAccount:
 
 
 def opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
-    """List the accounts of an application that `places` leaves out."""
+    """List the accounts of an application that can't be compared with anything."""
     found = {}
     for sub in topology.subtopologies:
         for spec in sub.stores:
@@ -77,7 +83,7 @@ def opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
 
 
 def places(topology: Topology) -> list[Place]:
-    """All that can be compared: stores that are restored from a topic, and topics with a name."""
+    """List the stores that are restored from a topic, and the written topics with a fixed name."""
     found = [place for sub in topology.subtopologies for place in _of(sub)]
     named: dict[tuple[bool, str], Place] = {}
     for place in found:
@@ -86,6 +92,7 @@ def places(topology: Topology) -> list[Place]:
 
 
 def _of(sub: Subtopology) -> Iterator[Place]:
+    """Yield the stores and topics of a sub-topology that can be reconciled."""
     for spec in sub.stores:
         if spec.logged and spec.kind is not StoreKind.BUFFER:
             windowed = {StoreKind.WINDOW: "time", StoreKind.SESSION: "session"}.get(spec.kind)
@@ -105,6 +112,7 @@ def _of(sub: Subtopology) -> Iterator[Place]:
 
 
 def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
+    """Describe a written topic: its windows, and the table whose rows it has."""
     inner = sink.key.inner
     windowed, size = None, None
     if inner is not None:
@@ -130,20 +138,21 @@ def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
 
 
 def _counts_up(table: ProcessorNode) -> bool:
-    """Whether each update is another value: of a count of a stream's records."""
+    """Whether each update of a table has another value, as that of a count of records has."""
     rule = table.rule
     return isinstance(rule, Aggregated) and rule.folding.counts and not rule.on_close
 
 
 def _above(node: Node) -> Iterator[Node]:
+    """Yield all steps before a node, each once."""
     left = list(node.parents)
-    for each in left:  # grows on the way
+    for each in left:  # the list grows while it is walked
         yield each
         left += [parent for parent in each.parents if parent not in left]
 
 
 def _table_above(sink: SinkNode) -> ProcessorNode | None:
-    """The step whose table's rows are what is written, as they are."""
+    """Find the step whose table's rows a sink writes unchanged; None if there is none."""
     node: Node = sink
     while len(node.parents) == 1:
         (node,) = node.parents
@@ -155,7 +164,7 @@ def _table_above(sink: SinkNode) -> ProcessorNode | None:
 
 
 class Found:
-    """Reads what is there at `cut`."""
+    """Reads the rows that stores and topics have at `cut`."""
 
     def __init__(self, spark: SparkSession, access: Access, cut: Cut, records: Records) -> None:
         self._spark = spark
@@ -164,7 +173,10 @@ class Found:
         self._records = records
 
     def rows(self, place: Place) -> DataFrame:
-        """The columns of ROW and FOUND. Raises ConfigError where the cut doesn't tell."""
+        """Read a target's rows, with the columns of ROW and FOUND.
+
+        Raises: ConfigError if the cut doesn't say what was written, or some of it was removed.
+        """
         if place.spec is None:
             rows = self._records.written(place.name, {}, self._cut)
             if lost := self._records.explain_removal(place.name, self._cut):
@@ -172,12 +184,15 @@ class Found:
             return in_windows(in_ms(rows), place)
         layout = layout_of(place.spec)
         if place.windowed is not None:
-            del layout["retention_ms"]  # what is still there of old windows is compared
+            del layout["retention_ms"]  # windows that should have expired are compared too
         return self._of_store(place, layout)
 
     def judged(self, place: Place, rows: DataFrame, ledger: Written) -> DataFrame | None:
-        """What the ledger says of `rows`, all records that are there; of a store, of those in its
-        changelog, if it has one of its own."""
+        """Compare a target's records with the ledger; None for a store without an own changelog.
+
+        `rows`: all records that are there. Of a store those of its changelog are read in their
+        place.
+        """
         if place.spec is None:
             begins = self._records.begins(place.name, self._cut).values()
             whole = not any(begins) and not self._records.is_compacted(place.name)
@@ -189,6 +204,7 @@ class Found:
         return ledger.against(changes, self._cut.stores[place.name].changelog, whole=False)
 
     def _of_store(self, place: Place, layout: Mapping[str, str]) -> DataFrame:
+        """Read a store by the data source, with the columns of ROW and FOUND."""
         store = self._cut.stores.get(place.name)
         if store is None:
             raise ConfigError(
@@ -205,7 +221,7 @@ class Found:
         start, end = F.lit(None), F.lit(None)
         if place.windowed is not None:
             start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
-        if place.windowed == "time":  # Spark can't tell the end of one that never closes
+        if place.windowed == "time":  # Spark has no time for the end of an unlimited window
             end = _end(start, place.window_size_ms)
         windows = {"window_start": start, "window_end": end}
         windows = {name: column.cast("BIGINT") for name, column in windows.items()}
@@ -214,12 +230,12 @@ class Found:
 
 
 def in_ms(frame: DataFrame) -> DataFrame:
-    """With `timestamp` in ms since 1970."""
+    """Convert the column `timestamp` to ms since 1970."""
     return frame.withColumn("timestamp", F.unix_millis("timestamp"))
 
 
 def in_windows(frame: DataFrame, place: Place) -> DataFrame:
-    """With the windows of a topic's keys in columns of their own, null without."""
+    """Split the keys of a topic into key, window start and window end, null without windows."""
     key, start, end = F.col("key"), F.lit(None).cast("BIGINT"), F.lit(None).cast("BIGINT")
     length = F.octet_length("key")
     if place.windowed == "time":
@@ -238,19 +254,19 @@ def in_windows(frame: DataFrame, place: Place) -> DataFrame:
 
 
 def _end(start: Column, size_ms: int | None) -> Column:
-    """Of a window of that size; None: of one without an end."""
+    """Compute the end of windows of a size; None stands for windows without an end."""
     if size_ms is None or size_ms == TIME_MAX:
         return F.lit(TIME_MAX).cast("BIGINT")
     return start + F.lit(size_ms)
 
 
 def _number(data: Column, at: Column) -> Column:
-    """The eight bytes behind the first `at`."""
+    """Decode the eight bytes behind the first `byte_offset` bytes as a big-endian integer."""
     return F.conv(F.hex(F.substring(data, at + 1, F.lit(_TIME_BYTES))), 16, -10).cast("BIGINT")
 
 
 def chosen(all_places: Iterable[Place], names: Iterable[str]) -> list[Place]:
-    """Those with these names. Raises ConfigError for a name that is none's."""
+    """Select the targets with these names. Raises ConfigError for a name that no target has."""
     there = list(all_places)
     found = []
     for name in names:

@@ -1,4 +1,4 @@
-"""What an application has read and written by the cut: the records of a topic as DataFrames."""
+"""Read as DataFrames what an application has read and written by the cut."""
 
 from __future__ import annotations
 
@@ -44,23 +44,29 @@ class Records:
         self._begins: dict[str, dict[Partition, int]] = {}
 
     def __call__(self, topic: str, cut: Cut) -> DataFrame:
-        """The committed records of `topic` that are in the cut, as bytes: `key`, `value`, `topic`,
-        `partition`, `offset`, `timestamp`. Of what the application reads, those that it has read;
-        of what it writes, those that it has written.
+        """Read a topic's committed records that are in the cut, as bytes.
 
-        Raises ConfigError where the cut doesn't tell.
+        The columns are `key`, `value`, `topic`, `partition`, `offset`, `timestamp`. Of a topic that
+        the application reads these are the records that it has read; of one that it writes, those
+        that it has written.
+
+        Raises: ConfigError if the cut doesn't know the end of the topic.
         """
         return self.decoded(topic, cut)
 
     def decoded(self, topic: str, cut: Cut, **options: str) -> DataFrame:
-        """The same with options of the data source: serdes, a mode."""
+        """Read a topic's records in the cut, with options of the data source: serdes, a mode."""
         begins = self.begins(topic, cut)
         until = {p: max(begins[p], at) for p, at in ends_of(topic, cut).items()}
         return without(self._between(topic, begins, until, options), topic, cut)
 
     def written(self, topic: str, first: Mapping[Partition, int], cut: Cut) -> DataFrame:
-        """The records of a topic that the application writes, from the offsets `first` on (from the
-        beginning where a partition is not in it) up to the cut, as bytes."""
+        """Read as bytes what the application has written to a topic up to the cut.
+
+        The records begin at `first_offsets`; partitions that are not in it from their beginning.
+
+        Raises: ConfigError if the cut doesn't know the ends of topics.
+        """
         if cut.ends is None:
             raise ConfigError(untold(topic, cut))
         begins = self.begins(topic, cut)
@@ -69,27 +75,30 @@ class Records:
         return without(self._between(topic, begins, until, {}), topic, cut)
 
     def begins(self, topic: str, cut: Cut) -> dict[Partition, int]:
-        """The first offset of each partition of `topic` that can still be read."""
+        """Return the first offset of each partition of `topic` that can still be read."""
         if topic not in self._begins:
             self._begins[topic] = self._first(list(ends_of(topic, cut)))
         return self._begins[topic]
 
     def explain_removal(self, topic: str, cut: Cut) -> str | None:
-        """Say which of the first records of `topic` are gone, what removed them and what to do;
-        None where all are there."""
+        """Explain which of a topic's first records are gone, and why; None if all are there.
+
+        The text says what removed them and what to do.
+        """
         for partition, first in sorted(self.begins(topic, cut).items()):
             if first > 0:
                 return f"{explain_removal(self._admin, partition, first)}. {_KEEP_RECORDS}"
         return None
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether records of `topic` may go when later ones have their keys."""
+        """Whether the brokers compact `topic`, so that older records of a key may be gone."""
         try:
             return "compact" in self._admin.topic_settings([topic])[topic]["cleanup.policy"]
         except OutcomeUnknown as unknown:
             raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
 
     def _first(self, partitions: list[Partition]) -> dict[Partition, int]:
+        """Request the earliest offsets of partitions. Raises StreamsError if no broker answers."""
         try:
             return self._admin.earliest(partitions)
         except OutcomeUnknown as unknown:
@@ -102,6 +111,7 @@ class Records:
         until: Mapping[Partition, int],
         options: Mapping[str, str],
     ) -> DataFrame:
+        """Read a topic between offsets, by the data source."""
         return (
             self._spark.read.format(FORMAT)
             .options(**connection(self._access))
@@ -113,7 +123,7 @@ class Records:
 
 
 class Inputs(Mapping[str, "DataFrame"]):
-    """What a user's function is handed: the input topics by name, up to the cut.
+    """Provides the input topics up to the cut, by name, to a user's function.
 
     `inputs["lines"]` has the columns `key, value, topic, partition, offset, timestamp`, decoded as
     the application's serdes say: text, numbers and bytes as they are; JSON as its text (see
@@ -140,9 +150,9 @@ class Inputs(Mapping[str, "DataFrame"]):
 
     def __getitem__(self, topic: str) -> DataFrame:
         if topic not in self._serdes and len(self._serdes) == 1:
-            column: Any = self._only()[topic]  # as a DataFrame has it
+            column: Any = self._only()[topic]  # `inputs` stands for its only DataFrame
             return column  # type: ignore[no-any-return]
-        if topic not in self._frames:  # the same each time, so that its columns are its own
+        if topic not in self._frames:  # columns belong to one DataFrame: return the same one
             self._frames[topic] = self.decoded(topic)
         return self._frames[topic]
 
@@ -160,10 +170,14 @@ class Inputs(Mapping[str, "DataFrame"]):
     def decoded(
         self, topic: str, *, key_schema: str | None = None, value_schema: str | None = None
     ) -> DataFrame:
-        """One topic; `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A
-        record that can't be read ends the query. Raises ConfigError for a topic that is none of
-        the inputs, or of which the beginning is gone, or which is compacted and read as a
-        stream."""
+        """Return the DataFrame of an input topic, with JSON decoded by the schemas given.
+
+        `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A record that can't
+        be read ends the query.
+
+        Raises: ConfigError for a topic that is none of the inputs, or of which the beginning is
+        gone, or which is compacted and read as a stream.
+        """
         if topic not in self._serdes:
             raise ConfigError(
                 f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
@@ -178,6 +192,7 @@ class Inputs(Mapping[str, "DataFrame"]):
         return self._records.decoded(topic, self._cut, **options)
 
     def _only(self) -> DataFrame:
+        """Return the DataFrame of the only input. Raises ConfigError if there are more."""
         if len(self._serdes) != 1:
             raise ConfigError(
                 f"the application reads {', '.join(self._serdes)}: say which is meant, as "
@@ -187,7 +202,7 @@ class Inputs(Mapping[str, "DataFrame"]):
 
 
 def _reading(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
-    """The options by which the data source decodes a key or a value."""
+    """Return the options by which the data source decodes a key or a value."""
     if schema is not None:
         return {field: _JSON, f"{field}_schema": schema}
     if field == "key" and serde.inner is not None:
@@ -198,7 +213,7 @@ def _reading(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str
 
 
 def windows(serde: Serde[Any]) -> dict[str, str]:
-    """The options of the data source for keys in windows."""
+    """Return the options by which the data source decodes keys in windows."""
     kind, _, rest = serde.name.partition("(")
     if kind == "session_windowed":
         return {"windowed": "session"}
@@ -207,13 +222,16 @@ def windows(serde: Serde[Any]) -> dict[str, str]:
 
 
 def connection(access: Access) -> dict[str, str]:
-    """The options of the data source by which it reaches the brokers."""
+    """Return the options by which the data source reaches the brokers."""
     settings = {f"kafka.{name}": value for name, value in access.kafka.items()}
     return {"bootstrap_servers": access.bootstrap_servers, **settings}
 
 
 def ends_of(topic: str, cut: Cut) -> dict[Partition, int]:
-    """The first offset of each partition of `topic` that is not in the cut. Raises ConfigError."""
+    """Return the first offset of each partition of `topic` that is not in the cut.
+
+    Raises: ConfigError if the cut doesn't know it.
+    """
     found = {p: at for p, at in cut.offsets.items() if p.topic == topic}
     if found:
         return found
@@ -229,7 +247,7 @@ def ends_of(topic: str, cut: Cut) -> dict[Partition, int]:
 
 
 def untold(topic: str, cut: Cut) -> str:
-    """Why it is not known which records of an output are in the cut, and what to do."""
+    """Explain why it is not known which records of an output are in the cut, and what to do."""
     return (
         f"which records of {topic!r} are in the cut can't be told: {cut.application_id!r} went on "
         "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
@@ -238,7 +256,7 @@ def untold(topic: str, cut: Cut) -> str:
 
 
 def without(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
-    """Less the runs of offsets below the ends that are not in the cut."""
+    """Exclude the runs of offsets below a topic's ends that are not in the cut."""
     for partition, runs in cut.beyond.items():
         if partition.topic == topic:
             here = F.col("partition") == partition.number
@@ -248,4 +266,5 @@ def without(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
 
 
 def _by_number(offsets: Mapping[Partition, int]) -> str:
+    """Format offsets by partition number as JSON, for an option of the data source."""
     return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()

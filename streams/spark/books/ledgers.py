@@ -1,5 +1,4 @@
-"""What is written against the ledger: records that no transaction of the application wrote, and
-records that one did write and that aren't there.
+"""Check written records against the ledger: foreign records, and records that are missing.
 
 The ledger says of each committed transaction which offsets it wrote. So a record of another
 producer, be it a copy of one that was there, is told by where it lies, whatever it says.
@@ -30,9 +29,9 @@ _PLACE = ("topic", "partition", "offset")
 
 
 def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
-    """Every transaction of the cut that the ledger still has, in its order.
+    """Return each transaction of the cut that the ledger still has, in the ledger's order.
 
-    Raises ConfigError where there is no ledger, StreamsError where it can't be read.
+    Raises: ConfigError if there is no ledger, StreamsError if it can't be read.
     """
     if cut.ledger_end is None:
         raise ConfigError(
@@ -47,7 +46,7 @@ def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
 
 
 class Written:
-    """The runs of offsets that entries of a ledger name, by topic."""
+    """Indexes by topic the runs of offsets that the ledger's entries name."""
 
     def __init__(self, spark: SparkSession, entries: Iterable[Entry]) -> None:
         self._spark = spark
@@ -57,10 +56,13 @@ class Written:
                 self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)
 
     def against(self, found: DataFrame, topic: str, *, whole: bool) -> DataFrame:
-        """`found`: records of `topic` with the columns of ROW and FOUND. Returns the rows of a
-        comparison (see `comparing`) for those that are in no entry (`unexpected`), and, where the
-        topic is `whole`, neither compacted nor cut short, for runs of which some are not there
-        (`missing`). What is older than the ledger is not judged."""
+        """Find records that no ledger entry names, and runs of which records are missing.
+
+        `actual_rows`: records of `topic` with the columns of ROW and FOUND. Returns rows of a
+        comparison (see `comparing`): records in no entry are `unexpected`, and, if the topic
+        `is_complete`, neither compacted nor cut short, runs of which some are not there are
+        `missing`. What is older than the ledger is not judged.
+        """
         rows = found.select(*BY, "value", "timestamp", *_PLACE)
         nothing = {name: F.lit(None).cast(kind) for name, kind in rows.dtypes}
         marks = self._marks(topic)
@@ -86,7 +88,7 @@ class Written:
         return strays.unionByName(self._lost(under)) if whole else strays
 
     def _lost(self, under: DataFrame) -> DataFrame:
-        """Runs of which fewer records are there than they have offsets."""
+        """Build a verdict for each run of which fewer records are there than it has offsets."""
         there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
         runs = (
             under.where("run IS NOT NULL")
@@ -119,7 +121,7 @@ class Written:
         )
 
     def _marks(self, topic: str) -> DataFrame:
-        """`topic`, `partition`, `offset` and `last`: of each run."""
+        """Build a DataFrame of a topic's runs: `topic`, `partition`, `offset` and `last`."""
         runs = [
             (partition.number, run)
             for partition, some in self._runs.get(topic, {}).items()

@@ -1,4 +1,4 @@
-"""A report as a page: one file that needs no other, with a picture of what balances."""
+"""Render a report as an HTML page that needs no other file, with a chart of its accounts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b
 
 
 def page(report: Report) -> str:
-    """The whole page as HTML."""
+    """Render a report as a whole HTML page."""
     state, verdict = _name_verdict(report)
     parts = [
         f'<p class="covered">{escape(str(report.coverage))}</p>',
@@ -62,15 +62,17 @@ def page(report: Report) -> str:
 
 
 def _name_verdict(report: Report) -> tuple[str, str]:
-    """Return the class of the heading and the words of the title."""
+    """Return the CSS class of the heading and the words of the title for a report."""
     if report.is_off:
         return "off", "not balanced"
     return ("balanced", "balanced") if report.balanced else ("unchecked", "not checked as asked")
 
 
 def _picture(report: Report) -> str:
-    """Draw a bar for each account, in parts as long as their shares of its records; of one that was
-    not checked the outline alone."""
+    """Draw a bar for each account as SVG, split by the verdicts of its records.
+
+    An account that was not checked has an outline only.
+    """
     accounts, missed = report.accounts.values(), report.coverage.unchecked
     count = len(accounts) + len(missed)
     width, height = _LABEL + _BAR + 10, _LINE * (count + 1)
@@ -83,6 +85,7 @@ def _picture(report: Report) -> str:
 
 
 def _draw_outline(missed: UncheckedAccount, top: int) -> str:
+    """Draw the outline of an account that was not checked."""
     name = escape(f"? {missed.name}")
     return (
         f'<text x="0" y="{top + 20}">{name}</text><rect x="{_LABEL}" y="{top + 6}" width="{_BAR}" '
@@ -92,6 +95,7 @@ def _draw_outline(missed: UncheckedAccount, top: int) -> str:
 
 
 def _bar(checked: Checked, top: int) -> str:
+    """Draw the bar of a checked account, split by the verdicts of its records."""
     mark = "✓" if checked.balanced else "✗"
     name = escape(f"{mark} {checked.name}")
     parts = [f'<text x="0" y="{top + 20}">{name}</text>']
@@ -107,6 +111,7 @@ def _bar(checked: Checked, top: int) -> str:
 
 
 def _lengths(checked: Checked) -> Iterator[tuple[Verdict, float]]:
+    """Yield for each verdict that an account has the length of its part of the bar."""
     there = {v: checked.counts[v] for v in Verdict if checked.counts.get(v, 0)}
     total = sum(there.values())
     free = _BAR - _PART_MIN * len(there)
@@ -115,6 +120,7 @@ def _lengths(checked: Checked) -> Iterator[tuple[Verdict, float]]:
 
 
 def _legend(top: int) -> str:
+    """Draw the legend: a colour for each verdict."""
     step = _BAR // len(_COLOURS)
     return "".join(
         f'<rect x="{_LABEL + step * n}" y="{top + 10}" width="12" height="12" fill="{colour}"/>'
@@ -124,6 +130,7 @@ def _legend(top: int) -> str:
 
 
 def _accounts(accounts: Iterable[Checked]) -> str:
+    """Render the table of the checked accounts, with their records by verdict."""
     heads = ["account", "kind", *(str(verdict) for verdict in Verdict), "how it was computed"]
     rows = [
         _row(
@@ -137,6 +144,7 @@ def _accounts(accounts: Iterable[Checked]) -> str:
 
 
 def _refused(report: Report) -> Iterator[str]:
+    """Yield the tables of accounts that were not checked, and of what keeps them from it."""
     missed = report.coverage.unchecked
     if missed:
         yield "<h2>Accounts that were not checked</h2>"
@@ -150,12 +158,14 @@ def _refused(report: Report) -> Iterator[str]:
 
 
 def _render_unchecked(account: UncheckedAccount) -> str:
+    """Render the table row of an account that was not checked."""
     count = "unknown" if account.record_count is None else f"{account.record_count:,}"
     allowed = "yes" if account.is_allowed else "no"
     return _row([account.name, account.kind.value, allowed, account.why, count])
 
 
 def _rows(report: Report) -> Iterator[str]:
+    """Yield the table of the first rows that are off, with its heading."""
     some = report.some_off(ROWS_MAX)
     if not some:
         return
@@ -168,6 +178,7 @@ def _rows(report: Report) -> Iterator[str]:
 
 
 def _off(row: Row) -> str:
+    """Render the table row of a row that is off."""
     window = f"{row.window_start} to {row.window_end}" if row.window_start else ""
     place = where(row).removeprefix("; ")
     why = f"{row.why}; " if row.why else ""
@@ -177,6 +188,7 @@ def _off(row: Row) -> str:
 
 
 def _cut(report: Report) -> str:
+    """Render the table of the offsets and positions of the cut."""
     cut = report.cut
     read = [("read", str(partition), at) for partition, at in sorted(cut.offsets.items())]
     kept = [
@@ -192,11 +204,13 @@ def _cut(report: Report) -> str:
 
 
 def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    """Render a table from its headings and its rendered rows."""
     head = "".join(f"<th>{escape(each)}</th>" for each in heads)
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
 def _row(texts: Iterable[str | None], numbers: Iterable[int] = (), more: Iterable[str] = ()) -> str:
+    """Render a table row of texts and numbers."""
     cells = [f"<td>{escape(text or '')}</td>" for text in texts]
     cells += [f'<td class="number">{number:,}</td>' for number in numbers]
     cells += [f"<td>{escape(text)}</td>" for text in more]

@@ -1,4 +1,4 @@
-"""The command `millrace reconcile`: whether an application's books balance."""
+"""Define the command `millrace reconcile`, which compares an application with its inputs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def reconcile(
             if html is not None:
                 report.to_html(html)
             if to is not None:
-                report.write(to.absolute())  # Spark may have been started elsewhere
+                report.write(to.absolute())  # Spark may have another working directory
             elif report.is_off:
                 typer.echo("All rows that are off, as Parquet: --to DIR")
             if report.unchecked:
@@ -101,7 +101,7 @@ def reconcile(
 
 
 def _choose_status(report: Report) -> int:
-    """Return the exit status that a report stands for."""
+    """Return the exit status for a report: 0, 1 if something is off, 3 if unchecked."""
     if report.is_off:
         return 1
     return 0 if report.balanced else _UNCHECKED
@@ -110,6 +110,7 @@ def _choose_status(report: Report) -> int:
 def _configured(
     app: str, bootstrap_servers: str | None, config: Path | None, settings: list[str] | None
 ) -> App:
+    """Load the App that `module:variable` names, with the settings of the command line."""
     found = find_app(app)
     given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
     found.configure(config, **given, **parse_settings(settings or []))
@@ -117,7 +118,7 @@ def _configured(
 
 
 def _function(reference: str) -> Callable[..., Any]:
-    """The function that `module:function` names. Raises ConfigError."""
+    """Import the function that `module:function` names. Raises ConfigError if there is none."""
     module, _, name = reference.partition(":")
     if not module or not name:
         raise ConfigError(f"--expected {reference!r} is not module:function")
@@ -132,6 +133,7 @@ def _function(reference: str) -> Callable[..., Any]:
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:
+    """Parse settings given as NAME=VALUE. Raises ConfigError for anything else."""
     pairs = [each.partition("=") for each in given or []]
     for name, equals, _ in pairs:
         if not equals or not name:

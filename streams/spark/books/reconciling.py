@@ -1,4 +1,4 @@
-"""Reconcile: whether the stream's answer is the batch answer, record by record, at one cut.
+"""Reconcile an application: compare its results with a batch computation, record by record.
 
 A cut is taken, the answer is computed again from the inputs up to it, by the user's own function or
 by a plan derived from the topology, and each store and topic is compared with it.
@@ -65,8 +65,9 @@ def reconcile(
     tolerance: float = 0.0,
     allow_unchecked: Collection[str] = (),
 ) -> Report:
-    """Compare what `app` has computed with what its inputs say, as of `cut`, or of one that is
-    taken now, while it runs on.
+    """Compare what `app` has computed with what its inputs say, as of one cut.
+
+    The cut is `cut`, or one that is taken now, while the application runs on.
 
     `expected`: a function of the inputs (`Inputs`) that returns a DataFrame of `key` and `value`,
     or a dict of them by the names of stores and topics; by default the answer follows from the
@@ -75,7 +76,7 @@ def reconcile(
     those that it returns. `tolerance`: by how much floats of tables may differ. `allow_unchecked`:
     names of those that may go unchecked; if others do, `report.balanced` is false.
 
-    Raises ConfigError where nothing of what was asked for could be checked, for a name that is no
+    Raises: ConfigError if nothing of what was asked for could be checked, for a name that is no
     account's, and for workers of Spark that lack what they need.
     """
     check_environment(spark)
@@ -96,7 +97,7 @@ def reconcile(
 
 @dataclass(frozen=True, slots=True)
 class _Books:
-    """The application at the cut."""
+    """Reconciles an application with its inputs at one cut."""
 
     spark: SparkSession
     app: App
@@ -112,7 +113,7 @@ class _Books:
         tolerance: float,
         allowed: Collection[str],
     ) -> Report:
-        """Check what can be checked. Raises ConfigError where that is nothing."""
+        """Check what can be checked, and report it. Raises ConfigError if that is nothing."""
         there = places(self.topology)
         between = self._in_flight()
         count = None if between is None else between.count()
@@ -159,9 +160,12 @@ class _Books:
     def _derived(
         self, there: list[Place], names: Sequence[str] | None, refused: list[Refused]
     ) -> tuple[list[Place | OpaqueAccount], list[tuple[Place, Account]], frozenset[str]]:
-        """Return what is asked for, which is all that needs a check unless there are names, those
-        of its accounts that follow from the topology, and the repartition topics that need no
-        check. Add to `refused` why others don't follow."""
+        """Derive the accounts that are asked for from the topology.
+
+        Returns the targets that are asked for, which are all that need a check unless there are
+        names; those of them whose accounts follow from the topology; and the repartition topics
+        that need no check. Adds to `refusals` why others don't follow.
+        """
         found = self._derivation()
         accounts = _by_name(found.accounts)
         wanted: list[Place | OpaqueAccount] = []
@@ -189,11 +193,12 @@ class _Books:
     def _count_accounts(
         self, there: list[Place], wanted: set[AccountKey], recomputed: Collection[str]
     ) -> int:
-        """Count the accounts of the application, with those of `wanted` that need no check."""
+        """Count the accounts of the application, with those of `wanted_keys` that need no check."""
         own = {account_key(each) for each in there if not _explain_exemption(each, recomputed)}
         return len(own | {account_key(each) for each in opaque_accounts(self.topology)} | wanted)
 
     def _derivation(self) -> Derived:
+        """Derive the accounts that follow from the topology, as of the cut."""
         return derive(self.app, self.cut, self.records)
 
     def _decided(
@@ -202,7 +207,10 @@ class _Books:
         between: int | None,
         refused: list[Refused],
     ) -> list[tuple[Place, Account]]:
-        """Those accounts that an answer from the inputs alone can be compared with."""
+        """Select the accounts that an answer from the inputs alone can be compared with.
+
+        Adds to `refusals` why the others can't be.
+        """
         decided = []
         for place, account in pairs:
             why = self._undecided(place, between)
@@ -213,6 +221,10 @@ class _Books:
         return decided
 
     def _undecided(self, place: Place, between: int | None) -> str | None:
+        """Explain why a target can't be compared with an answer from the inputs alone, if it can't.
+
+        Records in transit to its sub-topology are in that answer and not in its state.
+        """
         sub = self.topology.subtopologies[place.subtopology]
         behind = sorted(self.topology.repartition_topics & sub.sources.keys())
         if not behind or between == 0:
@@ -228,6 +240,7 @@ class _Books:
     def _checked(
         self, pairs: list[tuple[Place, Account]], refused: list[Refused], tolerance: float
     ) -> Iterator[Checked]:
+        """Check each account and yield it; add to `refusals` those that can't be checked."""
         found = Found(self.spark, self.access, self.cut, self.records)
         ledger = self._ledger()
         for place, account in pairs:
@@ -250,7 +263,7 @@ class _Books:
             yield checked
 
     def _with_origins(self, checked: dict[str, Checked]) -> dict[str, Checked]:
-        """Of what is off by the user's own answer the inputs, where the topology tells them."""
+        """Add to the user's own accounts that are off the origins that the topology tells."""
         if all(each.balanced for each in checked.values()):
             return checked
         try:
@@ -265,13 +278,16 @@ class _Books:
         return told
 
     def _ledger(self) -> Written | None:
-        """What the transactions of the cut wrote, by the ledger; None where there is none."""
+        """Load what the transactions of the cut wrote from the ledger; None if there is none."""
         if self.cut.ledger_end is None:
             return None
         return Written(self.spark, entries_in_cut(self.access, self.cut))
 
     def _in_flight(self) -> DataFrame | None:
-        """What was between sub-topologies at the cut; None where that can't be told."""
+        """Read the positions and keys of records in transit between sub-topologies at the cut.
+
+        Returns None if the cut doesn't know them.
+        """
         cut = self.cut
         if self.topology.repartition_topics and cut.ends is None:
             return None
@@ -288,7 +304,7 @@ class _Books:
         return whole.persist(StorageLevel.MEMORY_AND_DISK)
 
     def _inputs(self) -> dict[str, int]:
-        """Offsets of each input topic that are in the cut."""
+        """Count the offsets of each input topic that are in the cut."""
         found = dict.fromkeys(self.topology.input_topics, 0)
         for partition, offset in self.cut.offsets.items():
             if partition.topic in found:
@@ -297,11 +313,15 @@ class _Books:
 
 
 def _by_name(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
+    """Index accounts by their keys."""
     return {account_key(account): account for account in accounts}
 
 
 def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
-    """By name; of a store and a topic with one name the topic's says what it is."""
+    """Index checked accounts by name.
+
+    Where a store and a topic have the same name, the topic's says what it is.
+    """
     found: dict[str, Checked] = {}
     for each in sorted(accounts, key=lambda one: one.kind is not Kind.STORE):
         name = f"{each.name} ({each.kind.value})" if each.name in found else each.name
@@ -310,8 +330,10 @@ def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
 
 
 def _explain_exemption(place: Place, recomputed: Collection[str]) -> str | None:
-    """Say why nothing is compared with an account, and nothing is left open by that; None where a
-    check is needed. `recomputed`: repartition topics that are checked with what is made of them."""
+    """Explain why a target needs no check, though nothing is compared with it; None if it does.
+
+    `recomputed`: repartition topics that are checked with what is made of them.
+    """
     if place.spec is not None and place.spec.source_topic is not None:
         return f"it is restored from {place.spec.source_topic}, its input, which is what it is"
     if place.internal and place.name in recomputed:
@@ -322,8 +344,11 @@ def _explain_exemption(place: Place, recomputed: Collection[str]) -> str | None:
 def _give_reasons(
     missed: Iterable[Place | OpaqueAccount], refused: list[Refused], *, is_derived: bool
 ) -> None:
-    """Add to `refused` a reason for each account that was missed without one: the steps and inputs
-    of its sub-topology that were refused, or else the other accounts."""
+    """Add to `refusals` a reason for each account that was missed without one.
+
+    The reason is the steps and inputs of its sub-topology that were refused, or else the other
+    accounts.
+    """
     missed = list(missed)
     names = {each.name for each in missed}
     for each in missed:

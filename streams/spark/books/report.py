@@ -1,4 +1,4 @@
-"""The report of a reconciliation: what balances, what doesn't, and where that lies."""
+"""Define the report of a reconciliation: the verdicts, the rows, and where they lie."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What was not checked. `name`: of a store, a topic or a step."""
+    """Represents something that was not checked, with the reason.
+
+    `name`: of a store, a topic or a step.
+    """
 
     name: str
     subtopology: int | None
@@ -41,8 +44,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One account. `counts`: records by verdict. Its DataFrames have the columns of the report's,
-    but `account` and `kind`, with keys and values of Spark's own types where the serdes are plain.
+    """Represents a checked account with its rows and the number of records of each verdict.
+
+    Its DataFrames have the columns of the report's, but `account` and `kind`, with keys and values
+    of Spark's own types where the serdes are plain.
     """
 
     place: Place
@@ -52,37 +57,41 @@ class Checked:
 
     @property
     def name(self) -> str:
+        """Return the name of the store or topic."""
         return self.place.name
 
     @property
     def kind(self) -> Kind:
+        """Return the kind of the account."""
         return self.place.kind
 
     @property
     def balanced(self) -> bool:
+        """Whether no record is missing, unexpected or different."""
         return not any(self.counts.get(verdict, 0) for verdict in OFF)
 
     @property
     def ok(self) -> DataFrame:
-        """What is as expected."""
+        """Return the rows that are as expected."""
         return self._typed(Verdict.OK)
 
     @property
     def missing(self) -> DataFrame:
-        """What is expected and isn't there."""
+        """Return the rows that are expected and not there."""
         return self._typed(Verdict.MISSING)
 
     @property
     def unexpected(self) -> DataFrame:
-        """What is there and isn't expected."""
+        """Return the rows that are there and not expected."""
         return self._typed(Verdict.UNEXPECTED)
 
     @property
     def different(self) -> DataFrame:
-        """What is there with another value."""
+        """Return the rows that are there with another value than expected."""
         return self._typed(Verdict.DIFFERENT)
 
     def _typed(self, verdict: Verdict) -> DataFrame:
+        """Select the rows of a verdict, with keys and values of Spark's own types."""
         place = self.place
         return self._rows([verdict]).select(
             typed_of(F.col("key"), place.key).alias("key"),
@@ -98,11 +107,14 @@ class Checked:
 
     @property
     def doubled(self) -> DataFrame:
-        """Of a table in a topic: records that repeat the one before them, which may be right."""
+        """Return records of a table in a topic that repeat the one before them.
+
+        They may be right, and are no error.
+        """
         return self._typed(Verdict.DOUBLED)
 
     def texts(self, *verdicts: Verdict) -> DataFrame:
-        """The columns of the report, and `verdict`."""
+        """Select the rows of verdicts, with the columns of the report and `verdict`."""
         place = self.place
         return self._rows(list(verdicts)).select(
             "verdict",
@@ -120,7 +132,11 @@ class Checked:
         )
 
     def _rows(self, verdicts: list[Verdict]) -> DataFrame:
-        """Keys and values as bytes, windows as times, and the offsets of those that are off."""
+        """Select the rows of verdicts, with bytes as keys and values, and times as windows.
+
+        The rows that are off have the positions of the inputs that went into them, where these are
+        known.
+        """
         role = "state" if self.place.kind is Kind.STORE else "output"
         rows = self.compared.where(F.col("verdict").isin([each.value for each in verdicts]))
         here = F.transform("positions", lambda at: _place(at, role))
@@ -135,7 +151,10 @@ class Checked:
         )
 
     def _origins(self, origins: DataFrame, rows: DataFrame) -> DataFrame:
-        """For each key in `rows`: `of`, `inputs` (how many records went in), the first of them."""
+        """Collect for each key in `rows` the input records that went into it.
+
+        Returns `of` (the key), `inputs` (how many records went in), `origins` (the first of them).
+        """
         keys = rows.select("key").distinct()
         wanted = origins.join(keys, "key", "left_semi")
         by_key = Window.partitionBy("key")
@@ -157,6 +176,7 @@ class Checked:
 
 
 def _place(at: Column, role: str) -> Column:
+    """Build the struct of a position and its role: input, state or output."""
     return F.struct(
         at["topic"].alias("topic"),
         at["partition"].alias("partition"),
@@ -166,18 +186,21 @@ def _place(at: Column, role: str) -> Column:
 
 
 def _time(name: str) -> Column:
-    """A time that Spark can't tell, as the end of a window that never closes, is null."""
+    """Convert a column of ms to TIMESTAMP.
+
+    A time that Spark doesn't have, as the end of a window that never closes, is null.
+    """
     at = F.col(name)
     return F.when(at <= 2**53, F.timestamp_millis(at))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Whether the books of an application balance at a cut.
+    """Represents the result of reconciling an application at a cut.
 
     `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
-    `refused`: what could not be. `in_flight`: records between sub-topologies at the cut (topic,
-    partition, offset; key as bytes), None where that can't be told.
+    `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the
+    cut (topic, partition, offset; key as bytes), None where that is not known.
     """
 
     application_id: str
@@ -193,14 +216,15 @@ class Report:
 
     @property
     def balanced(self) -> bool:
-        """Whether all that was asked for was checked, but for what is allowed to go unchecked, and
-        all that was checked is as expected: status 0 of `millrace reconcile`."""
+        """Whether all that was asked for was checked and is as expected.
+
+        What is allowed to go unchecked is left out. True is status 0 of `millrace reconcile`.
+        """
         return bool(self.accounts) and not self.unchecked and not self.is_off
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """The names of accounts that were asked for, were not checked, and are not allowed to go
-        unchecked by `allow_unchecked`."""
+        """Return the names of accounts that were not checked and not allowed to go unchecked."""
         return self.coverage.refused
 
     @property
@@ -210,71 +234,76 @@ class Report:
 
     @property
     def ok(self) -> DataFrame:
-        """What is as expected, of the accounts that were checked, as text. A DataFrame, which says
-        nothing of those that were not: the verdict is `balanced`."""
+        """Return the rows that are as expected, of the accounts that were checked, as text.
+
+        This is a DataFrame, which says nothing of the accounts that were not checked: the verdict
+        is `balanced`.
+        """
         return self._rows(Verdict.OK).drop("verdict")
 
     @property
     def missing(self) -> DataFrame:
-        """What is expected and isn't there."""
+        """Return the rows that are expected and not there."""
         return self._rows(Verdict.MISSING).drop("verdict")
 
     @property
     def unexpected(self) -> DataFrame:
-        """What is there and isn't expected."""
+        """Return the rows that are there and not expected."""
         return self._rows(Verdict.UNEXPECTED).drop("verdict")
 
     @property
     def different(self) -> DataFrame:
-        """What is there with another value."""
+        """Return the rows that are there with another value than expected."""
         return self._rows(Verdict.DIFFERENT).drop("verdict")
 
     @property
     def doubled(self) -> DataFrame:
-        """Records of tables in topics that repeat the one before them. Where that can only be a
-        mistake they are `unexpected` instead."""
+        """Return records of tables in topics that repeat the one before them.
+
+        Where that can only be a mistake they are `unexpected` instead.
+        """
         return self._rows(Verdict.DOUBLED).drop("verdict")
 
     @property
     def off(self) -> DataFrame:
-        """All that is missing, unexpected or different, with the `verdict`."""
+        """Return all rows that are missing, unexpected or different, with the `verdict`."""
         return self._rows(*OFF)
 
     def count(self, verdict: Verdict) -> int:
-        """Records of all accounts."""
+        """Count the records of all accounts that have a verdict."""
         return sum(each.counts.get(verdict, 0) for each in self.accounts.values())
 
     def some_off(self, rows_max: int) -> list[Row]:
-        """Some of `off`, the same ones each time."""
+        """Collect at most `rows_max` of the rows that are off, the same ones each time."""
         by = ("account", "verdict", "key", "window_start")
         return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
 
     def write(self, directory: Path) -> None:
-        """Each of the DataFrames as Parquet, in a directory of its name."""
+        """Write the rows of each verdict as Parquet, in a directory of the verdict's name."""
         for verdict in Verdict:
             frame = self._rows(verdict).drop("verdict")
             frame.write.mode("overwrite").parquet(str(directory / verdict.value))
 
     def summary(self) -> str:
-        """For a person, in a few lines."""
+        """Summarize the report for a person, in a few lines of text."""
         from streams.spark.books.showing import summary
 
         return summary(self)
 
     def show(self, console: Console | None = None) -> None:
-        """Print the summary and what is off."""
+        """Print the summary and the rows that are off."""
         from streams.spark.books.showing import show
 
         show(self, console)
 
     def to_html(self, path: Path | str) -> None:
-        """Write it as a page, which needs nothing beside it."""
+        """Write the report to a file as an HTML page that needs no other file."""
         from streams.spark.books.page import page
 
         Path(path).write_text(page(self), encoding="utf-8")
 
     def unpersist(self) -> None:
-        """Let go of the rows that Spark keeps for the DataFrames."""
+        """Release the rows that Spark stores for the report's DataFrames."""
         for each in self.accounts.values():
             each.compared.unpersist()
 
@@ -285,12 +314,14 @@ class Report:
         self.unpersist()
 
     def _rows(self, *verdicts: Verdict) -> DataFrame:
+        """Select the rows of verdicts from all accounts, as text."""
         parts = list(self._parts(verdicts))
         if not parts:
             return self.spark.createDataFrame([], f"verdict STRING, {ROWS}")
         return reduce(lambda one, other: one.unionByName(other), parts)
 
     def _parts(self, verdicts: tuple[Verdict, ...]) -> Iterator[DataFrame]:
+        """Yield the rows of verdicts of each account that has some."""
         for each in self.accounts.values():
             if any(each.counts.get(verdict, 0) for verdict in verdicts):
                 yield each.texts(*verdicts)

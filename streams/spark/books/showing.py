@@ -1,4 +1,4 @@
-"""A report for a person: a line for each account, and for each row that is off."""
+"""Format a report as text: a line for each account, and for each row that is off."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _PLACES_MAX = 12
 
 
 def summary(report: Report) -> str:
-    """How much was checked, the verdict, the cut, and a line for each account."""
+    """Summarize a report: how much was checked, the verdict, the cut, a line for each account."""
     return "\n".join(_lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
+    """Yield the lines of a report's summary."""
     yield str(report.coverage)
     yield headline(report)
     yield cut_line(report)
@@ -40,7 +41,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def headline(report: Report) -> str:
-    """The verdict."""
+    """Format the verdict on the application as one line."""
     name = report.application_id
     missed = report.coverage.unchecked
     rest = f", {len(missed)} accounts not checked" if missed else ""
@@ -63,7 +64,7 @@ def headline(report: Report) -> str:
 
 
 def cut_line(report: Report) -> str:
-    """When the cut was taken, and what of the inputs is in it."""
+    """Format when the cut was taken, and how many offsets of the inputs are in it."""
     at = datetime.fromtimestamp(report.cut.taken_ms / 1000, UTC).isoformat(timespec="milliseconds")
     inputs = ", ".join(f"{topic} up to {count:,}" for topic, count in report.inputs.items())
     how = "" if report.cut.exact else "; not exact: its offsets name no positions of stores"
@@ -71,7 +72,7 @@ def cut_line(report: Report) -> str:
 
 
 def counts(checked: Checked) -> str:
-    """How many records of each verdict."""
+    """Format how many records of an account have each verdict."""
     found = {verdict: checked.counts.get(verdict, 0) for verdict in Verdict}
     return ", ".join(
         f"{count:,} {verdict}" for verdict, count in found.items() if count or verdict is Verdict.OK
@@ -79,7 +80,7 @@ def counts(checked: Checked) -> str:
 
 
 def in_flight_line(report: Report) -> str:
-    """What was between sub-topologies, if anything was."""
+    """Format how many records were in transit between sub-topologies; empty if none."""
     if report.in_flight_count is None:
         return "how many records were between sub-topologies can't be told"
     if not report.in_flight_count:
@@ -88,8 +89,11 @@ def in_flight_line(report: Report) -> str:
 
 
 def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MAX) -> None:
-    """Print the summary, and the first `rows_max` rows of what is off, each as a line: positions
-    can be copied from it whole, however narrow the terminal is."""
+    """Print the summary, and the first `rows_max` of the rows that are off.
+
+    Each row is a line, so that positions can be copied from it whole, however narrow the terminal
+    is.
+    """
     console = console or Console()
     covered, verdict, *lines = _lines(report)
     complete = not report.coverage.unchecked
@@ -105,7 +109,7 @@ def show(report: Report, console: Console | None = None, rows_max: int = ROWS_MA
 
 
 def told(row: Row) -> str:
-    """One row that is off, as a line: what, which key, what was expected and found, and where."""
+    """Format a row that is off as a line: verdict, key, expected, found, and where it lies."""
     window = f" in [{row.window_start}, {row.window_end})" if row.window_start else ""
     times = f" ({row['count']:,} times)" if row["count"] > 1 else ""
     what = {
@@ -117,7 +121,7 @@ def told(row: Row) -> str:
 
 
 def where(row: Row) -> str:
-    """Where what was found is, and which inputs have gone in."""
+    """Format where the row that was found lies, and which inputs have gone into it."""
     here = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"]
     inputs = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role == "input"]
     found = f"; at {_some(here, len(here))}" if here else ""
@@ -127,6 +131,7 @@ def where(row: Row) -> str:
 
 
 def _some(places: list[str], count: int) -> str:
+    """Join the first few positions, and count the others."""
     left = count - min(len(places), _PLACES_MAX)
     more = f" and {left:,} more" if left > 0 else ""
     return ", ".join(places[:_PLACES_MAX]) + more

@@ -1,9 +1,9 @@
-"""Derived: what an application's stores and topics should hold, from its topology and its inputs.
+"""Derive what an application's stores and topics should hold from its topology and inputs.
 
 Each sub-topology is looked at alone: what its source topics have below the cut, repartition topics
 included, and what follows from it. Three ways, in this order:
 
-    computed    counts, and what is declared commutative, by Spark's own grouping (`computing`)
+    computed    counts, and what is declared commutative, by Spark's own grouping (`aggregation`)
     one by one  steps that look at a record at a time: the user's functions, on executors
     in order    anything else that one topic determines: the product's own steps, in memory, over
                 each partition in the order of its offsets (`replay`)
@@ -37,8 +37,11 @@ __all__ = ["Derived", "Refusal", "derive", "derived"]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What can be checked, and what not. `recomputed`: the repartition topics, purged of processed
-    records, that are checked with what their readers make of them."""
+    """Represents the accounts that follow from a topology, and what doesn't.
+
+    `recomputed`: the repartition topics, purged of processed records, that are checked with what
+    their readers make of them.
+    """
 
     accounts: list[Account]
     refused: list[Refusal]
@@ -46,7 +49,7 @@ class Derived:
 
 
 class Reads(Protocol):
-    """How the records of topics are read as of a cut (`streams.spark.books.inputs.Records`)."""
+    """Reads topics' records as of a cut, as `TopicRecords` in `inputs` does."""
 
     def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
 
@@ -60,7 +63,7 @@ class Reads(Protocol):
 
 
 def derive(app: App, cut: Cut, records: Reads) -> Derived:
-    """The accounts of `app` as of `cut`.
+    """Derive the accounts of `app` as of `cut` from the records that topics have there.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
@@ -89,14 +92,14 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
                 why = f"nothing follows from it: {records.explain_removal(topic, cut)}"
                 refused.append(Refusal(topic, sub.number, why))
 
-    def in_flight(topic: str) -> DataFrame:
+    def read_in_transit(topic: str) -> DataFrame:
         return records.written(topic, cut.offsets, cut)
 
     found = derived(
         app,
         lambda topic: records(topic, cut),
         recomputed=counts,
-        in_flight=in_flight,
+        in_flight=read_in_transit,
         lost=lost,
         compacted=compacted,
     )
@@ -105,6 +108,7 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
 
 
 def _began_later(app: App) -> str:
+    """Explain why it is not known where an application without `earliest` began to read."""
     return (
         f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known where the "
         "application began to read it: give expected, which leaves out what came before"
@@ -120,13 +124,14 @@ def derived(
     lost: Collection[str] = (),
     compacted: Collection[str] = (),
 ) -> Derived:
-    """The accounts of `app`.
+    """Derive the accounts of `app` from all records of its source topics.
 
     `records(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`, `partition`,
-    `offset`, `timestamp`. `recomputed` has those repartition topics, with the number of their
-    partitions, of which not all records are there any more: what was in them is taken from the
-    sub-topology that wrote it, without what `in_flight(topic)` has. Of `lost` topics nothing is
-    known, of `compacted` ones the last record of each key.
+    `offset`, `timestamp`. `recomputed_partition_counts` has those repartition topics, with the
+    number of their partitions, of which not all records are there any more: what was in them is
+    taken from the sub-topology that wrote it, without the records in transit that
+    `read_in_transit(topic)` has. Of `unknown_topics` nothing is known, of `compacted_topics` the
+    last record of each key.
     """
     topology = app.topology()
     recomputed = recomputed or {}
@@ -154,6 +159,8 @@ def derived(
 
 
 class _Unknown(Exception):
+    """Signals that the records of a source topic are not known, with the refusal that says why."""
+
     def __init__(self, topic: str, sub: Subtopology, why: str) -> None:
         super().__init__(why)
         self.refusal = Refusal(topic, sub.number, why)
@@ -162,12 +169,14 @@ class _Unknown(Exception):
 def _given(
     topic: str, sub: Subtopology, records: Callable[[str], DataFrame], lost: Collection[str]
 ) -> Read:
+    """Read a source topic's records. Raises _UnknownInput if not all are there."""
     if topic in lost:
         raise _Unknown(topic, sub, "not all of its records are there")
     return _read(records(topic))
 
 
 def _read(frame: DataFrame) -> Read:
+    """Convert a source topic's DataFrame to the columns and types of READ."""
     if dict(frame.dtypes)["timestamp"].startswith("timestamp"):
         frame = frame.withColumn("timestamp", f.unix_millis("timestamp"))
     return Read(
@@ -188,7 +197,10 @@ def _recomputed(
     written: Mapping[str, DataFrame],
     in_flight: Callable[[str], DataFrame] | None,
 ) -> Read:
-    """What a repartition topic had, as it was written; where in the topic is not known."""
+    """Recompute the records that a repartition topic had, without those in transit.
+
+    Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
+    """
     if topic not in written:
         raise _Unknown(
             topic,
@@ -208,7 +220,7 @@ def _recomputed(
 
 
 def _in_order(topology: Topology, recomputed: Collection[str]) -> list[Subtopology]:
-    """Those first that write what others read."""
+    """Order sub-topologies so that those come first that write what others read."""
     left = list(topology.subtopologies)
     ordered: list[Subtopology] = []
     while left:
@@ -221,7 +233,7 @@ def _in_order(topology: Topology, recomputed: Collection[str]) -> list[Subtopolo
 
 
 def _joined(accounts: list[Account], refused: list[Refusal]) -> Derived:
-    """Where several sub-topologies write one topic, it is one account."""
+    """Refuse each topic that several sub-topologies write; keep the other accounts."""
     by_name: dict[tuple[str, bool], list[Account]] = {}
     for account in accounts:
         by_name.setdefault((account.name, account.kind is Kind.STORE), []).append(account)

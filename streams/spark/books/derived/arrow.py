@@ -1,4 +1,4 @@
-"""Arrow: a function over the batches of each of a DataFrame's partitions, without pandas.
+"""Apply a function to the Arrow batches of each partition of a DataFrame, without pandas.
 
 `DataFrame.mapInArrow` wants pandas to be installed, which it makes no use of (PySpark 4.3): so this
 does what that does, but for asking.
@@ -18,7 +18,10 @@ Mapped = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_in_arrow(frame: DataFrame, mapped: Mapped, schema: str) -> DataFrame:
-    """What `mapped` yields; `schema` is its DDL."""
+    """Return a DataFrame of the batches that `batch_function` yields for each partition.
+
+    `schema_ddl` is the schema of these batches.
+    """
     udf: Any = _create_udf(
         mapped, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )

@@ -1,6 +1,6 @@
-"""Computing: counts and commutative aggregations by Spark's own grouping.
+"""Compute counts and commutative aggregations by Spark's own grouping.
 
-The records on their way to the step are tapped, cut into windows and grouped by their key's bytes;
+The records on their way to the step are captured, put into windows and grouped by their key's bytes;
 none of the application's own operators has a part in it. Only what the user wrote is the same.
 """
 
@@ -21,7 +21,7 @@ from streams.windows import TimeWindows, UnlimitedWindows
 
 
 def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
-    """Whether inputs in any order give the step's results, as far as the step says."""
+    """Whether a step says that its inputs give the same results in any order."""
     rule = node.rule
     if not isinstance(rule, Aggregated) or not rule.commutative or spec.ttl_ms is not None:
         return False
@@ -34,14 +34,17 @@ def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
 
 
 def takes_values(rule: Aggregated) -> bool:
-    """Whether the step looks at more of a value than whether there is one."""
+    """Whether a step uses more of a value than that there is one."""
     return not rule.folding.counts
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A step's table. `rows`: key, window_start, window_end, value, timestamp, partition; `records`
-    are those that came to the step."""
+    """Represents the table of a step, as computed by Spark.
+
+    `rows`: key, window_start, window_end, value, timestamp, partition; `records`: those that came
+    to the step.
+    """
 
     node: ProcessorNode
     rule: Aggregated
@@ -51,13 +54,13 @@ class Computed:
 
     @property
     def closed(self) -> DataFrame:
-        """Of `rows` the windows that have closed."""
+        """Return those of the rows whose windows have closed."""
         assert isinstance(self.rule.windows, TimeWindows)
         return closed(self.rows, self.records, self.rule.windows)
 
     @property
     def expired(self) -> DataFrame | None:
-        """Key and window of rows that the store may have let go."""
+        """Return key and window of the rows that the store may have dropped as expired."""
         if self.spec.retention_ms is None or isinstance(self.rule.windows, UnlimitedWindows):
             return None
         return expired(self.rows, "window_start", self.spec.retention_ms)
@@ -66,7 +69,10 @@ class Computed:
 def computed(
     node: ProcessorNode, spec: StoreSpec, records: DataFrame, *, in_order: bool
 ) -> Computed | str:
-    """The table of `node`, or why it can't be told. `records`: what was tapped on the way to it."""
+    """Compute the table of `node`, or return why it depends on an unknown order.
+
+    `records`: those that were captured on the way to it.
+    """
     rule = node.rule
     assert isinstance(rule, Aggregated)
     rows = records
@@ -91,7 +97,10 @@ def computed(
 
 
 def expired(rows: DataFrame, time: str, retention_ms: int) -> DataFrame:
-    """Of windows with a `partition` those whose `time` is `retention_ms` behind the latest."""
+    """Select the windows whose time is `retention_ms` or more behind their partition's latest.
+
+    `rows` have a `partition`; `time_column` is that of the window's time.
+    """
     latest = rows.groupBy("partition").agg(f.max(time).alias("latest"))
     gone = rows.join(f.broadcast(latest), "partition").where(
         f.col(time) <= f.col("latest") - retention_ms
@@ -100,11 +109,12 @@ def expired(rows: DataFrame, time: str, retention_ms: int) -> DataFrame:
 
 
 def big_endian(number: Column) -> Column:
-    """A number as eight bytes."""
+    """Encode a column of numbers as eight bytes, big-endian."""
     return f.unhex(f.lpad(f.hex(number.cast("long")), 16, "0"))
 
 
 def _counted(rows: DataFrame) -> DataFrame:
+    """Count the records of each key and window."""
     counted = rows.groupBy("key", "window_start", "window_end").agg(
         big_endian(f.count("*")).alias("value"),
         f.max("timestamp").alias("timestamp"),
@@ -114,6 +124,7 @@ def _counted(rows: DataFrame) -> DataFrame:
 
 
 def _folded(node: ProcessorNode, rule: Aggregated, spec: StoreSpec, rows: DataFrame) -> DataFrame:
+    """Fold the values of each key and window by the user's functions, on executors."""
     fold = Fold(shipped((node.name, rule.folding, spec.key, spec.value)))
     ordered = rows.repartition("key", "window_start").sortWithinPartitions(
         "key", "window_start", "timestamp", "topic", "offset", "number"

@@ -1,4 +1,4 @@
-"""Flows: what of a step's results the inputs alone determine.
+"""Decide what of a step's results the inputs alone determine.
 
     EACH      every one: they are the same however often the application commits
     LAST      the last of each key: with caching the others depend on when it commits
@@ -51,7 +51,7 @@ COMPACTED = (
 
 
 class Determined(IntEnum):
-    """See the module."""
+    """Names how much of a step's results the inputs determine: EACH, LAST or UNKNOWN."""
 
     UNKNOWN = 0
     LAST = 1
@@ -60,7 +60,10 @@ class Determined(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What comes out of a step. `step` and `why`: of the first that isn't determined."""
+    """Represents how far the results of a step are determined.
+
+    `step` and `reason`: of the first step that isn't determined.
+    """
 
     determined: Determined
     step: str = ""
@@ -72,8 +75,10 @@ _LAST = Flow(Determined.LAST)
 
 
 def is_one_by_one(node: Node, known: Collection[Node] = ()) -> bool:
-    """Whether the step, and all before it, look at one record at a time and keep nothing. Of those
-    in `known` the results are known."""
+    """Whether a step, and all before it, handle each record alone and keep no state.
+
+    Steps before those of `known_nodes` don't count, since the results of these are known.
+    """
     if isinstance(node, SourceNode) or node in known:
         return True
     if isinstance(node, ProcessorNode):
@@ -86,14 +91,14 @@ def is_one_by_one(node: Node, known: Collection[Node] = ()) -> bool:
 
 
 def is_stream(subtopology: Subtopology, topic: str) -> bool:
-    """Whether a step looks at each record of a source topic, and not only at the last of a key."""
+    """Whether a step reads each record of a source topic, and not only the last of a key."""
     source = subtopology.sources[topic]
     readers = [node for node in subtopology.nodes if source in node.parents]
     return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)
 
 
 def above(node: Node, until: Collection[Node] = ()) -> set[Node]:
-    """The step and all before it; of those in `until` not what is before them."""
+    """Find a step and all before it, but nothing before the steps in `stop_nodes`."""
     found = {node}
     left = [node]
     while left:
@@ -107,13 +112,13 @@ def above(node: Node, until: Collection[Node] = ()) -> set[Node]:
 
 
 def topics_above(nodes: Iterable[Node]) -> set[str]:
-    """The topics that these steps' records come from."""
+    """Find the topics that the records of these steps come from."""
     every = (each for node in nodes for each in above(node))
     return {each.topic for each in every if isinstance(each, SourceNode)}
 
 
 def not_compared(spec: StoreSpec) -> str | None:
-    """Why nobody can tell what a store holds, or none wants to; None where it is compared."""
+    """Explain why the content of a store is not compared; None if it is."""
     if not spec.logged:
         return "the store has no changelog: nobody sees what is in it"
     if spec.ttl_ms is not None:
@@ -126,12 +131,13 @@ def not_compared(spec: StoreSpec) -> str | None:
 
 
 def _final(node: Node) -> Flow:
+    """Return LAST for a table whose final rows are known; EACH if it emits windows on close."""
     rule = node.rule if isinstance(node, ProcessorNode) else None
     return _EACH if isinstance(rule, Aggregated) and rule.on_close else _LAST
 
 
 def _said(node: ProcessorNode) -> Flow | None:
-    """What follows from the step's rule alone."""
+    """Return what the step's rule alone says of its results; None if it says nothing."""
     rule = node.rule
     if isinstance(rule, HeldBack):
         if rule.final:
@@ -144,10 +150,13 @@ def _said(node: ProcessorNode) -> Flow | None:
 
 
 class Flows:
-    """What comes out of each step of a sub-topology. Of those in `final` only the last is known, or
-    each window once where they are passed on when they close. Of those in `joined` every result is
-    known, in no order. The order of the records of topics in `shuffled` is not known; of
-    `compacted` ones only the last of each key."""
+    """Decides for each step of a sub-topology how far its results are determined.
+
+    Of the steps in `final_nodes` only the last result is known, or each window once where they are
+    passed on when they close. Of those in `joined_nodes` every result is known, in no order. The
+    order of the records of `unordered_topics` is not known; of `compacted_topics` only the last of
+    each key.
+    """
 
     def __init__(
         self,
@@ -169,15 +178,20 @@ class Flows:
                 self._known[node] = _final(node) if node in final else self._of(node)
 
     def of(self, node: Node) -> Flow:
+        """Return how far the results of a step are determined."""
         return self._known[node]
 
     def of_store(self, spec: StoreSpec) -> Flow:
-        """What is in a store at last: the least of what those know who write it."""
+        """Return how far the last content of a store is determined, as by its least known writer."""
         flows = [self._known[node] for node in self.writers(spec)]
         return min(flows, key=lambda flow: flow.determined)
 
     def writers(self, spec: StoreSpec) -> list[ProcessorNode]:
-        """Of a table the step that makes it, or the steps; of others all that name the store."""
+        """Find the steps that write a store.
+
+        Of a table these are the step that makes it, or the steps; of others all that name the
+        store.
+        """
         users = [n for n in self._nodes if isinstance(n, ProcessorNode) and spec.name in n.stores]
         first = users[0]
         if not first.updates:
@@ -185,6 +199,7 @@ class Flows:
         return [n for n in users if n is first or (n.updates and n.kind == first.kind != "")]
 
     def _of(self, node: Node) -> Flow:
+        """Decide how far a step's results are determined, given those of its parents."""
         if isinstance(node, SourceNode):
             if node.topic in self._compacted:
                 return Flow(Determined.UNKNOWN, node.topic, f"it {COMPACTED}")
@@ -212,11 +227,12 @@ class Flows:
         return _EACH
 
     def _is_compacted(self, node: ProcessorNode) -> bool:
+        """Whether a step reads a compacted source topic."""
         sources = [each for each in node.parents if isinstance(each, SourceNode)]
         return any(each.topic in self._compacted for each in sources)
 
     def _loses_order(self, node: ProcessorNode) -> str | None:
-        """Why the order of the records that come to a step that keeps something is not known."""
+        """Explain why a step that keeps state gets its records in an unknown order, if it does."""
         if node.kind in _TABLE_LOOKUPS and not node.stores:
             return "what it finds in a global table depends on when it looks there"
         topics = self._topics(node)
@@ -233,6 +249,7 @@ class Flows:
         return why
 
     def _kept(self, node: ProcessorNode, came: Flow) -> Flow:
+        """Return LAST for a table whose updates are cached or joined, otherwise what came to it."""
         joins = node.kind.startswith("KTABLE-JOIN")
         caches = any(self._specs[name].caching for name in node.stores)
         if joins or (caches and not (isinstance(node.rule, Aggregated) and node.rule.on_close)):
@@ -240,12 +257,12 @@ class Flows:
         return replace(came)
 
     def _topics(self, node: ProcessorNode) -> set[str]:
-        """Also of those with whom it shares a store."""
+        """Find the topics of a step's records, and of those of the steps that share its stores."""
         sharing = [
             other
             for other in self._nodes
             if isinstance(other, ProcessorNode) and set(other.stores) & set(node.stores)
         ]
         if node.kind in _TABLES:
-            sharing = []  # others read it
+            sharing = []  # other steps only read this table's store
         return topics_above([node, *sharing])

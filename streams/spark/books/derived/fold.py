@@ -1,4 +1,4 @@
-"""Fold: the values of each key, and of each of its windows, become one by the user's functions.
+"""Fold the values of each key, and of each of its windows, into one by the user's functions.
 
 The rows come in any order but together: those of a key and window one after the other. It is not
 the application's own operator that folds here; only the user's functions are the same.
@@ -37,7 +37,10 @@ FOLDED_DDL = (
 
 
 class Fold:
-    """A function for `map_in_arrow`. `work`: the step's name, Folding, serdes of key and value."""
+    """Folds rows of FOLD_COLUMNS into rows of FOLDED_SCHEMA: a function for `map_in_arrow`.
+
+    `work`: the step's name, its Folding, and the serdes of key and value, pickled.
+    """
 
     def __init__(self, work: bytes) -> None:
         self._work = work
@@ -55,6 +58,8 @@ class Fold:
 
 
 class _Folder:
+    """Folds the rows of one key and window after the other; `output_rows` are the results."""
+
     def __init__(
         self, step: str, folding: Folding, key_serde: Serde[Any], value_serde: Serde[Any]
     ) -> None:
@@ -78,6 +83,10 @@ class _Folder:
         timestamp_ms: int,
         partition: int,
     ) -> None:
+        """Fold one row into the aggregate of its key and window.
+
+        Raises: StreamsError if the user's function fails or returns None.
+        """
         at = key, start_ms, end_ms
         if at != self._at:
             self.end()
@@ -100,7 +109,7 @@ class _Folder:
         self._latest_ms = max(self._latest_ms, timestamp_ms)
 
     def end(self) -> None:
-        """Of the rows of one key and window there are no more."""
+        """Add the result of the current key and window, which has no more rows."""
         if self._at is not None:
             value = self._serialize(self._so_far)
             self.made.append((*self._at, value, self._latest_ms, self._partition))

@@ -1,4 +1,4 @@
-"""Frames: rows from one shape to another: read, made, compared."""
+"""Convert rows of results to records of a topic, last rows of keys, and origins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.spark.books.derived.rows import READ
 
 
 def as_read(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
-    """A table's rows as records of a topic."""
+    """Convert the rows of a table to records of a topic, with the columns of READ."""
     key = f.concat("key", big_endian(f.col("window_start"))) if windowed else f.col("key")
     return rows.select(
         key.alias("key"),
@@ -24,7 +24,7 @@ def as_read(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
 
 
 def last_rows(made: DataFrame) -> DataFrame:
-    """The last row of each key; none where that is a deletion."""
+    """Select the last row of each key, and none where that is a deletion."""
     row = f.struct("value", "timestamp")
     last = made.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))
     null = f.lit(None).cast("long")
@@ -38,7 +38,10 @@ def last_rows(made: DataFrame) -> DataFrame:
 
 
 def origins(rows: DataFrame) -> DataFrame:
-    """Which record went into the rows of which key; of a join's result it is the left one."""
+    """Select for each row its key and the position of the record that it was made of.
+
+    For a join's result that is the left record.
+    """
     known = rows.where(f.col("topic").isNotNull())
     topic = real_topic(f.col("topic")).alias("topic")
     return known.select("key", topic, "partition", "offset")

@@ -1,4 +1,4 @@
-"""Joining: what a join of two streams makes, by Spark SQL, where that doesn't depend on an order.
+"""Join two streams by Spark SQL, where the results don't depend on the order of their records.
 
 Each stream's records are kept until the stream's own time is the retention past them (before, after
 and grace together), and a record finds those of the other stream that are kept when it comes. How
@@ -35,7 +35,7 @@ _PAIR = ("key", "left", "right", "topic", "partition", "offset", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a join makes: `rows`, as records of `sources`, that come in any order."""
+    """Represents the results of a join: `rows`, as records of `sources`, in any order."""
 
     sources: Sequence[SourceNode]
     rows: DataFrame
@@ -48,11 +48,11 @@ def joined(
     stores: tuple[StoreSpec, StoreSpec],
     topics: Sequence[str],
 ) -> Joined | str:
-    """The results of the join, or why they can't be told. `left` and `right`: what was tapped on
-    the way to its stores, of which the left side's come from `topics`.
+    """Join two streams, or return why the results depend on an unknown order.
 
-    A result has the partition and the offset of its left record, and a topic that is called after
-    the join and that record's.
+    `left` and `right`: the records captured before the join's stores; the left side's
+    records come from `topics`. A result has the partition and the offset of its left record, and a
+    topic that is called after the join and that record's.
     """
     pairs = _pairs(rule.window, left, right)
     doubtful = pairs.where(~f.col("certain")).count()
@@ -71,18 +71,22 @@ def joined(
 
 
 def real_topic(topic: Column) -> Column:
-    """Of a topic that is called after a join and another topic that one."""
+    """Strip the join's name from the name of a topic that is called after a join."""
     return f.regexp_replace(topic, "^.*:.*:", "")
 
 
 def _retention_ms(window: JoinWindow) -> int:
+    """Return for how long the stores of a join keep records."""
     return window.size_ms + window.grace_ms
 
 
 def _pairs(window: JoinWindow, left: DataFrame, right: DataFrame) -> DataFrame:
-    """The columns of _PAIR, and `certain`: whether the two have met in every order."""
+    """Pair the records of two streams, with the columns of `_PAIR_COLUMNS` and `certain`.
+
+    `certain`: whether the two have met in every order.
+    """
     before, after = window.before_ms, window.after_ms
-    # Times in buckets, none shorter than a window is wide: only those of one are compared.
+    # Times are put into buckets at least as wide as a window: only those of one are compared.
     older, newer = max(before, 0), max(after, 0)
     width = older + newer + 1
     time = f.col("timestamp")
@@ -107,7 +111,7 @@ def _pairs(window: JoinWindow, left: DataFrame, right: DataFrame) -> DataFrame:
         f.floor(time / width).alias("bucket"),
     )
     left_ms, right_ms = f.col("left_ms"), f.col("right_ms")
-    # Near 0 the two sides may not agree: the ends of what they look for are 0 at least.
+    # Near 0 the two sides may not agree, since neither looks for times below 0.
     seen = right_ms.between(_not_below_0(left_ms - before), _not_below_0(left_ms + after))
     seen_from_right = left_ms.between(
         _not_below_0(right_ms - after), _not_below_0(right_ms + before)
@@ -122,18 +126,22 @@ def _pairs(window: JoinWindow, left: DataFrame, right: DataFrame) -> DataFrame:
 
 
 def _kept(side: DataFrame, window: JoinWindow) -> DataFrame:
-    """`kept`: whether a record is in its store still when all others have come."""
+    """Add `kept`: whether a record is still in its store when all others have come."""
     side = side.where(f.col("value").isNotNull())
     latest = f.max("timestamp").over(Window.partitionBy("partition"))
     return side.withColumn("kept", f.col("timestamp") > latest - _retention_ms(window))
 
 
 def _not_below_0(time: Column) -> Column:
+    """Replace negative times by 0."""
     return f.greatest(time, f.lit(0))
 
 
 class _Join:
-    """A function for `map_in_arrow`: each pair becomes what the joiner makes of it, pickled."""
+    """Applies the user's joiner to each pair, and pickles the result.
+
+    It is a function for `map_in_arrow`.
+    """
 
     def __init__(self, work: bytes) -> None:
         self._work = work
@@ -155,6 +163,7 @@ class _Join:
 
 
 def _result(rule: StreamsJoined, key: Any, left: Any, right: Any) -> Any:
+    """Call the user's joiner for a pair of values. Raises StreamsError if it fails."""
     try:
         return rule.joiner(key, left, right)
     except Exception as error:

@@ -1,6 +1,7 @@
-"""Known: of which steps of a sub-topology Spark computes the results by itself, and those.
+"""Compute with Spark the results of those steps of a sub-topology that allow it.
 
-Joins of streams and tables: what comes after them is not asked of their operators.
+These are joins of streams, and aggregations: what follows from them is computed from these results,
+and their own operators are not run.
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ from streams.topology.rules import Aggregated, HeldBack, StreamsJoined
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The records of a source topic, with the columns of READ. `ordered`: with their offsets."""
+    """Represents the records of a source topic, with the columns of READ.
+
+    `is_ordered`: whether they have their offsets.
+    """
 
     frame: DataFrame
     ordered: bool = True
 
 
 class Known:
-    """Of a sub-topology with what its source topics had. `partitions`: of the topics of which it
-    matters where records go. Of `compacted` topics only the last record of a key is known."""
+    """Finds the steps of a sub-topology whose results Spark computes, and computes them.
+
+    `source_records`: what its source topics had. `partition_counts`: of the topics of which it
+    matters where records go. Of `compacted_topics` only the last record of a key is known.
+    """
 
     def __init__(
         self,
@@ -64,13 +71,12 @@ class Known:
         """Of the tables, and of those that hold them back, what is passed on at last."""
 
     def in_order(self, nodes: Iterable[Node]) -> bool:
-        """Whether the records that come to these steps, and those before them, are of one topic in
-        its order."""
+        """Whether the records that come to these steps are of one topic, in its order."""
         topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
         return len(topics) == 1 and all(self._reads[topic].ordered for topic in topics)
 
     def _find_joins(self) -> None:
-        """The joins of streams whose results Spark computes; those before others come first."""
+        """Find the joins of streams that Spark computes; those before others come first."""
         for node in self._sub.nodes:
             rule = node.rule if isinstance(node, ProcessorNode) and not node.stores else None
             if not isinstance(rule, StreamsJoined) or self.in_order(above(node)):
@@ -90,6 +96,7 @@ class Known:
                 self.failed |= dict.fromkeys((node, *node.parents), (rule.step, found))
 
     def _join(self, rule: StreamsJoined, left: Node, right: Node) -> Joined | str:
+        """Compute a join of two streams, or return why that isn't possible."""
         if rule.emit_interval_ms is not None:
             return (
                 "when a record that has met nobody is joined with None depends on the order in "
@@ -109,7 +116,7 @@ class Known:
         return joined(rule, lefts, rights, (this, other), sorted(topics_above([left])))
 
     def _computing(self) -> dict[Node, Computed]:
-        """The steps whose tables Spark computes."""
+        """Compute the tables of the steps that allow it; the others are added to `failures`."""
         found: dict[Node, Computed] = {}
         users = [n for n in self._sub.nodes if isinstance(n, ProcessorNode)]
         for node in users:
@@ -131,6 +138,7 @@ class Known:
         return found
 
     def _compute(self, node: ProcessorNode, rule: Aggregated, spec: StoreSpec) -> Computed | str:
+        """Compute the table of an aggregation, or return why that isn't possible."""
         carried = pickled if takes_values(rule) else nothing_of
         operator = tap(node.name, spec.key.serialize, carried)
         work = self.work([node], instead={node: operator})
@@ -142,7 +150,7 @@ class Known:
         return computed(node, spec, records, in_order=in_order)
 
     def _known_rows(self) -> dict[Node, DataFrame]:
-        """Of the tables that Spark computes the rows that are passed on at last."""
+        """Select of the computed tables the rows that are passed on at last."""
         found: dict[Node, DataFrame] = {}
         for node, table in self.tables.items():
             found[node] = table.closed if table.rule.on_close else table.rows
@@ -153,7 +161,7 @@ class Known:
         return found
 
     def after(self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]) -> DataFrame:
-        """What comes to `nodes`, or stands in their stores, of the rows of `tables` alone."""
+        """Return what comes to `nodes`, or is in their stores, from the rows of `tables` alone."""
         given: dict[Node, list[SourceNode]] = {}
         rows: list[DataFrame] = []
         for table in tables:
@@ -175,12 +183,13 @@ class Known:
         instead: Mapping[Node, Operator] | None = None,
         given: Mapping[Node, Sequence[SourceNode]] | None = None,
     ) -> Work:
+        """Create what executors replay for `nodes`: the steps before them and the handlers."""
         known = {node: join.sources for node, join in self.joins.items()} | dict(given or {})
         cut = piece(self._sub, nodes, instead=instead, given=known)
         return Work(cut, self._handlers, stores, self._partitions)
 
     def each(self, work: Work, nodes: Iterable[Node]) -> DataFrame:
-        """`work` on what comes to `nodes`: records of topics, and results of joins."""
+        """Replay steps record by record on all that comes to `nodes`, from topics and joins."""
         before = set().union(*(above(node, self.joins) for node in nodes))
         topics = {node.topic for node in before if isinstance(node, SourceNode)}
         frames = [self._reads[topic].frame for topic in sorted(topics)]
@@ -189,4 +198,5 @@ class Known:
 
 
 def _one_by_one(work: Work, records: DataFrame) -> DataFrame:
+    """Replay steps on executors, record by record."""
     return map_in_arrow(records, Each(shipped(work)), MADE_DDL)

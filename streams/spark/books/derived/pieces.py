@@ -1,4 +1,4 @@
-"""Pieces: a sub-topology cut down to the steps that some results need."""
+"""Extract from a sub-topology those steps that some results need."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def piece(
     instead: Mapping[Node, Operator] | None = None,
     given: Mapping[Node, Sequence[SourceNode]] | None = None,
 ) -> Subtopology:
-    """The steps before `targets`, which are the last. Those of `instead` have another operator and
-    no stores. Of those of `given` the results are known: they come from sources instead.
+    """Extract the steps before `targets`, which are the last, as a sub-topology.
 
-    Steps are copied. What steps only do beside (peek) is left out.
+    Those of `operators_by_node` have another operator and no stores. Of those of `known_sources`
+    the results are known: they come from sources instead. Steps are copied. What steps only do
+    beside (peek) is left out.
     """
     instead, given = instead or {}, given or {}
     needed = set().union(*(above(target, given) for target in targets))
@@ -63,7 +64,7 @@ def piece(
 def _sharing(
     subtopology: Subtopology, needed: set[Node], instead: Mapping[Node, Operator]
 ) -> set[Node]:
-    """The processors, with what is before them, that write stores which these use."""
+    """Find the processors that write stores which these steps use, with all before them."""
     used = {name for node in _processors(needed) if node not in instead for name in node.stores}
     others = (
         node
@@ -74,6 +75,7 @@ def _sharing(
 
 
 def _copied(node: Node, now: Mapping[Node, Node], instead: Mapping[Node, Operator]) -> Node:
+    """Copy a step with the copies of its parents, and with another operator if it has one."""
     parents = tuple(now[parent] for parent in node.parents)
     if node in instead:
         return ProcessorNode(name=node.name, parents=parents, operator=instead[node])
@@ -83,29 +85,32 @@ def _copied(node: Node, now: Mapping[Node, Node], instead: Mapping[Node, Operato
 
 
 def source_of(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
-    """Where results of a step come from that are known already."""
+    """Create a source for the results of a step that are known already."""
     return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
 
 
 def _rows(at: Binding) -> Any:
+    """Create the operator that forwards a table's known rows as its updates."""
     downstream: Update = at.downstream
 
-    def process(key: Any, value: Any, timestamp_ms: int) -> None:
+    def forward_row(key: Any, value: Any, timestamp_ms: int) -> None:
         downstream(key, value, None, timestamp_ms, True)
 
-    return process
+    return forward_row
 
 
 def _processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
+    """Select the processors among nodes."""
     return [node for node in nodes if isinstance(node, ProcessorNode)]
 
 
 def _is_aside(node: Node) -> bool:
+    """Whether a step ends a branch and has nothing but side effects."""
     return isinstance(node, ProcessorNode) and node.kind in ASIDE
 
 
 def sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
-    """The sinks that write topics with fixed names."""
+    """Group the sinks that write topics with fixed names by these names."""
     found: dict[str, list[SinkNode]] = {}
     for node in nodes:
         if isinstance(node, SinkNode) and isinstance(node.topic, str):

@@ -1,4 +1,4 @@
-"""The plan of one sub-topology: how what each of its stores and topics holds is found out."""
+"""Plan for each store and topic of one sub-topology how its expected rows are computed."""
 
 from __future__ import annotations
 
@@ -51,20 +51,27 @@ IN_ORDER = "replayed in the order of the offsets, by the application's own steps
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is not checked. `step`: the step, store or topic that is the reason."""
+    """Represents something that is not checked, with the reason.
+
+    `step`: the step, store or topic that is the reason.
+    """
 
     step: str
     subtopology: int
     why: str
 
     def __str__(self) -> str:
+        """Return the refusal as one line of text."""
         return f"sub-topology {self.subtopology}, {self.step}: {self.why}"
 
 
 @dataclass(slots=True)
 class Found:
-    """What came of a sub-topology. `written`: its records for each topic, those of MADE, where each
-    of them is determined."""
+    """Collects the accounts of a sub-topology, and what was refused.
+
+    `written_records`: its records for each topic, with the columns of MADE, if each of them is
+    determined.
+    """
 
     accounts: list[Account] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
@@ -78,8 +85,11 @@ def planned(
     partitions: Mapping[str, int],
     compacted: Collection[str] = (),
 ) -> Found:
-    """The accounts of a sub-topology from its source topics. `partitions`: of the topics of which
-    it matters where records go. Of `compacted` topics only the last record of a key is known."""
+    """Plan the accounts of a sub-topology from the records of its source topics.
+
+    `partition_counts`: of the topics of which it matters where records go. Of `compacted_topics`
+    only the last record of a key is known.
+    """
     plan = _Plan(subtopology, reads, handlers, partitions, compacted)
     for spec in subtopology.stores:
         plan.store(spec)
@@ -92,6 +102,8 @@ def planned(
 
 
 class _Plan:
+    """Plans the accounts of one sub-topology; `result` collects them."""
+
     def __init__(
         self,
         subtopology: Subtopology,
@@ -108,14 +120,15 @@ class _Plan:
         self._flows = Flows(subtopology, self._known.tables, shuffled, compacted, self._known.joins)
 
     def refuse(self, step: str, why: str) -> None:
+        """Add a refusal with its reason, unless it is there already."""
         refusal = Refusal(step, self._sub.number, why)
         if refusal not in self.found.refused:
             self.found.refused.append(refusal)
 
     def store(self, spec: StoreSpec) -> None:
-        """The account of a store, or why there is none."""
+        """Add the account of a store, or the refusal that says why there is none."""
         if spec.source_topic is not None:
-            return  # it is that topic
+            return  # its rows are those of that topic
         if why := not_compared(spec):
             self.refuse(spec.name, why)
             return
@@ -140,7 +153,7 @@ class _Plan:
         self._account(spec.name, Kind.STORE, how, frame, self._inputs(writers), gone=gone)
 
     def topic(self, topic: str, sinks: list[SinkNode]) -> None:
-        """The account of a topic that is written, or why there is none."""
+        """Add the account of a written topic, or the refusal that says why there is none."""
         flow = self._flow(sinks, min(map(self._flows.of, sinks), key=lambda each: each.determined))
         if flow.determined is Determined.UNKNOWN:
             self.refuse(flow.step, flow.why)
@@ -161,6 +174,7 @@ class _Plan:
         self._account(topic, Kind.UPSERTS, how, frame, self._inputs([sink]))
 
     def _computed_store(self, table: Computed) -> None:
+        """Add the account of a store whose table Spark has computed."""
         self._account(
             table.spec.name,
             Kind.STORE,
@@ -172,7 +186,7 @@ class _Plan:
         )
 
     def _flow(self, nodes: Iterable[Node], flow: Flow) -> Flow:
-        """`flow`, unless before these steps is what Spark could not compute, and nobody can."""
+        """Return UNKNOWN if Spark has failed on a step before these and order is lost, or `flow`."""
         before = set().union(*map(above, nodes))
         for node, (step, why) in self._known.failed.items():
             if node in before and not self._known.in_order(before):
@@ -186,7 +200,7 @@ class _Plan:
         nodes: list[ProcessorNode] | list[SinkNode],
         spec: StoreSpec | None = None,
     ) -> tuple[DataFrame, str] | None:
-        """The rows of MADE for a target, and how they were found; None if that was refused."""
+        """Compute the rows of MADE for a target, and say how; None if that was refused."""
         stores = () if spec is None else (spec.name,)
         frames: list[DataFrame] = []
         how = ONE_BY_ONE
@@ -201,6 +215,7 @@ class _Plan:
         return reduce(DataFrame.unionByName, frames), how
 
     def _frame(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
+        """Run the steps before `nodes` by the simplest way there is, and name that way."""
         known = self._known
         before = set().union(*(above(node, {*known.rows, *known.joins}) for node in nodes))
         tables = [node for node in before if node in known.rows]
@@ -220,13 +235,14 @@ class _Plan:
         return map_in_arrow(ordered, InOrder(shipped(work)), MADE_DDL), IN_ORDER
 
     def _inputs(self, nodes: Iterable[Node]) -> DataFrame | None:
-        """The records with the keys of a table, where it has the keys of its topics."""
+        """Find the records with the keys of a table, if it has the keys of its topics."""
         topics = topics_above(nodes)
         if not all(self._reads[topic].ordered for topic in topics):
             return None
         return origins(self._records(nodes))
 
     def _records(self, nodes: Iterable[Node]) -> DataFrame:
+        """Return the records of all source topics of these steps."""
         topics = sorted(topics_above(nodes))
         return reduce(DataFrame.unionByName, (self._reads[topic].frame for topic in topics))
 
@@ -241,6 +257,7 @@ class _Plan:
         gone: DataFrame | None = None,
         times: bool | None = None,
     ) -> None:
+        """Add an account to the result."""
         account = Account(
             name=name,
             kind=kind,
@@ -254,7 +271,7 @@ class _Plan:
 
 
 def _dry_run(work: Work) -> None:
-    """Bind the steps here, where what they refuse can be told. Raises UserError."""
+    """Bind the steps on the driver, which can report what they refuse. Raises UserError."""
     try:
         ReplayedTask(work, partition=0).finish()
     except UserError:
@@ -264,4 +281,5 @@ def _dry_run(work: Work) -> None:
 
 
 def _names(nodes: Iterable[Node]) -> str:
+    """Join the names of nodes."""
     return ", ".join(node.name for node in nodes)

@@ -1,4 +1,4 @@
-"""Replay: a sub-topology, or a piece of one, run by hand over records, on an executor.
+"""Replay the steps of a sub-topology on an executor, without a broker.
 
 The product's own steps are bound to stores in memory and to a producer that only notes what it is
 handed. `Each` runs steps that look at one record at a time; `InOrder` runs a task for each
@@ -48,8 +48,11 @@ STORED = "store:"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is shipped: the steps, the application's handlers, the stores to be told at last, and
-    how many partitions the topics have of which it matters where records go."""
+    """Represents what is sent to executors for a replay.
+
+    `subtopology`: the steps; `reported_stores`: those whose rows are reported at the end;
+    `partition_counts`: of the topics of which it matters where records go.
+    """
 
     piece: Subtopology
     handlers: Handlers
@@ -58,14 +61,16 @@ class Work:
 
 
 def tap(step: str, key: Serialize, value: Serialize) -> Operator:
-    """In the place of `step`: what reaches it goes to the target of its name, the key and the value
-    as bytes. Records without a key are left out."""
+    """Create an operator that sends what reaches `step` to the target of that name, as bytes.
 
-    def bind(at: Binding) -> Emit:
+    It takes the place of `step`. Records without a key are left out.
+    """
+
+    def bind_tap(at: Binding) -> Emit:
         produce, failed = at.context.produce, at.failed
         target = TAPPED + step
 
-        def process(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
+        def send_to_target(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
             if record_key is None:
                 return
             try:
@@ -76,27 +81,27 @@ def tap(step: str, key: Serialize, value: Serialize) -> Operator:
                 return
             produce(target, carried, encoded, -1, None, None, timestamp_ms, None)
 
-        return process
+        return send_to_target
 
-    return bind
+    return bind_tap
 
 
 def nothing_of(value: Any) -> bytes:
-    """Says that there is a value, and nothing of it."""
+    """Serialize a value as nothing but the fact that there is one."""
     return b""
 
 
 def pickled(value: Any) -> bytes:
-    """A value on its way from one executor to another."""
+    """Pickle a value that goes from one executor to another."""
     try:
         return pickle.dumps(value, protocol=5)
     except Exception:
         carried: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
-        return carried  # of a class in __main__
+        return carried  # pickle refuses classes of __main__
 
 
 class Each:
-    """Steps that look at one record at a time: a function for `map_in_arrow`."""
+    """Replays steps that handle each record alone: a function for `map_in_arrow`."""
 
     def __init__(self, work: bytes) -> None:
         self._work = work
@@ -112,8 +117,10 @@ class Each:
 
 
 class InOrder:
-    """A task for each partition, one after the other: the records of each come together and in
-    order. A function for `map_in_arrow`."""
+    """Replays a task for each partition, one after the other: a function for `map_in_arrow`.
+
+    The records of each partition come together and in order.
+    """
 
     def __init__(self, work: bytes) -> None:
         self._work = work
@@ -138,7 +145,7 @@ class InOrder:
 
 
 class ReplayedTask:
-    """One task without a broker. `made` is what it has made, as rows of MADE."""
+    """Runs one task without a broker; `output_rows` collects its results as rows of MADE."""
 
     def __init__(self, work: Work, partition: int) -> None:
         self.partition = partition
@@ -163,7 +170,7 @@ class ReplayedTask:
         self._receive = compile_subtopology(work.piece, self._context)
 
     def process(self, record: Any) -> None:
-        """Raises what the application would end with."""
+        """Process a record through the steps. Raises what the application would end with."""
         context = self._context
         context.message = record
         self._receive[record.topic()](record)
@@ -174,7 +181,7 @@ class ReplayedTask:
             stream.punctuate(context.stream_time_ms)
 
     def commit(self) -> None:
-        """Let results go that are held back, and note what the stores log."""
+        """Emit the results that are held until a commit, and collect what the stores log."""
         context = self._context
         context.message = None
         context.between = COMMIT
@@ -184,6 +191,7 @@ class ReplayedTask:
             self._log(name, store)
 
     def _log(self, name: str, store: Store) -> None:
+        """Apply what a store has logged to its changelog, and commit the store."""
         log = self._changelogs[name]
         entries = store.drain()
         for key, value, timestamp_ms in entries:
@@ -195,7 +203,7 @@ class ReplayedTask:
         store.commit(Checkpoint(self._positions[name], "replayed"))
 
     def finish(self) -> None:
-        """Commit, and make of each store that is to be told its rows."""
+        """Commit, add the rows of each store that is to be reported, and close the steps."""
         self.commit()
         for name in self._told:
             spec = self._specs[name]
@@ -206,10 +214,12 @@ class ReplayedTask:
             close()
 
     def _note(self, topic: str, value: Any, key: Any, timestamp_ms: int, to: int | None) -> None:
+        """Add a record that the steps have produced to a topic."""
         row = (_bytes(key), None, None, _bytes(value), timestamp_ms)
         self._add(topic, row, self._context.message, to)
 
     def _add(self, target: str, row: tuple[Any, ...], message: Any, to: int | None) -> None:
+        """Append a row for a target, with the position of the record that it was made of."""
         at = (None, self.partition, -1)
         if message is not None and message.topic() is not None:
             at = (message.topic(), message.partition(), message.offset())
@@ -217,7 +227,7 @@ class ReplayedTask:
 
 
 def _windowed(key: bytes, spec: StoreSpec) -> tuple[bytes, int | None, int | None]:
-    """Key, start and end of a changelog's key."""
+    """Split a changelog's key into key, window start and window end."""
     if spec.kind is StoreKind.WINDOW:
         start_ms, _ = unpack_window(key[-WINDOW_SUFFIX_BYTES:])
         end_ms = min(start_ms + (spec.window_size_ms or 0), TIME_MAX)
@@ -229,14 +239,18 @@ def _windowed(key: bytes, spec: StoreSpec) -> tuple[bytes, int | None, int | Non
 
 
 def _bytes(given: Any) -> bytes | None:
+    """Encode text as bytes; return bytes and None as they are."""
     return given.encode() if isinstance(given, str) else given
 
 
 def _no_clock() -> int:
+    """Raise StreamsError, since what depends on the wall clock can't be replayed."""
     raise StreamsError("a step looks at the wall clock: what it does can't be done again")
 
 
 class _Context(TaskContext):
+    """Provides a task's context in which nothing depends on the wall clock."""
+
     __slots__ = ()
 
     def schedule(
@@ -250,14 +264,17 @@ class _Context(TaskContext):
 
 
 class _Noting(DataProducer):
-    """Has the surface of a producer, and writes nothing. Nothing of its base is used."""
+    """Captures the records that steps produce, and writes nothing.
+
+    It has the methods of a producer, and uses nothing of its base class.
+    """
 
     def __init__(
         self, note: Callable[[str, Any, Any, int, int | None], None], partitions: Mapping[str, int]
     ) -> None:
         self._partitions = partitions
 
-        def produce(
+        def capture_record(
             topic: str,
             value: Any = None,
             key: Any = None,
@@ -273,18 +290,18 @@ class _Noting(DataProducer):
                 to = partition_of(key, count)
             note(topic, value, key, timestamp_ms, to)
 
-        self.produce = produce
+        self.produce = capture_record
 
     def make_room(self) -> None:
-        """There is always room."""
+        """Return at once, since there is always room."""
 
     def partition_count(self, topic: str) -> int:
-        """One, where it doesn't matter to which partition a record goes."""
+        """Return a topic's number of partitions; 1 if it doesn't matter where records go."""
         return self._partitions.get(topic, 1)
 
 
 class _EveryTopic(frozenset[str]):
-    """There is a topic of every name."""
+    """Represents the set of all topic names: it contains each name."""
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -1,7 +1,7 @@
-"""Rows: what goes to executors and comes back, as Arrow batches.
+"""Define the rows that go to executors and come back, as Arrow batches.
 
 READ      a record of a source topic
-MADE      what the steps have made of it, for one target: a topic, a step (`tapped`) or a store
+MADE      what the steps have made of it, for one target: a topic, a step (`create_tap`) or a store
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MADE_MAX = 10_000
 
 
 class Record:
-    """A record of a topic with the methods of a consumer's message."""
+    """Represents a record of a topic, with the methods of a consumer's message."""
 
     __slots__ = ("_key", "_offset", "_partition", "_timestamp", "_topic", "_value")
 
@@ -86,11 +86,11 @@ class Record:
         return self._timestamp
 
     def headers(self) -> None:
-        """Not read: results are compared without them."""
+        """Return no headers: results are compared without them."""
 
 
 def records(batch: pa.RecordBatch) -> Iterator[Record]:
-    """The records of a batch of READ."""
+    """Iterate over the records of a batch of READ, as messages."""
     columns = (batch.column(name).to_pylist() for name in READ.names)
     return map(Record, *columns)
 
@@ -100,7 +100,7 @@ Made = tuple[Any, ...]
 
 
 def batches(made: list[Made], schema: pa.Schema = MADE) -> Iterator[pa.RecordBatch]:
-    """As batches; the list is empty afterwards."""
+    """Yield rows as Arrow batches, and remove them from the list."""
     while made:
         part, made[:] = made[:_MADE_MAX], made[_MADE_MAX:]
         columns = zip(*part, strict=True)

@@ -1,4 +1,4 @@
-"""Shipping: steps, with the user's functions in them, as bytes that an executor can load.
+"""Pickle steps, with the user's functions in them, for Spark's executors.
 
 Functions that a module has by name travel as that name, and the executor imports the module; all
 others (lambdas, closures, what `__main__` defines) travel as they are.
@@ -18,11 +18,11 @@ from streams.errors import UserError
 
 
 class NotShippable(UserError):
-    """Something holds what only this process has: a lock, a socket, an open file."""
+    """Signals that something holds what only this process has: a lock, a socket, an open file."""
 
 
 def shipped(what: object) -> bytes:
-    """`what` for executors. Raises NotShippable."""
+    """Pickle a value for executors. Raises NotPicklable if it can't be sent."""
     buffer = io.BytesIO()
     try:
         pickler: Any = _Pickler(buffer)  # type: ignore[no-untyped-call]
@@ -33,11 +33,12 @@ def shipped(what: object) -> bytes:
 
 
 def landed(data: bytes) -> Any:
-    """What was shipped."""
-    return pickle.loads(data)  # our own bytes, of this very application
+    """Unpickle what `pickle_for_executors` has returned."""
+    return pickle.loads(data)  # the driver of this application has pickled it
 
 
 def _struct(layout: struct.Struct) -> tuple[Any, ...]:
+    """Reduce a struct to its format, so that it can be pickled."""
     return struct.Struct, (layout.format,)
 
 
@@ -45,6 +46,6 @@ _TABLE: ChainMap[Any, Any] = ChainMap({struct.Struct: _struct}, cloudpickle.Pick
 
 
 class _Pickler(cloudpickle.Pickler):
-    """With the layouts of numbers, which serdes have and pickle refuses."""
+    """Pickles also the structs of numbers that serdes have and pickle refuses."""
 
     dispatch_table = _TABLE

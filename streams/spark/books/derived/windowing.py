@@ -1,4 +1,4 @@
-"""Windowing: records into windows by Spark SQL, without those that came too late.
+"""Assign records to windows by Spark SQL, without those that came too late.
 
 A step's stream time is the largest timestamp that it was given in its partition, and a window takes
 no records when stream time is the grace past its end. Within a topic's partition the order is that
@@ -17,10 +17,10 @@ from streams.windows import TimeWindows, UnlimitedWindows
 def in_windows(
     records: DataFrame, windows: TimeWindows | UnlimitedWindows, *, in_order: bool
 ) -> DataFrame:
-    """A row for each record and window that takes it: `window_start` and `window_end` in ms.
+    """Return a row for each record and window that takes it.
 
-    `in_order`: the records of a partition are of one topic, and what was late is left out.
-    Otherwise `possibly_late` counts what may have been.
+    `window_start` and `window_end` are in ms. `is_ordered`: the records of a partition are of one
+    topic, and what was late is left out. Otherwise `count_possibly_late` counts what may have been.
     """
     if isinstance(windows, UnlimitedWindows):
         start, end = f.lit(windows.start_ms), f.lit(TIME_MAX)
@@ -41,24 +41,28 @@ def in_windows(
 
 
 def possibly_late(records: DataFrame, windows: TimeWindows) -> int:
-    """How many records would have come too late to a window, had all others of their partition
-    come before: 0 says that nothing was late, whatever the order was."""
+    """Count the records that would come too late if all others of their partition came before.
+
+    A record counts once for each window. 0 says that nothing was late, whatever the order was.
+    """
     whole = Window.partitionBy("partition")
     rows = records.withColumn("stream_time", f.max("timestamp").over(whole))
     return _exploded(rows, windows).where(_is_late(windows)).count()
 
 
 def closed(rows: DataFrame, records: DataFrame, windows: TimeWindows) -> DataFrame:
-    """Of `rows` the windows that have closed when all `records` of their partition have come."""
+    """Select the windows that have closed when all `records` of their partition have come."""
     times = records.groupBy("partition").agg(f.max("timestamp").alias("stream_time"))
     return rows.join(f.broadcast(times), "partition").where(_is_late(windows)).drop("stream_time")
 
 
 def _is_late(windows: TimeWindows) -> Column:
+    """Build the condition that a window takes no records at the stream time."""
     return f.col("window_end") <= f.col("stream_time") - windows.grace_ms
 
 
 def _exploded(rows: DataFrame, windows: TimeWindows) -> DataFrame:
+    """Return a row for each record and window of its timestamp."""
     size, advance = windows.size_ms, windows.advance_ms
     earliest = f.greatest(f.col("timestamp") - f.lit(size - advance), f.lit(0))
     first = earliest - f.pmod(earliest, f.lit(advance))
